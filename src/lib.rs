@@ -1,0 +1,15 @@
+//! marin-tui: a terminal operations console for Ray clusters reached by SSH.
+//!
+//! The crate's map, from the ground up. A room imports only rooms below it (`tests/architecture.rs` holds the
+//! table):
+//!
+//! - [`model`]: plain data that every room speaks in. No I/O.
+//! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
+//! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
+//! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
+//! - [`ui`]: draws that state. Pure.
+//! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser.
+//! - [`cli`]: the subcommands.
+//! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
+
+pub mod model;

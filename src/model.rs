@@ -1,0 +1,28 @@
+//! Ground: plain data that every room speaks in. No I/O, no async, no ratatui.
+//!
+//! Words are Ray's own (node, job, submission id, driver, resource demand). Text that a cluster sent is [`Text`],
+//! so that nothing hostile can be printed by accident; what must stay secret is a [`Secret`].
+
+pub mod autoscaler;
+pub mod cluster;
+pub mod job;
+pub mod link;
+pub mod log;
+pub mod node;
+pub mod secret;
+pub mod text;
+pub mod time;
+pub mod update;
+
+pub use autoscaler::{
+    Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
+};
+pub use cluster::{ClusterName, ClusterSpec, HeadAddress, NodeTypeLimits, SshAuth};
+pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
+pub use link::{Cost, Link, Phase, Problem, ProblemKind};
+pub use log::{LogBatch, LogEnd, LogSource, StreamId};
+pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
+pub use secret::Secret;
+pub use text::Text;
+pub use time::Timestamp;
+pub use update::{JobStopOutcome, News, Request, Snapshot, Update};

@@ -1,0 +1,116 @@
+//! What the autoscaler wants, has and fails to get.
+
+use super::{Text, Timestamp};
+
+/// Which autoscaler reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AutoscalerVersion {
+    /// The legacy one; its report carries its own time.
+    V1,
+    /// The default since Ray 2.50; its text report pretends to be fresh even when the monitor is dead.
+    V2,
+    /// None runs (a cluster started by hand), or it has not reported yet.
+    None,
+}
+
+/// Nodes of one type against its limits.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct NodeTypeCount {
+    /// Node type, verbatim.
+    pub name: Text,
+    /// `min_workers` of the YAML; `None` when no YAML is known.
+    pub min: Option<u32>,
+    /// `max_workers` of the YAML.
+    pub max: Option<u32>,
+    /// Alive and working.
+    pub active: u32,
+    /// Alive with nothing to do (v1 counts these as active).
+    pub idle: u32,
+    /// Machine there, Ray not yet.
+    pub pending: u32,
+    /// Asked of the provider, no machine yet.
+    pub launching: u32,
+    /// Recent launches that failed.
+    pub failed: u32,
+}
+
+/// A node on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingNode {
+    /// Node type.
+    pub node_type: Text,
+    /// Address or instance id.
+    pub address: Text,
+    /// What it is doing (`setting-up`); v2 often says nothing.
+    pub status: Text,
+}
+
+/// Where a demand comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DemandKind {
+    /// Tasks and actors that wait.
+    Task,
+    /// A placement group, with its strategy or details.
+    Group(Text),
+    /// `request_resources()`.
+    Request,
+}
+
+/// Resources that somebody waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Demand {
+    /// One bundle: resource name and amount, by name. A group's bundles are summed.
+    pub shape: Vec<(Text, f64)>,
+    /// How many of it.
+    pub count: u64,
+    /// Who wants it.
+    pub kind: DemandKind,
+    /// No node type can ever satisfy it (v2 tells).
+    pub infeasible: bool,
+}
+
+/// A launch that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchFailure {
+    /// Node type.
+    pub node_type: Text,
+    /// How many nodes.
+    pub count: u32,
+    /// The provider's words.
+    pub reason: Text,
+    /// Latest attempt.
+    pub at: Option<Timestamp>,
+}
+
+/// The autoscaler's report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Autoscaler {
+    /// Which one.
+    pub version: AutoscalerVersion,
+    /// When it last worked through its loop; `None` when that cannot be known from this channel.
+    pub reported: Option<Timestamp>,
+    /// By type, busiest first.
+    pub types: Vec<NodeTypeCount>,
+    /// On their way.
+    pub pending: Vec<PendingNode>,
+    /// Unmet, largest first.
+    pub demands: Vec<Demand>,
+    /// Recent failures, newest first.
+    pub failures: Vec<LaunchFailure>,
+    /// An error the autoscaler reported about itself (v1's `autoscalingError`); empty when none.
+    pub error: Text,
+}
+
+impl Default for Autoscaler {
+    fn default() -> Self {
+        Self {
+            version: AutoscalerVersion::None,
+            reported: None,
+            types: Vec::new(),
+            pending: Vec::new(),
+            demands: Vec::new(),
+            failures: Vec::new(),
+            error: Text::default(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A cluster as its cluster-launcher YAML and the settings describe it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The `cluster_name` of a Ray cluster YAML (or the host of `--address`): the identity of everything on screen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterName(Arc<str>);
+
+impl ClusterName {
+    /// Wraps a name.
+    pub fn new(s: impl Into<Arc<str>>) -> Self {
+        Self(s.into())
+    }
+
+    /// The name as written in the YAML. It comes from a local file that the user chose, and is still shown
+    /// through [`super::text::printable`].
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&super::text::printable(&self.0))
+    }
+}
+
+/// How to reach a cluster's head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeadAddress {
+    /// A host name, address or ssh alias for the system's ssh (`provider.head_ip`, or the settings' override).
+    Ssh(String),
+    /// Not in the file: `ray get-head-ip FILE` tells it (any provider that Ray knows).
+    AskRay,
+    /// A dashboard URL to attach to directly, without SSH (`--address`, `RAY_ADDRESS`), and the GCS address
+    /// (`host:port`) if the user gave one.
+    Direct {
+        /// Base URL of the dashboard, e.g. `http://10.0.0.1:8265`.
+        dashboard: String,
+        /// `host:port` of the GCS, when it can be reached directly too.
+        gcs: Option<String>,
+    },
+}
+
+/// The YAML's `auth` section (Ray cluster YAML reference, "auth").
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SshAuth {
+    /// `ssh_user`; the system's ssh decides when absent.
+    pub user: Option<String>,
+    /// `ssh_private_key`, with `~` expanded.
+    pub private_key: Option<PathBuf>,
+    /// `ssh_proxy_command`, passed to ssh's `ProxyCommand`.
+    pub proxy_command: Option<String>,
+    /// Port, from the settings file (the YAML has none).
+    pub port: Option<u16>,
+}
+
+/// Limits of one node type (`available_node_types`, or the top level for provider `local`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeTypeLimits {
+    /// Name in `available_node_types`; `local.cluster.node` for provider `local`, as Ray names it.
+    pub name: String,
+    /// `min_workers`.
+    pub min: u32,
+    /// `max_workers`; the cluster's own limit when the type has none.
+    pub max: u32,
+    /// Whether this is `head_node_type`.
+    pub is_head: bool,
+}
+
+/// A cluster that the console knows. Built by `config`, used by the supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSpec {
+    /// `cluster_name`.
+    pub name: ClusterName,
+    /// The YAML it came from; none with `--address`.
+    pub file: Option<PathBuf>,
+    /// `provider.type`, e.g. `local`, `gcp`; empty with `--address`.
+    pub provider: String,
+    /// Where it runs, in the provider's words (`us-central2-b`), when the YAML says so.
+    pub zone: Option<String>,
+    /// How to reach the head.
+    pub head: HeadAddress,
+    /// How to log in.
+    pub auth: SshAuth,
+    /// Limits by node type, in the file's order.
+    pub node_types: Vec<NodeTypeLimits>,
+}

@@ -1,0 +1,172 @@
+//! A job: a submission, or a driver that somebody started by hand.
+
+use super::{NodeId, Text, Timestamp};
+use std::fmt;
+
+/// The id that `ray job submit` returns, or that the submitter chose: any string.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubmissionId(pub Text);
+
+/// A driver's job id: eight hex digits, e.g. `04000000`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub Text);
+
+impl fmt::Display for SubmissionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What identifies a row in the jobs table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobKey {
+    /// A submitted job: has logs, can be stopped.
+    Submission(SubmissionId),
+    /// A driver started by hand (Ray's type `DRIVER`): Ray keeps no log of it and cannot stop it.
+    Driver(JobId),
+}
+
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Submission(id) => id.fmt(f),
+            Self::Driver(id) => id.fmt(f),
+        }
+    }
+}
+
+/// Ray's job status (`ray.job_submission.JobStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobStatus {
+    /// Accepted, its driver not started yet.
+    Pending,
+    /// Its driver runs.
+    Running,
+    /// Ended with exit code 0.
+    Succeeded,
+    /// Ended by a user.
+    Stopped,
+    /// Ended otherwise.
+    Failed,
+    /// A word that this version of the console does not know.
+    Unknown,
+}
+
+impl JobStatus {
+    /// From Ray's word.
+    pub fn parse(s: &str) -> Self {
+        match s {
+            "PENDING" => Self::Pending,
+            "RUNNING" => Self::Running,
+            "SUCCEEDED" => Self::Succeeded,
+            "STOPPED" => Self::Stopped,
+            "FAILED" => Self::Failed,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether the job has ended; an ended job never changes.
+    pub const fn is_ended(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Stopped | Self::Failed)
+    }
+
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A job. Its `runtime_env` is not kept: it may hold secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Identity.
+    pub key: JobKey,
+    /// The driver's id, once the job has called `ray.init`.
+    pub driver: Option<JobId>,
+    /// Ray's status.
+    pub status: JobStatus,
+    /// The shell command.
+    pub entrypoint: Text,
+    /// What Ray says about the state; cut to [`Job::MESSAGE_LIMIT`] bytes (a failed job's may carry 20 kB of log).
+    pub message: Text,
+    /// Ray's error class, e.g. `JOB_ENTRYPOINT_COMMAND_ERROR`; empty when none.
+    pub error_type: Text,
+    /// Submitted or started at.
+    pub started: Option<Timestamp>,
+    /// Ended at.
+    pub ended: Option<Timestamp>,
+    /// The submitter's own key-value pairs, sorted by key.
+    pub metadata: Vec<(Text, Text)>,
+    /// Where the driver runs.
+    pub driver_node: Option<NodeId>,
+    /// The driver's exit code, once ended.
+    pub exit_code: Option<i32>,
+}
+
+impl Job {
+    /// Most bytes of a message that a table row keeps.
+    pub const MESSAGE_LIMIT: usize = 1024;
+
+    /// The submission id, if this is a submission.
+    pub fn submission_id(&self) -> Option<&SubmissionId> {
+        match &self.key {
+            JobKey::Submission(id) => Some(id),
+            JobKey::Driver(_) => None,
+        }
+    }
+
+    /// Who submitted it, where the metadata (`owner`, `user`, `submitter`, ...) or the id's pattern
+    /// `ray-run-<user>-...` (Marin's launcher) tells.
+    pub fn owner(&self) -> Option<&str> {
+        const KEYS: [&str; 5] = ["owner", "user", "username", "submitter", "job_owner"];
+        let by_key = |k: &&str| self.metadata.iter().find(|(name, v)| name.raw() == *k && !v.is_empty());
+        if let Some((_, v)) = KEYS.iter().find_map(by_key) {
+            return Some(v.raw());
+        }
+        let id = self.submission_id()?.0.raw();
+        id.strip_prefix("ray-run-")?.split_once('-').map(|(user, _)| user).filter(|u| !u.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, metadata: &[(&str, &str)]) -> Job {
+        Job {
+            key: JobKey::Submission(SubmissionId(id.into())),
+            driver: None,
+            status: JobStatus::Running,
+            entrypoint: "python x.py".into(),
+            message: Text::default(),
+            error_type: Text::default(),
+            started: None,
+            ended: None,
+            metadata: metadata.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+            driver_node: None,
+            exit_code: None,
+        }
+    }
+
+    #[test]
+    fn the_owner_comes_from_metadata_or_the_id() {
+        assert_eq!(job("x", &[("owner", "alice")]).owner(), Some("alice"));
+        assert_eq!(job("ray-run-bob-exp1-77", &[]).owner(), Some("bob"));
+        assert_eq!(job("ray-run-bob-exp1-77", &[("user", "carol")]).owner(), Some("carol"));
+        assert_eq!(job("raysubmit_abc", &[]).owner(), None);
+        assert_eq!(job("ray-run--x", &[("owner", "")]).owner(), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! The truth about the way to a cluster: what works, what does not, since when, and what mends it.
+
+use super::Timestamp;
+use std::time::Duration;
+
+/// What the console is doing to reach a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Finding the head's address.
+    Address,
+    /// Opening the SSH connection and its forwards.
+    Tunnel,
+    /// Waiting for the dashboard's first answer.
+    Dashboard,
+}
+
+/// The state of the way to one cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Link {
+    /// On the way up.
+    Connecting {
+        /// What it is at.
+        phase: Phase,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Works.
+    Up {
+        /// Since when.
+        since: Timestamp,
+        /// Round trip of the last small request.
+        latency: Duration,
+        /// State comes through the GCS; false: the dashboard answers for it (the slower fallback).
+        gcs: bool,
+        /// The cluster asks for a token (`/api/authentication_mode`).
+        token_auth: bool,
+    },
+    /// Broken; tries again by itself.
+    Retrying {
+        /// Why.
+        problem: Problem,
+        /// When the next try starts.
+        at: Timestamp,
+    },
+    /// Broken, and only a person can mend it.
+    Stopped {
+        /// Why.
+        problem: Problem,
+    },
+}
+
+/// The kind of a problem: tells what the console offers to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The cluster's file or the settings are broken.
+    Config,
+    /// No head address could be found.
+    Address,
+    /// The host cannot be reached (DNS, route, refused, timed out).
+    Unreachable,
+    /// The host refused our key or user.
+    KeyRefused,
+    /// The host's key is not the one we know.
+    HostKeyChanged {
+        /// Fingerprint of the known key, `SHA256:...`; empty when it could not be read.
+        known: String,
+        /// Fingerprint that the host offers now.
+        offered: String,
+    },
+    /// A local port could not be had.
+    PortInUse,
+    /// The connection broke.
+    TunnelLost,
+    /// The tunnel works; nothing answers behind it.
+    DashboardSilent,
+    /// The dashboard answers, but not as Ray does.
+    NotRay,
+    /// 401: the cluster wants a token and we have none.
+    TokenMissing,
+    /// 403: the cluster refuses our token.
+    TokenRefused,
+    /// Anything else.
+    Other,
+}
+
+/// What is wrong, since when, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The kind.
+    pub kind: ProblemKind,
+    /// One sentence in plain words; safe to print.
+    pub what: String,
+    /// What to do now; empty when waiting is all there is.
+    pub mend: String,
+    /// Since when it is so.
+    pub since: Timestamp,
+}
+
+impl Problem {
+    /// A problem that begins at `since`. Both sentences are made safe to print.
+    pub fn new(kind: ProblemKind, what: impl AsRef<str>, mend: impl AsRef<str>, since: Timestamp) -> Self {
+        let clean = |s: &str| super::text::printable(s).into_owned();
+        Self { kind, what: clean(what.as_ref()), mend: clean(mend.as_ref()), since }
+    }
+}
+
+/// What the console costs a head: counted, so that it can be shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Requests in the last minute.
+    pub requests_per_minute: u64,
+    /// Bytes received in the last minute.
+    pub bytes_per_minute: u64,
+}

@@ -1,0 +1,195 @@
+//! A node of a Ray cluster: what it offers, what of it is used, why it died.
+
+use super::{Text, Timestamp};
+use std::fmt;
+
+/// A Ray node id: 28 bytes, shown as 56 hex digits.
+///
+/// There is no way to make one of another length: a malformed id in a GCS request kills the whole `gcs_server`
+/// (a failed check in Ray's `NodeID`, seen on 2.60).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId([u8; 28]);
+
+impl NodeId {
+    /// From the bytes that the GCS sent; `None` unless there are exactly 28.
+    pub fn from_bytes(b: &[u8]) -> Option<Self> {
+        b.try_into().ok().map(Self)
+    }
+
+    /// From 56 hex digits, as the dashboard writes them.
+    pub fn from_hex(s: &str) -> Option<Self> {
+        if s.len() != 56 || !s.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        let mut id = [0; 28];
+        for (i, byte) in id.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(s.get(2 * i..2 * i + 2)?, 16).ok()?;
+        }
+        Some(Self(id))
+    }
+
+    /// The 28 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 28] {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Whether a node works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeState {
+    /// Registered and answering heartbeats.
+    Alive,
+    /// Alive and not running anything (autoscaler v2 tells; v1 does not distinguish).
+    Idle,
+    /// About to be removed; takes no new work.
+    Draining,
+    /// Gone; see [`Node::death`].
+    Dead,
+}
+
+impl NodeState {
+    /// Anything but dead.
+    pub const fn is_alive(self) -> bool {
+        !matches!(self, Self::Dead)
+    }
+
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Idle => "idle",
+            Self::Draining => "draining",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// Why a node died, as far as Ray can tell (`NodeDeathInfo.Reason` in Ray's `gcs.proto`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeathReason {
+    /// Ray did not say.
+    Unspecified,
+    /// Stopped in order (`ray stop`, SIGTERM, the autoscaler).
+    Expected,
+    /// Missed its heartbeats or crashed.
+    Unexpected,
+    /// Drained because the machine was taken away.
+    Preempted,
+}
+
+/// The end of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// Ray's reason.
+    pub reason: DeathReason,
+    /// Ray's own sentence, e.g. `health check failed due to missing too many heartbeats`.
+    pub message: Text,
+}
+
+/// One logical resource of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resource {
+    /// Ray's name, verbatim: `CPU`, `TPU`, `memory`, `TPU-v4-8-head`.
+    pub name: Text,
+    /// Capacity; bytes for `memory` and `object_store_memory`.
+    pub total: f64,
+    /// In use; `None` when the channel does not tell.
+    pub used: Option<f64>,
+}
+
+/// Logical resources, in a stable order (by name).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resources(pub Vec<Resource>);
+
+impl Resources {
+    /// The resource of that exact name.
+    pub fn get(&self, name: &str) -> Option<&Resource> {
+        self.0.iter().find(|r| r.name.raw() == name)
+    }
+}
+
+/// A node as Ray sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Ray's id.
+    pub id: NodeId,
+    /// Ray's node name: the address unless the provider names it.
+    pub name: Text,
+    /// IP address of the raylet.
+    pub address: Text,
+    /// Host name; empty when unknown.
+    pub hostname: Text,
+    /// The autoscaler's node type (`tpu_worker`); empty for nodes that it did not start.
+    pub node_type: Text,
+    /// The provider's id of the machine; empty when unknown.
+    pub instance_id: Text,
+    /// Whether this is the head.
+    pub is_head: bool,
+    /// Whether it works.
+    pub state: NodeState,
+    /// Registered at.
+    pub started: Option<Timestamp>,
+    /// Died at.
+    pub ended: Option<Timestamp>,
+    /// Why it died.
+    pub death: Option<Death>,
+    /// Idle for that long, in milliseconds; `None` when busy or unknown.
+    pub idle_ms: Option<u64>,
+    /// Logical resources with live use.
+    pub resources: Resources,
+    /// Labels, sorted by key.
+    pub labels: Vec<(Text, Text)>,
+}
+
+/// What the machine itself measured (dashboard, `GET /nodes/{id}`). Sampled by the node's agent every 5 s.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Physical {
+    /// When the agent sampled this (the node's clock).
+    pub sampled: Option<Timestamp>,
+    /// Whole-machine CPU use, 0 to 100.
+    pub cpu_percent: Option<f64>,
+    /// Memory in use and in all, bytes.
+    pub memory: Option<(u64, u64)>,
+    /// Root disk in use and in all, bytes.
+    pub disk: Option<(u64, u64)>,
+    /// TPU chips, where the node's device plug-in reports them (GKE only; empty on plain TPU VMs).
+    pub tpus: Vec<TpuChip>,
+}
+
+/// One TPU chip as the device plug-in reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TpuChip {
+    /// Tensor-core utilisation, 0 to 100.
+    pub tensorcore_percent: Option<f64>,
+    /// Memory in use and in all, bytes.
+    pub memory: Option<(u64, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_28_bytes_make_a_node_id() {
+        assert!(NodeId::from_bytes(&[7; 28]).is_some());
+        for n in [0, 1, 27, 29, 56] {
+            assert!(NodeId::from_bytes(&vec![7; n]).is_none(), "{n} bytes");
+        }
+        assert!(NodeId::from_hex(&"zz".repeat(28)).is_none());
+        assert!(NodeId::from_hex(&"é".repeat(28)).is_none());
+        let hex = "0123456789abcdef".repeat(4)[..56].to_owned();
+        assert_eq!(NodeId::from_hex(&hex).map(|i| i.to_string()), Some(hex));
+    }
+}

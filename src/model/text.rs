@@ -1,0 +1,185 @@
+//! Text that came from a cluster: hostile until shown through here.
+//!
+//! A job's name may hold an escape sequence that retitles the terminal, a bidi override that reverses a row, or a
+//! newline that breaks a table. [`Text`] keeps it verbatim for the wire and cleans it whenever it is displayed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// A string as a cluster sent it. `Display` is safe for a terminal; [`Text::raw`] is verbatim, for requests only.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text(Arc<str>);
+
+impl Text {
+    /// Wraps a string that a cluster sent.
+    pub fn new(s: impl Into<Arc<str>>) -> Self {
+        Self(s.into())
+    }
+
+    /// The bytes as they came: for URLs, request bodies and comparisons, never for a screen.
+    pub fn raw(&self) -> &str {
+        &self.0
+    }
+
+    /// The text with everything a terminal would act on made visible; borrowed when nothing had to change.
+    pub fn shown(&self) -> Cow<'_, str> {
+        printable(&self.0)
+    }
+
+    /// Whether the text is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self(Arc::from(""))
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.shown())
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl From<&str> for Text {
+    fn from(s: &str) -> Self {
+        Self::new(s)
+    }
+}
+
+impl From<String> for Text {
+    fn from(s: String) -> Self {
+        Self::new(s)
+    }
+}
+
+/// Characters that move the cursor, reorder or hide text: C0 and C1 controls, bidi controls, zero-width and tag
+/// characters (Unicode categories Cc and the harmful part of Cf).
+fn is_hostile(c: char) -> bool {
+    matches!(c,
+        '\0'..='\x1f' | '\x7f'..='\u{9f}'
+        | '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// One line that is safe to print: tabs and line breaks become a space, everything else a terminal would act on
+/// becomes `·`.
+pub fn printable(s: &str) -> Cow<'_, str> {
+    if !s.chars().any(is_hostile) {
+        return Cow::Borrowed(s);
+    }
+    let shown = s.chars().map(|c| match c {
+        '\t' | '\n' | '\r' => ' ',
+        c if is_hostile(c) => '·',
+        c => c,
+    });
+    Cow::Owned(shown.collect())
+}
+
+/// A log line without the escape sequences that programs colour their output with (ECMA-48 CSI, OSC and the other
+/// string sequences), made [`printable`]. Text before a lone `\r` was overwritten on the writer's own terminal
+/// (progress bars), so only what follows the last one is kept. Tabs advance to the next multiple of eight.
+pub fn log_line(s: &str) -> String {
+    let s = s.trim_end_matches(['\r', '\n']);
+    let s = s.rsplit('\r').next().unwrap_or(s);
+    let mut out = String::with_capacity(s.len());
+    let mut chars = s.chars().peekable();
+    let mut column = 0usize;
+    while let Some(c) = chars.next() {
+        match c {
+            '\x1b' => skip_escape(&mut chars),
+            '\u{9b}' => skip_csi(&mut chars),
+            '\t' => {
+                let fill = 8 - column % 8;
+                out.extend(std::iter::repeat_n(' ', fill));
+                column += fill;
+            }
+            c => {
+                out.push(if is_hostile(c) { '·' } else { c });
+                column += 1;
+            }
+        }
+    }
+    out
+}
+
+type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+fn skip_escape(chars: &mut Chars<'_>) {
+    match chars.next() {
+        Some('[') => skip_csi(chars),
+        // OSC, DCS, SOS, PM, APC: a string up to BEL or ST (`ESC \`).
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(c) = chars.next() {
+                if c == '\x07' || c == '\u{9c}' || (c == '\x1b' && chars.next_if_eq(&'\\').is_some()) {
+                    break;
+                }
+            }
+        }
+        // Charset selection and the like: intermediates, then one final byte.
+        Some('\x20'..='\x2f') => {
+            while chars.next_if(|c| ('\x20'..='\x2f').contains(c)).is_some() {}
+            chars.next();
+        }
+        _ => {}
+    }
+}
+
+/// Parameters and intermediates, then one final byte in `@..=~`.
+fn skip_csi(chars: &mut Chars<'_>) {
+    while chars.next_if(|c| ('\x20'..='\x3f').contains(c)).is_some() {}
+    chars.next_if(|c| ('@'..='~').contains(c));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plain_text_is_borrowed() {
+        assert!(matches!(Text::from("exp1395 ünïcode 日本").shown(), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn escapes_and_bidi_never_reach_the_terminal() {
+        let t = Text::from("a\x1b]0;owned\x07b\u{202e}c\u{9b}31m\nd");
+        assert_eq!(t.to_string(), "a·]0;owned·b·c·31m d");
+        assert_eq!(t.raw(), "a\x1b]0;owned\x07b\u{202e}c\u{9b}31m\nd");
+    }
+
+    #[test]
+    fn display_honours_width() {
+        assert_eq!(format!("{:>4}|{:<4}|", Text::from("ab"), Text::from("cd")), "  ab|cd  |");
+    }
+
+    #[test]
+    fn log_lines_lose_colours_and_keep_text() {
+        assert_eq!(
+            log_line("\x1b[1;31mERROR\x1b[0m at \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n"),
+            "ERROR at link"
+        );
+        assert_eq!(log_line(" 10%\r 50%\r100%\r\n"), "100%");
+        assert_eq!(log_line("a\tb"), "a       b");
+        assert_eq!(log_line("cut off \x1b[3"), "cut off ");
+        assert_eq!(log_line("\x1b(Bok"), "ok");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hostile_survives(s in "\\PC*|[\\x00-\\x7f\u{80}-\u{9f}\u{200b}-\u{202e}]*") {
+            prop_assert!(!printable(&s).chars().any(is_hostile));
+            prop_assert!(!log_line(&s).chars().any(is_hostile));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Wall-clock instants as Ray reports them, and ages in the words people use.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since the Unix epoch (the unit of Ray's job and node times).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The current wall-clock time. Only edges and front ends call this; `app` and `ui` are handed the time.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// From milliseconds since the Unix epoch.
+    pub const fn from_millis(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// From seconds since the Unix epoch, as the autoscaler reports its times.
+    pub fn from_secs_f64(secs: f64) -> Self {
+        Self((secs * 1000.0) as i64)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// How long before `now` this was; zero when it lies in the future (clocks differ between machines).
+    pub fn age(self, now: Self) -> Duration {
+        Duration::from_millis(u64::try_from(now.0.saturating_sub(self.0)).unwrap_or(0))
+    }
+
+    /// How long until this instant; zero when it has passed.
+    pub fn until(self, now: Self) -> Duration {
+        now.age(self)
+    }
+
+    /// This instant moved into the future.
+    #[must_use]
+    pub fn plus(self, d: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+/// A duration in two units at most: `42s`, `3m`, `6h 02m`, `3d 4h`, `12d`.
+pub fn brief(d: Duration) -> String {
+    let s = d.as_secs();
+    let (m, h, days) = (s / 60, s / 3600, s / 86_400);
+    match s {
+        0..60 => format!("{s}s"),
+        60..3600 => format!("{m}m"),
+        3600..86_400 => format!("{h}h {:02}m", m % 60),
+        86_400..864_000 => format!("{days}d {}h", h % 24),
+        _ => format!("{days}d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        let say = |s| brief(Duration::from_secs(s));
+        assert_eq!(say(0), "0s");
+        assert_eq!(say(59), "59s");
+        assert_eq!(say(60), "1m");
+        assert_eq!(say(6 * 3600 + 125), "6h 02m");
+        assert_eq!(say(3 * 86_400 + 4 * 3600), "3d 4h");
+        assert_eq!(say(12 * 86_400), "12d");
+    }
+
+    #[test]
+    fn an_instant_in_the_future_has_no_age() {
+        let now = Timestamp::from_millis(1_000);
+        assert_eq!(Timestamp::from_millis(2_000).age(now), Duration::ZERO);
+        assert_eq!(Timestamp::from_millis(2_000).until(now), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,103 @@
+//! What travels between the supervisor and a front end: news up, requests down.
+
+use super::{
+    Autoscaler, ClusterName, Cost, Job, Link, LogBatch, LogSource, Node, NodeId, Physical, StreamId,
+    SubmissionId, Text, Timestamp,
+};
+use std::sync::Arc;
+
+/// The state of one cluster at one time. Each part is replaced whole; parts are shared, never copied.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// When it was taken (our clock).
+    pub taken: Timestamp,
+    /// `ray_version`, e.g. `2.60.0`.
+    pub ray_version: Text,
+    /// `session_name`: changes when the head restarts.
+    pub session: Text,
+    /// Nodes, dead ones included.
+    pub nodes: Arc<Vec<Node>>,
+    /// Jobs, newest first.
+    pub jobs: Arc<Vec<Arc<Job>>>,
+    /// The autoscaler's report.
+    pub autoscaler: Arc<Autoscaler>,
+    /// Parts that could not be read this time, in words, with the reason; the data shown for them is older.
+    pub missing: Vec<String>,
+}
+
+/// News about one cluster.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// Which.
+    pub cluster: ClusterName,
+    /// What.
+    pub news: News,
+}
+
+/// The news itself.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// The link changed.
+    Link(Link),
+    /// A new snapshot.
+    Snapshot(Arc<Snapshot>),
+    /// Machine figures of some nodes.
+    Physical(Vec<(NodeId, Physical)>),
+    /// Log lines.
+    Log(LogBatch),
+    /// How a stop-job request came out.
+    JobStop {
+        /// The job.
+        id: SubmissionId,
+        /// What was seen.
+        outcome: JobStopOutcome,
+    },
+    /// What we cost the head.
+    Cost(Cost),
+    /// Where the forwards listen: dashboard, GCS, Ray client ports on 127.0.0.1, and notes about ports that were
+    /// taken ("8265 is held by ssh (pid 4711), using 8266").
+    Ports {
+        /// Dashboard.
+        dashboard: u16,
+        /// GCS.
+        gcs: u16,
+        /// Ray client.
+        client: u16,
+        /// What had to give way.
+        notes: Vec<String>,
+    },
+}
+
+/// What became of a stop request. Ray's answer alone is not trusted: the status is read again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobStopOutcome {
+    /// Asked; waiting for the effect.
+    Asked,
+    /// The job is seen ended, with that status word.
+    Ended(String),
+    /// Ray said "stopped", but the job is still in that state after a while.
+    StillThere(String),
+    /// It could not be asked, and why.
+    Failed(String),
+}
+
+/// What a front end asks of a cluster's task.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Read everything now.
+    Refresh,
+    /// The cluster is (not) the one on the screen: decides how often it is read.
+    Focus(bool),
+    /// These nodes are on the screen: fetch their machine figures.
+    Visible(Vec<NodeId>),
+    /// Stop a job and watch the effect.
+    StopJob(SubmissionId),
+    /// Follow a log as that stream.
+    Follow(StreamId, LogSource),
+    /// Close a stream.
+    Unfollow(StreamId),
+    /// Forget the known host key and accept the one with this fingerprint.
+    TrustHostKey(String),
+    /// Try now.
+    Reconnect,
+}

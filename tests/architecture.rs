@@ -1,0 +1,157 @@
+//! Holds `src/` to its own map: imports go downward only, terminals, keys, colours and processes stay in their rooms.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each room and the rooms it may import. A room that is missing here fails the test.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("config", &["model"]),
+    ("token", &["model"]),
+    ("ssh", &["model"]),
+    ("ray", &["model"]),
+    // The simulated heads speak the client's own wire types; the contract suite holds both against a real Ray.
+    ("demo", &["model", "ray"]),
+    ("supervisor", &["config", "token", "ssh", "ray", "model"]),
+    ("app", &["model"]),
+    ("ui", &["app", "model"]),
+    ("tui", &["ui", "app", "supervisor", "config", "model"]),
+    ("cli", &["supervisor", "config", "model"]),
+    ("main", &["tui", "cli", "demo", "config", "supervisor", "model"]),
+];
+
+fn sources() -> Vec<(String, PathBuf, String)> {
+    fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, out);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                out.push(path);
+            }
+        }
+    }
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    walk(&src, &mut files);
+    files.sort();
+    let room = |p: &Path| {
+        let first = p.strip_prefix(&src).unwrap().components().next().unwrap();
+        first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
+    };
+    files.into_iter().map(|p| (room(&p), p.clone(), fs::read_to_string(&p).unwrap())).collect()
+}
+
+/// The code without comments and without the test module that closes a file.
+fn code(text: &str) -> String {
+    let body = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    let line = |l: &str| l.split("//").next().unwrap_or_default().to_owned();
+    body.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Rooms named after `crate::` (or after the library's name, in `main`), also inside `use crate::{a, b::c}`.
+fn imported(text: &str) -> BTreeSet<String> {
+    let mut rooms = BTreeSet::new();
+    for prefix in ["crate::", "marin_tui::"] {
+        for (at, _) in text.match_indices(prefix) {
+            let rest = &text[at + prefix.len()..];
+            if let Some(group) = rest.strip_prefix('{') {
+                let mut depth = 0;
+                let mut word = String::new();
+                for c in group.chars() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => {
+                            rooms.insert(std::mem::take(&mut word));
+                            continue;
+                        }
+                        _ => {}
+                    }
+                    if depth == 0 {
+                        word.push(c);
+                    }
+                }
+                rooms.insert(word);
+            } else {
+                rooms.insert(rest.to_owned());
+            }
+        }
+    }
+    let ident =
+        |s: &String| s.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    rooms.iter().map(ident).filter(|s| !s.is_empty()).collect()
+}
+
+#[test]
+fn imports_go_downward_only() {
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        if room == "lib" {
+            continue;
+        }
+        let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+            wrong.push(format!("{}: room `{room}` is not in the table", path.display()));
+            continue;
+        };
+        for import in imported(&code(&text)) {
+            let known = ROOMS.iter().any(|(name, _)| *name == import);
+            if known && import != room && !allowed.contains(&import.as_str()) {
+                wrong.push(format!("{}: `{room}` imports `{import}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn crates_stay_in_their_rooms() {
+    // (what the code may say, rooms that may say it)
+    const OWNERS: &[(&str, &[&str])] = &[
+        ("ratatui::", &["ui", "tui"]),
+        ("crossterm::", &["app", "tui"]),
+        ("tokio::", &["ssh", "ray", "supervisor", "tui", "cli", "demo", "main"]),
+        ("reqwest::", &["ray"]),
+        ("tonic::", &["ray", "demo"]),
+        ("Command::new", &["ssh", "supervisor", "tui"]),
+        ("arboard::", &["tui"]),
+        ("Color::", &["ui"]),
+        ("println!", &["main", "cli"]),
+        ("SystemTime::now", &["model"]),
+        ("Timestamp::now", &["ssh", "ray", "supervisor", "tui", "cli", "demo", "main", "token"]),
+    ];
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        let code = code(&text);
+        for (word, rooms) in OWNERS {
+            if code.contains(word) && !rooms.contains(&room.as_str()) {
+                wrong.push(format!("{}: `{word}` belongs to {}", path.display(), rooms.join(", ")));
+            }
+        }
+        if room == "app"
+            && ["crossterm::terminal", "crossterm::cursor", "crossterm::execute"]
+                .iter()
+                .any(|w| code.contains(w))
+        {
+            wrong.push(format!("{}: app may use crossterm's key and mouse types only", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_room_begins_with_its_purpose() {
+    for (_, path, text) in sources() {
+        assert!(text.starts_with("//!"), "{} has no //! header", path.display());
+    }
+}
+
+#[test]
+fn the_scanner_sees_what_it_should() {
+    let found = imported("use crate::{app::{App, View}, model::Job};\nlet x = crate::ray::Client::new();");
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["app", "model", "ray"]);
+}
