@@ -8,8 +8,9 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use serde_json::{Value, json};
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// `cluster_name` of the bed's YAML.
@@ -48,22 +49,23 @@ impl Bed {
     /// A healthy cluster: three nodes alive.
     pub fn shared(ray: Ray) -> Self {
         match ray {
-            Ray::Newest => Self::up("newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Newest => Self::up("test-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
+            Ray::Oldest => Self::up("test-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
     /// A cluster whose autoscaler (v2) is refused every machine of type `tpu_v5e`; two nodes alive.
     pub fn stuck() -> Self {
-        Self::up("stuck", &["--cluster", "stuck"])
+        Self::up("test-stuck", &["--cluster", "stuck"])
     }
 
     /// Hosts with sshd and no Ray on them.
     pub fn bare() -> Self {
-        Self::up("bare", &["--hosts-only"])
+        Self::up("test-bare", &["--hosts-only"])
     }
 
     fn up(name: &'static str, args: &[&str]) -> Self {
+        take_turn();
         let bed = Self { name };
         let up = bed.script("up").args(args).output().unwrap();
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
@@ -241,6 +243,20 @@ pub fn inside(ray: Ray, body: impl FnOnce()) {
     let said = String::from_utf8_lossy(&out.stdout);
     let error = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() && said.contains("1 passed"), "{said}\n{error}");
+}
+
+/// Waits until no other test process has a bed. The turn ends with this process, however it ends: `cat` in the script
+/// sees its standard input closed.
+fn take_turn() {
+    static TURN: OnceLock<Child> = OnceLock::new();
+    TURN.get_or_init(|| {
+        let script = format!("{}/tests/bed/turn", env!("CARGO_MANIFEST_DIR"));
+        let mut command = Command::new(script);
+        command.args(["sh", "-c", "echo && exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        child
+    });
 }
 
 /// Asks until there is an answer; fails the test, naming `what`, when it takes too long.
