@@ -15,3 +15,4 @@
 pub mod config;
 pub mod model;
 pub mod token;
+pub mod ssh;
