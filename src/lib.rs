@@ -12,4 +12,5 @@
 //! - [`cli`]: the subcommands.
 //! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
 
+pub mod demo;
 pub mod model;
