@@ -4,6 +4,9 @@
 //! A head answers field for field what Ray 2.60 answers, its odd fields and its silences included; one contract
 //! suite (`tests/contract.rs`) holds it against the real thing. It knows nothing of the console.
 
+#![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
+#![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
+
 mod cluster;
 mod gcs;
 mod gcs_methods;
@@ -99,7 +102,7 @@ impl Head {
 
     /// Stops or resumes the autoscaler's monitor; its report stands still meanwhile.
     pub fn run_monitor(&self, runs: bool) {
-        self.shared.now(|c| c.monitor_alive = runs);
+        self.shared.now(|c| c.monitor.alive = runs);
     }
 
     /// Submission ids of jobs in that state, oldest first.

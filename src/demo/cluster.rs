@@ -28,6 +28,19 @@ pub(super) struct Wanted {
     pub node_type: &'static str,
 }
 
+/// The autoscaler's process, which works through its loop every five seconds while it lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Monitor {
+    /// Whether it runs.
+    pub alive: bool,
+    /// When it last worked through its loop, in milliseconds since the epoch.
+    pub at: i64,
+    /// How often it has done so.
+    pub loops: i64,
+    /// The cluster's version then.
+    pub saw: u64,
+}
+
 /// The cluster at one moment.
 pub(super) struct Cluster {
     /// `session_name`; a new one is a new cluster.
@@ -42,14 +55,12 @@ pub(super) struct Cluster {
     pub version: u64,
     /// The moment, in milliseconds since the epoch.
     pub now: i64,
-    /// The autoscaler's last loop, unless its monitor died.
-    pub monitor_loop: i64,
+    /// The autoscaler's process.
+    pub monitor: Monitor,
     /// The moment when the simulation began.
     pub began: i64,
     /// Log files that somebody wrote, by name; every node has them.
     pub files: HashMap<String, Log>,
-    /// Whether the monitor runs.
-    pub monitor_alive: bool,
     by_submission: HashMap<String, usize>,
     random: Random,
     steps: i64,
@@ -69,10 +80,9 @@ impl Cluster {
             wanted: wanted(scenario.pending),
             version: 1,
             now,
-            monitor_loop: now,
+            monitor: Monitor { alive: true, at: now, loops: 1, saw: 1 },
             began: now,
             files: HashMap::new(),
-            monitor_alive: true,
             by_submission: HashMap::new(),
             random,
             steps: 0,
@@ -176,8 +186,8 @@ impl Cluster {
                 node.sample(random, now);
             }
         }
-        if step % 5 == 0 && self.monitor_alive {
-            self.monitor_loop = now;
+        if step % 5 == 0 && self.monitor.alive {
+            self.monitor = Monitor { alive: true, at: now, loops: self.monitor.loops + 1, saw: self.version };
         }
         for _ in 0..self.scenario.turnover {
             self.turn_over();

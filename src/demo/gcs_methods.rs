@@ -2,13 +2,14 @@
 
 use super::Shared;
 use super::cluster::Cluster;
-use super::job::HEAD_IP;
+use super::job::{HEAD_IP, SimJob};
+use super::json::dumps;
 use super::node::SimNode;
 use super::wire::{
-    AliveReply, AliveRequest, AutoscalingState, ClusterResourceState, ClusterStatus, DeathInfo,
-    FailedRequest, GcsStatus, JobConfig, JobData, JobInfoReply, KeyRequest, KeyValue, KeysReply, NodeInfo,
-    NodeInfoReply, NodeInfoRequest, NodeState, PendingRequest, RequestCount, ResourceRequest, ValueReply,
-    ValuesReply,
+    Address, AliveReply, AliveRequest, AutoscalingState, ClusterResourceState, ClusterStatus, DeathInfo,
+    FailedRequest, GcsStatus, JobConfig, JobData, JobInfoReply, JobInfoRequest, JobsApiInfo, KeyRequest,
+    KeyValue, KeysReply, NodeInfo, NodeInfoReply, NodeInfoRequest, NodeState, PendingRequest, RequestCount,
+    ResourceRequest, RuntimeEnvInfo, ValueReply, ValuesReply,
 };
 use crate::model::{AutoscalerVersion, DeathReason, NodeId};
 use bytes::Bytes;
@@ -49,7 +50,8 @@ impl Status {
     }
 }
 
-type Outcome = Result<Bytes, Status>;
+/// What a method comes to.
+pub(super) type Outcome = Result<Bytes, Status>;
 
 /// The method of a path.
 pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
@@ -69,9 +71,8 @@ fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
     M::decode(bytes).map_err(|_| Status::malformed())
 }
 
-fn ok() -> Option<GcsStatus> {
-    Some(GcsStatus::default())
-}
+/// The GCS's own status inside a reply: all is well.
+const OK: Option<GcsStatus> = Some(GcsStatus { code: 0, message: String::new() });
 
 /// The ids of a request, or the death of the GCS: Ray's `NodeID` checks their length and aborts the process.
 fn ids<'a>(
@@ -90,7 +91,8 @@ fn ids<'a>(
     Ok(ids)
 }
 
-fn cluster_status(_: &[u8], shared: &Shared) -> Outcome {
+fn cluster_status(message: &[u8], shared: &Shared) -> Outcome {
+    parse::<()>(message)?;
     let v2 = shared.scenario.autoscaler == AutoscalerVersion::V2;
     Ok(shared.kept("GetClusterStatus", |c| {
         let requests = c.wanted.iter().map(|w| RequestCount {
@@ -99,7 +101,7 @@ fn cluster_status(_: &[u8], shared: &Shared) -> Outcome {
         });
         let resources = ClusterResourceState {
             version: c.version as i64,
-            last_seen_autoscaler_state_version: if v2 { c.monitor_loop / 5000 } else { 0 },
+            last_seen_autoscaler_state_version: if v2 { c.monitor.loops } else { 0 },
             pending: requests.collect(),
             nodes: c.nodes.iter().map(|n| node_state(n, c)).collect(),
             session: c.session.clone(),
@@ -136,7 +138,7 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
 }
 
 fn autoscaling(cluster: &Cluster) -> AutoscalingState {
-    let seconds = cluster.monitor_loop / 1000;
+    let seconds = cluster.monitor.at / 1000;
     let launching = || cluster.wanted.iter().filter(|w| !w.infeasible);
     // Infeasible requests come one entry each, not counted.
     let infeasible = cluster.wanted.iter().filter(|w| w.infeasible).flat_map(|w| {
@@ -144,8 +146,8 @@ fn autoscaling(cluster: &Cluster) -> AutoscalingState {
         std::iter::repeat_n(request, usize::try_from(w.count).unwrap_or(0))
     });
     AutoscalingState {
-        last_seen_cluster_resource_state_version: cluster.monitor_loop / 1000,
-        version: cluster.monitor_loop / 5000,
+        last_seen_cluster_resource_state_version: cluster.monitor.saw as i64,
+        version: cluster.monitor.loops,
         pending_requests: launching()
             .map(|w| PendingRequest {
                 node_type: w.node_type.into(),
@@ -182,7 +184,7 @@ fn node_infos(cluster: &Cluster, request: &NodeInfoRequest, wanted: &[NodeId]) -
     let limit = request.limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
     let nodes: Vec<NodeInfo> = nodes.take(limit).map(|n| node_info(n, &cluster.session)).collect();
     let total = cluster.nodes.len() as i64;
-    NodeInfoReply { status: ok(), filtered: total - nodes.len() as i64, total, nodes }.encode_to_vec().into()
+    NodeInfoReply { status: OK, filtered: total - nodes.len() as i64, total, nodes }.encode_to_vec().into()
 }
 
 fn node_info(node: &SimNode, session: &str) -> NodeInfo {
@@ -219,32 +221,78 @@ fn check_alive(message: &[u8], shared: &Shared) -> Outcome {
     let request: AliveRequest = parse(message)?;
     let wanted = ids("CheckAlive", request.node_ids.iter(), shared)?;
     let alive = shared.now(|c| wanted.iter().map(|id| c.node(*id).is_some_and(|n| n.is_alive())).collect());
-    Ok(AliveReply { status: ok(), ray_version: shared.scenario.ray_version.clone(), alive }
+    Ok(AliveReply { status: OK, ray_version: shared.scenario.ray_version.clone(), alive }
         .encode_to_vec()
         .into())
 }
 
 /// Drivers only: a submission is in this list once its script called `ray.init`.
-fn all_job_info(_: &[u8], shared: &Shared) -> Outcome {
-    Ok(shared.kept("GetAllJobInfo", |c| {
-        let data = |job: &super::job::SimJob| {
-            let id = job.driver.as_deref()?;
-            let submission = job.submission.iter().map(|s| ("job_submission_id".to_owned(), s.clone()));
-            let bytes =
-                (0..4).map(|i| u8::from_str_radix(id.get(2 * i..2 * i + 2).unwrap_or("0"), 16).unwrap_or(0));
-            Some(JobData {
-                job_id: bytes.collect(),
-                is_dead: job.status.is_ended(),
-                driver_ip: HEAD_IP.into(),
-                driver_pid: 867,
-                config: Some(JobConfig { namespace: String::new(), metadata: submission.collect() }),
-                started: job.started.unsigned_abs(),
-                ended: job.ended.unwrap_or(0).unsigned_abs(),
-                entrypoint: job.entrypoint.clone(),
-            })
-        };
-        JobInfoReply { status: ok(), jobs: c.jobs.iter().filter_map(data).collect() }.encode_to_vec().into()
-    }))
+fn all_job_info(message: &[u8], shared: &Shared) -> Outcome {
+    let request: JobInfoRequest = parse(message)?;
+    let limit = request.limit.and_then(|n| usize::try_from(n).ok());
+    let skip = request.skip_submission.unwrap_or(false);
+    let list = |c: &mut Cluster| {
+        let head = c.head();
+        let jobs =
+            c.jobs.iter().filter_map(|j| driver(j, head, skip)).take(limit.unwrap_or(usize::MAX)).collect();
+        JobInfoReply { status: OK, jobs }.encode_to_vec().into()
+    };
+    Ok(match (limit, skip) {
+        (Some(_), _) => shared.now(list),
+        (None, true) => shared.kept("GetAllJobInfo", list),
+        (None, false) => shared.kept("GetAllJobInfo with submissions", list),
+    })
+}
+
+fn driver(job: &SimJob, head: NodeId, skip_submission: bool) -> Option<JobData> {
+    let id = job.driver.as_deref()?;
+    let byte = |i: usize| u8::from_str_radix(id.get(2 * i..2 * i + 2)?, 16).ok();
+    let job_id: Vec<u8> = (0..4).filter_map(byte).collect();
+    let submission = job.submission.iter().map(|s| ("job_submission_id".to_owned(), s.clone()));
+    let address = Address {
+        node_id: head.as_bytes().to_vec(),
+        ip: HEAD_IP.into(),
+        port: 11_171,
+        worker_id: [job_id.as_slice(), &[0xff; 24]].concat(),
+    };
+    Some(JobData {
+        is_dead: job.status.is_ended(),
+        timestamp: job.ended.unwrap_or(job.started),
+        driver_ip: HEAD_IP.into(),
+        driver_pid: 867,
+        config: Some(JobConfig {
+            runtime_env: Some(RuntimeEnvInfo { serialized: dumps(&job.runtime_env) }),
+            namespace: format!("{:08x}-{id}-4ffb-8f4a-{:012x}", job.started & 0xffff_ffff, job.started),
+            metadata: submission.collect(),
+            sys_path: ["experiments", "src"]
+                .map(|d| format!("/tmp/ray/runtime_resources/working_dir_files/_ray_pkg/{d}"))
+                .into(),
+        }),
+        started: job.started.unsigned_abs(),
+        ended: job.ended.unwrap_or(0).unsigned_abs(),
+        entrypoint: job.entrypoint.clone(),
+        job_info: (!skip_submission && job.submission.is_some()).then(|| submission_info(job, head)),
+        driver_address: Some(address),
+        job_id,
+    })
+}
+
+fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
+    let pairs = job.metadata.iter().filter_map(|m| m.as_object()).flatten();
+    JobsApiInfo {
+        status: job.status_word(),
+        entrypoint: job.entrypoint.clone(),
+        message: job.message.clone(),
+        error_type: job.error.map(str::to_owned),
+        started: Some(job.started.unsigned_abs()),
+        ended: job.ended.map(i64::unsigned_abs),
+        metadata: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
+        runtime_env_json: Some(dumps(&job.runtime_env)),
+        cpus: Some(job.cpus),
+        agent: Some(format!("http://{HEAD_IP}:52365")),
+        node_id: Some(head.to_string()),
+        exit_code: job.exit_code(),
+    }
 }
 
 /// The submission id in a key of the namespace `job`.
@@ -260,7 +308,7 @@ fn keys(message: &[u8], shared: &Shared) -> Outcome {
             c.jobs.iter().filter(|_| request.namespace == b"job").filter_map(|j| j.submission.as_deref());
         all.map(|id| format!("{JOB_KEY}{id}").into_bytes()).filter(|k| k.starts_with(&prefix)).collect()
     });
-    Ok(KeysReply { status: ok(), results }.encode_to_vec().into())
+    Ok(KeysReply { status: OK, results }.encode_to_vec().into())
 }
 
 fn read(key: &[u8], namespace: &[u8], shared: &Shared) -> Option<Vec<u8>> {
@@ -274,13 +322,11 @@ fn read(key: &[u8], namespace: &[u8], shared: &Shared) -> Option<Vec<u8>> {
 fn value(message: &[u8], shared: &Shared) -> Outcome {
     let request: KeyRequest = parse(message)?;
     let found = request.keys.first().and_then(|key| read(key, &request.namespace, shared));
-    let reply = match found {
-        Some(value) => ValueReply { status: ok(), value },
-        None => {
-            let status = GcsStatus { code: NOT_FOUND, message: "Failed to find the key".into() };
-            ValueReply { status: Some(status), value: Vec::new() }
-        }
-    };
+    let none = || GcsStatus { code: NOT_FOUND, message: "Failed to find the key".into() };
+    let reply = found.map_or_else(
+        || ValueReply { status: Some(none()), value: Vec::new() },
+        |value| ValueReply { status: OK, value },
+    );
     Ok(reply.encode_to_vec().into())
 }
 
@@ -291,5 +337,5 @@ fn values(message: &[u8], shared: &Shared) -> Outcome {
         let value = read(&key, &request.namespace, shared)?;
         Some(KeyValue { key, value })
     });
-    Ok(ValuesReply { status: ok(), results: found.collect() }.encode_to_vec().into())
+    Ok(ValuesReply { status: OK, results: found.collect() }.encode_to_vec().into())
 }

@@ -52,7 +52,7 @@ impl SimJob {
     /// Number `n` of a cluster's history, in the state given.
     pub fn invent(random: &mut Random, n: usize, started: i64, status: JobStatus, log: Log) -> Self {
         let (owner, work) = (random.pick(&OWNERS), random.pick(&WORK));
-        let submission = if n % 3 == 0 {
+        let submission = if n.is_multiple_of(3) {
             let id: String = (0..16)
                 .map(|_| char::from(random.pick(b"abcdefghijkmnpqrstuvwxyzABCDEFGH23456789")))
                 .collect();
@@ -72,13 +72,13 @@ impl SimJob {
             error: None,
             started,
             ended: None,
-            metadata: (n % 2 == 0).then(|| json!({"owner": owner, "experiment": work})),
+            metadata: (n.is_multiple_of(2)).then(|| json!({"owner": owner, "experiment": work})),
             runtime_env: json!({
                 "working_dir": format!("gcs://_ray_pkg_{:016x}.zip", random.next()),
                 "env_vars": {"WANDB_API_KEY": format!("{:040x}", random.next()), "TPU_CI": "true", "HF_TOKEN": "hf_simulated"},
                 "config": {"setup_timeout_seconds": 1800},
             }),
-            cpus: f64::from(u8::from(n % 5 == 0)),
+            cpus: f64::from(u8::from(n.is_multiple_of(5))),
             stopping: None,
             starting: None,
             log,
@@ -91,7 +91,7 @@ impl SimJob {
 
     /// A driver that somebody started by hand: no log, cannot be stopped.
     pub fn by_hand(n: usize, started: i64, now: i64) -> Self {
-        let ended = (n % 2 == 0).then_some(now.min(started + 600_000));
+        let ended = (n.is_multiple_of(2)).then_some(now.min(started + 600_000));
         Self {
             submission: None,
             driver: Some(format!("{:02x}{:02x}0000", n % 256, n / 256 % 256)),
@@ -135,7 +135,8 @@ impl SimJob {
         self.written = None;
     }
 
-    fn exit_code(&self) -> Option<i32> {
+    /// The driver's exit code, once it has one.
+    pub fn exit_code(&self) -> Option<i32> {
         match self.status {
             JobStatus::Succeeded if self.submission.is_some() => Some(0),
             JobStatus::Failed => Some(1),
@@ -147,7 +148,8 @@ impl SimJob {
         self.submission.is_some() && self.status != JobStatus::Pending
     }
 
-    fn status_word(&self) -> String {
+    /// Ray's word for the state.
+    pub fn status_word(&self) -> String {
         self.status.word().to_uppercase()
     }
 

@@ -114,8 +114,8 @@ impl Source {
                     return Some(written.clone());
                 }
                 let known = FILES.iter().any(|(_, files)| files.contains(&name.as_str()));
-                let grows = name.ends_with(".log") || name.ends_with(".out");
-                known.then(|| if grows { Log::growing(cluster.began, 500, 1) } else { Log::none() })
+                let quiet = name.strip_suffix(".err").is_some();
+                known.then(|| if quiet { Log::none() } else { Log::growing(cluster.began, 500, 1) })
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Repeatable chance (SplitMix64, <https://prng.di.unimi.it/splitmix64.c>): one seed, one cluster.
+//! Repeatable chance (`SplitMix64`, <https://prng.di.unimi.it/splitmix64.c>): one seed, one cluster.
 
 /// A generator; the same seed gives the same cluster and the same changes.
 #[derive(Clone, Debug)]

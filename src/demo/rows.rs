@@ -53,7 +53,7 @@ pub(super) fn answer(
     let all = rows(query.is_set("detail"));
     let total = all.len();
     match filter(query, columns, all) {
-        Ok(rows) => json(listing(total, rows.len(), &Value::from_iter(rows.into_iter().take(limit)))),
+        Ok(rows) => json(listing(total, rows.len(), &rows.into_iter().take(limit).collect())),
         Err(refusal) => refusal,
     }
 }

@@ -67,7 +67,7 @@ fn legacy(cluster: &Cluster) -> Value {
     let availability: Map<_, _> = launching
         .map(|w| {
             let refused = json!({"category": "QUOTA_EXCEEDED", "description": "Quota 'TPUV5sLitepodPerProjectPerZone' exceeded.  Limit: 0.0 in zone us-central2-b."});
-            let state = json!({"nodeType": w.node_type, "isAvailable": false, "lastCheckedTimestamp": cluster.monitor_loop / 1000, "unavailableNodeInformation": refused});
+            let state = json!({"nodeType": w.node_type, "isAvailable": false, "lastCheckedTimestamp": cluster.monitor.at / 1000, "unavailableNodeInformation": refused});
             (camel(w.node_type), state)
         })
         .collect();
@@ -76,7 +76,7 @@ fn legacy(cluster: &Cluster) -> Value {
         .map(|n| json!([n.resources.iter().map(|(k, t, _)| (k.clone(), json!(t))).collect::<Map<_, _>>(), 1]))
         .collect();
     json!({
-        "gcsRequestTime": 0.0024, "time": cluster.monitor_loop as f64 / 1000.0, "monitorPid": 64,
+        "gcsRequestTime": 0.0024, "time": cluster.monitor.at as f64 / 1000.0, "monitorPid": 64,
         "autoscalerUpdateTime": 0.0075, "nonTerminatedNodesTime": 0.000_012,
         "autoscalerReport": {
             "activeNodes": by_type(count(alive())), "idleNodes": null, "pendingNodes": [],
@@ -107,7 +107,7 @@ pub(super) fn text(cluster: &Cluster, version: AutoscalerVersion) -> String {
 
 fn table(cluster: &Cluster, v2: bool) -> String {
     // v2 stamps the text with the time of the request, however old its contents are.
-    let stamp = time(if v2 { cluster.now } else { cluster.monitor_loop }, "%Y-%m-%d %H:%M:%S.%6f");
+    let stamp = time(if v2 { cluster.now } else { cluster.monitor.at }, "%Y-%m-%d %H:%M:%S.%6f");
     let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
     let busy = count(alive().filter(|n| !v2 || n.idle_since.is_none()));
     let mut out = format!("======== Autoscaler status: {stamp} ========\nNode status\n{RULE}\nActive:\n");
@@ -126,7 +126,7 @@ fn table(cluster: &Cluster, v2: bool) -> String {
     );
     out.push_str("Recent failures:\n");
     let reason = if v2 { "LaunchFailed" } else { "QUOTA_EXCEEDED" };
-    let at = time(cluster.monitor_loop, "%H:%M:%S");
+    let at = time(cluster.monitor.at, "%H:%M:%S");
     list(
         &mut out,
         launching().map(|w| format!("{}: {reason} (latest_attempt: {at})", w.node_type)),

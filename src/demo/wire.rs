@@ -1,4 +1,8 @@
-//! The GCS messages that the simulated head speaks (tags of Ray's `gcs_service.proto`, `autoscaler.proto`).
+//! The GCS messages that the simulated head speaks (tags of Ray's `gcs_service.proto`, `gcs.proto`, `common.proto`,
+//! `autoscaler.proto`).
+//!
+//! They are written apart from the client's on purpose: a server also sends what the client skips, so that answers
+//! weigh what they really weigh, and a wrong tag in one cannot hide behind the same mistake in the other.
 
 use std::collections::HashMap;
 
@@ -236,6 +240,8 @@ pub(super) struct JobData {
     pub job_id: Vec<u8>,
     #[prost(bool, tag = "2")]
     pub is_dead: bool,
+    #[prost(int64, tag = "3")]
+    pub timestamp: i64,
     #[prost(string, tag = "4")]
     pub driver_ip: String,
     #[prost(int64, tag = "5")]
@@ -248,15 +254,81 @@ pub(super) struct JobData {
     pub ended: u64,
     #[prost(string, tag = "9")]
     pub entrypoint: String,
+    #[prost(message, optional, tag = "10")]
+    pub job_info: Option<JobsApiInfo>,
+    #[prost(message, optional, tag = "12")]
+    pub driver_address: Option<Address>,
 }
 
-/// `JobConfig`, of which only the metadata and namespace matter here.
+/// `Address`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Address {
+    #[prost(bytes = "vec", tag = "1")]
+    pub node_id: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub ip: String,
+    #[prost(int32, tag = "3")]
+    pub port: i32,
+    #[prost(bytes = "vec", tag = "4")]
+    pub worker_id: Vec<u8>,
+}
+
+/// `JobsAPIInfo`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct JobsApiInfo {
+    #[prost(string, tag = "1")]
+    pub status: String,
+    #[prost(string, tag = "2")]
+    pub entrypoint: String,
+    #[prost(string, optional, tag = "3")]
+    pub message: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    pub error_type: Option<String>,
+    #[prost(uint64, optional, tag = "5")]
+    pub started: Option<u64>,
+    #[prost(uint64, optional, tag = "6")]
+    pub ended: Option<u64>,
+    #[prost(map = "string, string", tag = "7")]
+    pub metadata: HashMap<String, String>,
+    #[prost(string, optional, tag = "8")]
+    pub runtime_env_json: Option<String>,
+    #[prost(double, optional, tag = "9")]
+    pub cpus: Option<f64>,
+    #[prost(string, optional, tag = "12")]
+    pub agent: Option<String>,
+    #[prost(string, optional, tag = "13")]
+    pub node_id: Option<String>,
+    #[prost(int32, optional, tag = "14")]
+    pub exit_code: Option<i32>,
+}
+
+/// `RuntimeEnvInfo`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct RuntimeEnvInfo {
+    #[prost(string, tag = "1")]
+    pub serialized: String,
+}
+
+/// `GetAllJobInfoRequest`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct JobInfoRequest {
+    #[prost(int32, optional, tag = "1")]
+    pub limit: Option<i32>,
+    #[prost(bool, optional, tag = "3")]
+    pub skip_submission: Option<bool>,
+}
+
+/// `JobConfig`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct JobConfig {
+    #[prost(message, optional, tag = "4")]
+    pub runtime_env: Option<RuntimeEnvInfo>,
     #[prost(string, tag = "5")]
     pub namespace: String,
     #[prost(map = "string, string", tag = "6")]
     pub metadata: HashMap<String, String>,
+    #[prost(string, repeated, tag = "8")]
+    pub sys_path: Vec<String>,
 }
 
 /// Requests of the key-value store: `InternalKVKeys` and `InternalKVGet` have one key, `InternalKVMultiGet` many.
