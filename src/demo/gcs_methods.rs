@@ -261,7 +261,9 @@ fn driver(job: &SimJob, head: NodeId, skip_submission: bool) -> Option<JobData> 
         driver_ip: HEAD_IP.into(),
         driver_pid: 867,
         config: Some(JobConfig {
-            runtime_env: Some(RuntimeEnvInfo { serialized: dumps(&job.runtime_env) }),
+            runtime_env: Some(RuntimeEnvInfo {
+                serialized: job.runtime_env.as_ref().map_or_else(|| "{}".into(), dumps),
+            }),
             namespace: format!("{:08x}-{id}-4ffb-8f4a-{:012x}", job.started & 0xffff_ffff, job.started),
             metadata: submission.collect(),
             sys_path: ["experiments", "src"]
@@ -287,7 +289,7 @@ fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
         started: Some(job.started.unsigned_abs()),
         ended: job.ended.map(i64::unsigned_abs),
         metadata: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
-        runtime_env_json: Some(dumps(&job.runtime_env)),
+        runtime_env_json: job.runtime_env.as_ref().map(dumps),
         cpus: Some(job.cpus),
         agent: Some(format!("http://{HEAD_IP}:52365")),
         node_id: Some(head.to_string()),

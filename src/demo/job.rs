@@ -35,7 +35,7 @@ pub(super) struct SimJob {
     /// The submitter's own pairs.
     pub metadata: Option<Value>,
     /// `runtime_env`, secrets included, as Ray shows it.
-    pub runtime_env: Value,
+    pub runtime_env: Option<Value>,
     /// The entrypoint's CPUs.
     pub cpus: f64,
     /// A stop was asked for and takes effect then.
@@ -73,11 +73,11 @@ impl SimJob {
             started,
             ended: None,
             metadata: (n.is_multiple_of(2)).then(|| json!({"owner": owner, "experiment": work})),
-            runtime_env: json!({
+            runtime_env: Some(json!({
                 "working_dir": format!("gcs://_ray_pkg_{:016x}.zip", random.next()),
                 "env_vars": {"WANDB_API_KEY": format!("{:040x}", random.next()), "TPU_CI": "true", "HF_TOKEN": "hf_simulated"},
                 "config": {"setup_timeout_seconds": 1800},
-            }),
+            })),
             cpus: f64::from(u8::from(n.is_multiple_of(5))),
             stopping: None,
             starting: None,
@@ -102,7 +102,7 @@ impl SimJob {
             started,
             ended,
             metadata: Some(json!({})),
-            runtime_env: json!({}),
+            runtime_env: Some(json!({})),
             cpus: 0.0,
             stopping: None,
             starting: None,
@@ -186,7 +186,7 @@ impl SimJob {
 
     /// The value under `_ray_internal_job_info_<id>` in the GCS.
     pub fn info(&self, head: NodeId) -> String {
-        dumps(&json!({
+        let mut info = json!({
             "status": self.status_word(),
             "entrypoint": self.entrypoint,
             "message": self.message,
@@ -194,7 +194,6 @@ impl SimJob {
             "start_time": self.started,
             "end_time": self.ended,
             "metadata": self.metadata,
-            "runtime_env_json": dumps(&self.runtime_env),
             "entrypoint_num_cpus": self.cpus,
             "entrypoint_num_gpus": 0,
             "entrypoint_memory": 0,
@@ -202,6 +201,10 @@ impl SimJob {
             "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
             "driver_node_id": self.has_started().then(|| head.to_string()),
             "driver_exit_code": self.exit_code(),
-        }))
+        });
+        if let Some(env) = &self.runtime_env {
+            info["runtime_env_json"] = json!(dumps(env));
+        }
+        dumps(&info)
     }
 }

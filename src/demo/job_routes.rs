@@ -76,6 +76,8 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
         return text(StatusCode::BAD_REQUEST, words);
     };
     let rate = shared.scenario.log_rate;
+    // A resource that no node has is never there: the job waits.
+    let starts = body["entrypoint_resources"].as_object().is_none_or(serde_json::Map::is_empty);
     shared.now(|c| {
         let id = body["submission_id"].as_str().map_or_else(|| format!("raysubmit_{:016x}", c.now), str::to_owned);
         let job = SimJob {
@@ -83,16 +85,16 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             driver: None,
             status: JobStatus::Pending,
             entrypoint: entrypoint.to_owned(),
-            message: None,
+            message: Some("Job has not started yet.".into()),
             error: None,
             started: c.now,
             ended: None,
             metadata: body.get("metadata").filter(|m| m.is_object()).cloned(),
-            runtime_env: body.get("runtime_env").filter(|m| m.is_object()).cloned().unwrap_or(json!({})),
+            runtime_env: body.get("runtime_env").filter(|m| m.is_object()).cloned(),
             cpus: body["entrypoint_num_cpus"].as_f64().unwrap_or(0.0),
             stopping: None,
-            starting: Some(c.now + START_TAKES),
-            log: Log::growing(c.now + START_TAKES, 0, rate),
+            starting: starts.then_some(c.now + START_TAKES),
+            log: if starts { Log::growing(c.now + START_TAKES, 0, rate) } else { Log::none() },
             written: None,
         };
         if c.add(job) {
