@@ -13,6 +13,7 @@
 //! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
 
 pub mod config;
+pub mod demo;
 pub mod model;
-pub mod token;
 pub mod ssh;
+pub mod token;
