@@ -40,8 +40,8 @@ pub enum SshError {
     HostKeyChanged {
         /// The head.
         host: String,
-        /// The file with the known key; not ours when the system's administrator keeps it.
-        file: PathBuf,
+        /// The file with the known key when it is not ours, so that accepting the new one cannot mend it.
+        elsewhere: Option<PathBuf>,
         /// Fingerprints on file, `SHA256:...`; empty when they could not be read.
         known: String,
         /// Fingerprint offered now; empty when it could not be learned.
@@ -146,7 +146,7 @@ impl SshError {
         match self {
             Self::Unreachable { .. } => ProblemKind::Unreachable,
             Self::KeyRefused { .. } | Self::KeyFile { .. } => ProblemKind::KeyRefused,
-            Self::HostKeyChanged { known, offered, .. } => {
+            Self::HostKeyChanged { known, offered, elsewhere: None, .. } => {
                 ProblemKind::HostKeyChanged { known: known.clone(), offered: offered.clone() }
             }
             Self::PortInUse { .. } => ProblemKind::PortInUse,
@@ -169,8 +169,8 @@ impl SshError {
                 "name the key as auth.ssh_private_key in the cluster's file, or load it with ssh-add".into()
             }
             Self::KeyFile { path, fault } => fault.mend(&path.display().to_string()),
-            Self::HostKeyChanged { host, known, file, .. } if known.is_empty() => {
-                format!("ask who runs {host}, then correct {}", file.display())
+            Self::HostKeyChanged { elsewhere: Some(file), offered, .. } => {
+                format!("if {offered} is the right one, have {} corrected", file.display())
             }
             Self::HostKeyChanged { host, .. } => format!(
                 "if {host} was created anew, compare the fingerprints and accept the new key; if not, someone may \
@@ -207,8 +207,9 @@ impl SshError {
             return Self::KeyRefused { host, user: login.user.clone(), key: spec.auth.private_key.clone() };
         }
         if has("Host key verification failed") && !has("REVOKED HOST KEY") {
-            let file = lines.iter().find_map(|l| offending_file(l)).unwrap_or(spec.known_hosts.clone());
-            return Self::HostKeyChanged { host, file, known: String::new(), offered: String::new() };
+            let file = lines.iter().find_map(|l| offending_file(l));
+            let elsewhere = file.filter(|f| *f != spec.known_hosts);
+            return Self::HostKeyChanged { host, elsewhere, known: String::new(), offered: String::new() };
         }
         if let Some(why) = lines.iter().rev().find_map(|l| unreachable(l, &host, lines)) {
             return Self::Unreachable { host, why };
@@ -368,7 +369,7 @@ mod tests {
         let text = "Offending ED25519 key in /etc/ssh/ssh_known_hosts:1\nHost key verification failed.";
         assert!(matches!(
             read(text, 255),
-            SshError::HostKeyChanged { file, .. } if file == std::path::Path::new("/etc/ssh/ssh_known_hosts")
+            SshError::HostKeyChanged { elsewhere: Some(file), .. } if file.ends_with("ssh/ssh_known_hosts")
         ));
     }
 

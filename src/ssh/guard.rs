@@ -33,6 +33,7 @@ exit $?
 pub(super) const REMOTE_GUARD: &str = r#"exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & w=$!; sh -c "$1" </dev/null 3<&-; code=$?; kill -KILL $w; [ $code = 255 ] && echo ended with 255 >&2; exit $code"#;
 
 /// Our end of the pipe that keeps a child alive: when it is dropped, the child and its children are killed.
+#[derive(Debug)]
 pub(super) struct Lifeline(ChildStdin);
 
 impl Lifeline {

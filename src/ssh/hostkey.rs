@@ -27,7 +27,7 @@ pub async fn trust(spec: &TunnelSpec, fingerprint: &str) -> Result<(), SshError>
     if offered.fingerprint != fingerprint {
         return Err(SshError::HostKeyChanged {
             host: spec.host.clone(),
-            file: spec.known_hosts.clone(),
+            elsewhere: None,
             known: fingerprint.to_owned(),
             offered: offered.fingerprint,
         });
@@ -42,13 +42,15 @@ pub(super) async fn is_known(spec: &TunnelSpec, login: &Login) -> Result<bool, S
     Ok(!empty && keygen(&["-F", &login.filed_as, "-f"], &spec.known_hosts).await?.is_some())
 }
 
-/// The error for a failed host key check, with both fingerprints as far as they can be learned.
-pub(super) async fn changed(spec: &TunnelSpec, login: &Login, file: PathBuf) -> SshError {
-    let known = keygen(&["-l", "-F", &login.filed_as, "-f"], &file).await;
+/// The error for a failed host key check, with both fingerprints as far as they can be learned. `elsewhere` is the
+/// file that knows the host, when it is not ours.
+pub(super) async fn changed(spec: &TunnelSpec, login: &Login, elsewhere: Option<PathBuf>) -> SshError {
+    let file = elsewhere.as_ref().unwrap_or(&spec.known_hosts);
+    let known = keygen(&["-l", "-F", &login.filed_as, "-f"], file).await;
     let known = known.ok().flatten().map(|text| fingerprints(&text).join(", ")).unwrap_or_default();
     match offered(spec, login).await {
-        Ok(key) => {
-            SshError::HostKeyChanged { host: spec.host.clone(), file, known, offered: key.fingerprint }
+        Ok(Offered { fingerprint: offered, .. }) => {
+            SshError::HostKeyChanged { host: spec.host.clone(), elsewhere, known, offered }
         }
         Err(error) => error,
     }
@@ -107,6 +109,9 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
     let failed = |e: std::io::Error| files::cannot_use(known, &e);
     write(&fs::read(known).map_err(failed)?, true).map_err(failed)?;
     keygen(&["-R", &login.filed_as, "-f"], &draft).await?;
+    if keygen(&["-F", &login.filed_as, "-f"], &draft).await?.is_some() {
+        return Err(failed(std::io::Error::other("ssh-keygen -R leaves the old key in it")));
+    }
     write(line.as_bytes(), false).map_err(failed)?;
     fs::rename(&draft, known).map_err(failed)?;
     // ssh-keygen leaves what it changed as FILE.old.

@@ -26,9 +26,10 @@ const CHUNK: usize = 64 << 10;
 
 /// Runs commands on one head. Cheap to clone. When the connection is gone every command fails as lost; it never
 /// makes a connection of its own.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Remote(Arc<Over>);
 
+#[derive(Debug)]
 struct Over {
     ssh: PathBuf,
     socket: PathBuf,
@@ -118,7 +119,7 @@ impl Remote {
         if said("ession open refused by peer") {
             return Err(self.exhausted());
         }
-        // The remote guard turns a signal into 128 and its number, so an empty 255 is ssh's own.
+        // The remote guard turns a signal into 128 and its number, so a 255 without a word is ssh's own.
         if said("Control socket")
             || said("mux_client")
             || said("Connection closed by UNKNOWN")
@@ -135,6 +136,7 @@ impl Remote {
 }
 
 /// The output of a command that runs on a head, as it comes.
+#[derive(Debug)]
 pub struct RemoteStream {
     remote: Remote,
     child: Child,

@@ -51,6 +51,7 @@ impl Story {
 }
 
 /// One open connection. Dropping it kills ssh and whatever it started.
+#[derive(Debug)]
 pub struct Tunnel {
     spec: TunnelSpec,
     remote: Remote,
@@ -130,7 +131,9 @@ impl Tunnel {
     async fn refused(&self, login: &Login) -> SshError {
         let (lines, code) = self.end().await;
         match SshError::connecting(&self.spec, login, &lines, code) {
-            SshError::HostKeyChanged { file, .. } => hostkey::changed(&self.spec, login, file).await,
+            SshError::HostKeyChanged { elsewhere, .. } => {
+                hostkey::changed(&self.spec, login, elsewhere).await
+            }
             SshError::KeyRefused { key: Some(path), .. } if login::is_locked(&path).await => {
                 SshError::KeyFile { path, fault: KeyFault::Locked }
             }

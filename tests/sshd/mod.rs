@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How long anything may take before a test gives up.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// The folder of one test: keys, configurations, known_hosts, control sockets (in `r`).
+/// The folder of one test: keys, configurations, `known_hosts`, control sockets (in `r`).
 pub struct Place(PathBuf);
 
 impl Place {
@@ -38,6 +38,13 @@ impl Place {
         run(Command::new("ssh-keygen").args(["-q", "-t", kind, "-N", passphrase, "-f"]).arg(path));
     }
 
+    /// Fingerprint of a public key file, `SHA256:...`.
+    pub fn fingerprint(&self, public: &str) -> String {
+        let output = run(Command::new("ssh-keygen").args(["-l", "-f"]).arg(self.path(public)));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split_whitespace().find(|w| w.starts_with("SHA256:")).unwrap().to_owned()
+    }
+
     /// A spec for that port that reads nothing of the person who runs the tests.
     pub fn spec(&self, port: u16) -> TunnelSpec {
         TunnelSpec {
@@ -50,7 +57,7 @@ impl Place {
                 port: Some(port),
             },
             forwards: Vec::new(),
-            known_hosts: self.path("known/known_hosts"),
+            known_hosts: self.path("known hosts 100%/known_hosts"),
             run_dir: self.path("r"),
             ssh: "ssh".into(),
             ssh_config: Some(self.path("ssh_config")),
@@ -100,9 +107,14 @@ impl Sshd {
 
     /// Kills it and every session.
     pub fn stop(&mut self) {
-        if self.child.try_wait().unwrap().is_some() {
-            return;
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal("KILL");
+            self.child.wait().unwrap();
         }
+    }
+
+    /// Sends a signal to it and every session.
+    pub fn signal(&self, name: &str) {
         // Parents first, so that nothing new is born meanwhile.
         let mut family = vec![self.child.id()];
         let table = processes();
@@ -113,10 +125,9 @@ impl Sshd {
             next += 1;
         }
         for id in family {
-            // Some have ended because their parent has.
-            Command::new("kill").args(["-9", &id.to_string()]).stderr(Stdio::null()).status().unwrap();
+            // Some may have ended because their parent has.
+            Command::new("kill").args(["-s", name, &id.to_string()]).stderr(Stdio::null()).status().unwrap();
         }
-        self.child.wait().unwrap();
     }
 
     /// Starts it again on the same port, with the host key that is in its folder now.
