@@ -448,6 +448,8 @@ fn hold(place: &Place, port: u16, phase: &str, env: &[(&str, &str)]) -> Held {
 async fn hold_on(phase: &str) {
     let place = Place::at(std::env::var_os("HOLD_PLACE").unwrap().as_ref());
     let mut spec = place.spec(std::env::var("HOLD_PORT").unwrap().parse().unwrap());
+    // Longer than the test waits: no ssh ends by itself.
+    spec.connect_timeout = Duration::from_secs(600);
     if phase == "proxied" {
         // Deaf to everything but -9, and with a child of its own.
         let marker = place.path("r/proxy");
