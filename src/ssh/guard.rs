@@ -30,8 +30,9 @@ exit $?
 
 /// The same promise at the other end of a connection: runs the command line `$1` until it ends or the session does
 /// (then KILL to the session's process group), and exits with its code. What the command left running on purpose
-/// stays. 255 is also what ssh ends with when the connection is lost, so that one is said. One line, single quotes free, so that any login shell can pass it on.
-pub(super) const REMOTE_GUARD: &str = r#"exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & w=$!; sh -c "$1" </dev/null 3<&-; code=$?; kill -KILL $w; [ $code = 255 ] && echo ended with 255 >&2; exit $code"#;
+/// stays. 255 is what ssh itself ends with when the connection is lost, so a command that ends with it
+/// is told as 254. One line, single quotes free, so that any login shell can pass it on.
+pub(super) const REMOTE_GUARD: &str = r#"exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & w=$!; sh -c "$1" </dev/null 3<&-; code=$?; kill -KILL $w; [ $code = 255 ] && code=254; exit $code"#;
 
 /// Our end of the pipe that keeps a child alive: when it is dropped, the child and its children are killed.
 #[derive(Debug)]
