@@ -13,3 +13,4 @@
 //! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
 
 pub mod model;
+pub mod ray;

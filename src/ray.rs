@@ -1,0 +1,7 @@
+//! Ray as a client sees it: the GCS by gRPC, the dashboard by HTTP, one [`crate::model::Snapshot`] out of either.
+//!
+//! The GCS answers for state in a millisecond and half a kilobyte a node; the dashboard answers for jobs, logs and
+//! machine figures, and for all of it when the GCS cannot be had. Nothing here knows of SSH, of settings, or of
+//! when to ask again.
+
+pub mod wire;
