@@ -4,6 +4,7 @@
 //! adds is skipped, as proto3 demands. Public, because the simulated heads answer with the same messages; a test
 //! against a real Ray holds the numbers to the truth. Must not know how a message travels or what it becomes.
 
+use crate::model::NodeId;
 use bytes::Bytes;
 use prost::Message;
 use std::collections::BTreeMap;
@@ -508,7 +509,19 @@ pub struct KvEntry {
 pub struct CheckAliveRequest {
     /// Nodes asked for; none is fine.
     #[prost(bytes = "bytes", repeated, tag = "1")]
-    pub node_ids: Vec<Bytes>,
+    node_ids: Vec<Bytes>,
+}
+
+impl CheckAliveRequest {
+    /// Asks for these nodes.
+    pub fn of(nodes: &[NodeId]) -> Self {
+        Self { node_ids: nodes.iter().map(|id| Bytes::copy_from_slice(id.as_bytes())).collect() }
+    }
+
+    /// The ids as a server receives them.
+    pub fn node_ids(&self) -> &[Bytes] {
+        &self.node_ids
+    }
 }
 
 /// `CheckAliveReply`.
@@ -523,4 +536,31 @@ pub struct CheckAliveReply {
     /// One answer for each node asked for.
     #[prost(bool, repeated, tag = "3")]
     pub raylet_alive: Vec<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_in_a_request_is_always_28_bytes() {
+        let request = CheckAliveRequest::of(&[NodeId::from_bytes(&[7; 28]).unwrap(); 3]);
+        assert_eq!(request.node_ids().iter().map(Bytes::len).collect::<Vec<_>>(), [28; 3]);
+    }
+
+    /// A malformed node id kills the GCS, so no request may offer a field to put raw bytes for one in.
+    #[test]
+    fn no_request_takes_a_node_id_as_raw_bytes() {
+        let source = include_str!("wire.rs");
+        let requests = source.split("\npub struct ").filter(|s| {
+            s.split_whitespace().next().is_some_and(|name| name.contains("Request")) && s.contains("#[prost(")
+        });
+        for request in requests {
+            let body = request.split("\n}").next().unwrap();
+            for line in body.lines().map(str::trim).filter(|l| l.starts_with("pub ")) {
+                assert!(!line.contains("node_id") && !line.contains("node_selector"), "{line}");
+            }
+        }
+        assert!(source.contains("\n    node_ids: Vec<Bytes>,"), "CheckAliveRequest keeps its ids to itself");
+    }
 }
