@@ -48,7 +48,7 @@ pub struct Options {
     pub focused: Duration,
     /// The same for the others.
     pub background: Duration,
-    /// Our known_hosts file.
+    /// Our `known_hosts` file.
     pub known_hosts: PathBuf,
     /// Folder for control sockets, ours alone.
     pub run_dir: PathBuf,

@@ -58,11 +58,6 @@ impl Draw<'_> {
         self.app.keymap().keys_of(action).next().unwrap_or_default()
     }
 
-    /// A pane's title with the filter in force.
-    fn filtered(&self, title: &str, filter: &str, rows: usize) -> String {
-        if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} left") }
-    }
-
     /// Says why a table is empty.
     fn say_empty(&self, buf: &mut Buffer, area: Area, cluster: &Cluster, what: &str, filter: &Filter) {
         let text = match () {
@@ -158,4 +153,9 @@ fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     let rest = area.height - height;
     (Rect { y: area.y + rest, height, ..area }, Rect { height: rest, ..area })
+}
+
+/// A pane's title with the filter in force.
+fn filtered(title: &str, filter: &str, rows: usize) -> String {
+    if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} left") }
 }
