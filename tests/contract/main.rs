@@ -352,6 +352,7 @@ async fn beyond(double: &Target, real: &Target) -> Vec<String> {
         vec![
             "/api/version".to_owned(),
             "/nodes?view=summary&nocache=1".into(),
+            "/api/prometheus/sd".into(),
             "/nodes?view=hostNameList&nocache=1".into(),
             format!("/nodes/{node}?nocache=1"),
             "/nodes/deadbeef?nocache=1".into(),
