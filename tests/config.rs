@@ -62,7 +62,11 @@ fn a_broken_file_is_a_row_and_hides_no_other() {
 fn the_folder_named_wins_over_the_settings_and_those_over_the_default() {
     let dir = TempDir::new().unwrap();
     for place in ["a", "b", "infra"] {
-        write(&dir, &format!("{place}/c.yaml"), format!("cluster_name: in-{place}\nprovider: {{type: gcp}}\n"));
+        write(
+            &dir,
+            &format!("{place}/c.yaml"),
+            format!("cluster_name: in-{place}\nprovider: {{type: gcp}}\n"),
+        );
     }
     let first = |sources: &Sources| {
         let config = load_in(dir.path(), sources, &[]).unwrap();
@@ -91,8 +95,12 @@ fn an_address_attaches_directly() {
         let config = load_in(dir.path(), sources, vars)?;
         Ok::<_, ConfigError>(config.entries[0].cluster().unwrap().head.clone())
     };
-    let named = Sources { address: Some("http://h:8265/".into()), gcs: Some("h:6379".into()), ..Sources::default() };
-    let direct = |gcs: Option<&str>| HeadAddress::Direct { dashboard: "http://h:8265".into(), gcs: gcs.map(Into::into) };
+    let named =
+        Sources { address: Some("http://h:8265/".into()), gcs: Some("h:6379".into()), ..Sources::default() };
+    let direct = |gcs: Option<&str>| HeadAddress::Direct {
+        dashboard: "http://h:8265".into(),
+        gcs: gcs.map(Into::into),
+    };
     assert_eq!(head(&named, &[]).unwrap(), direct(Some("h:6379")));
     assert_eq!(head(&Sources::default(), &[("RAY_ADDRESS", "http://h:8265")]).unwrap(), direct(None));
     // Ray's other forms of RAY_ADDRESS are not ours to use.
