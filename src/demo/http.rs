@@ -5,6 +5,7 @@ use super::meter::Metered;
 use super::routes;
 use super::scenario::Fault;
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -12,8 +13,10 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// A body of any kind; an error hangs up in the middle of it.
@@ -142,9 +145,13 @@ async fn collect(answer: Response<Body>) -> io::Result<(http::response::Parts, B
 async fn half(answer: Response<Body>) -> io::Result<Response<Body>> {
     let (mut parts, body) = collect(answer).await?;
     parts.headers.insert(CONTENT_LENGTH, body.len().into());
-    let frames = [Ok(Frame::data(body.slice(..body.len() / 2))), Err(io::ErrorKind::ConnectionReset.into())];
-    let stream = StreamBody::new(futures_util::stream::iter(frames));
-    Ok(Response::from_parts(parts, stream.boxed_unsync()))
+    let first = stream::once(ready(Ok(Frame::data(body.slice(..body.len() / 2)))));
+    let end = stream::once(async {
+        // What was written must be on its way before the connection breaks.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Err(io::ErrorKind::ConnectionReset.into())
+    });
+    Ok(Response::from_parts(parts, StreamBody::new(first.chain(end)).boxed_unsync()))
 }
 
 async fn padded(answer: Response<Body>, spaces: usize) -> io::Result<Response<Body>> {

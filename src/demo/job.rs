@@ -75,7 +75,12 @@ impl SimJob {
             metadata: (n.is_multiple_of(2)).then(|| json!({"owner": owner, "experiment": work})),
             runtime_env: Some(json!({
                 "working_dir": format!("gcs://_ray_pkg_{:016x}.zip", random.next()),
-                "env_vars": {"WANDB_API_KEY": format!("{:040x}", random.next()), "TPU_CI": "true", "HF_TOKEN": "hf_simulated"},
+                "env_vars": {
+                    "WANDB_API_KEY": format!("{:040x}", random.next()), "HF_TOKEN": "hf_simulated",
+                    "TPU_CI": "true", "MARIN_PREFIX": "gs://marin-us-central2", "GIT_COMMIT": format!("{:040x}", random.next()),
+                    "WANDB_ENTITY": "marin-community", "WANDB_PROJECT": "marin", "JAX_TRACEBACK_FILTERING": "off",
+                },
+                "pip": {"packages": ["jax[tpu]==0.6.2", "levanter>=1.2", "haliax"], "pip_check": false},
                 "config": {"setup_timeout_seconds": 1800},
             })),
             cpus: f64::from(u8::from(n.is_multiple_of(5))),
