@@ -68,9 +68,9 @@ impl Head {
         let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let addresses = (dashboard.local_addr()?, gcs.local_addr()?);
         let shared = Arc::new(Shared::new(scenario, metrics.local_addr()?));
-        tokio::spawn(metrics::serve(metrics, shared.clone()));
-        tokio::spawn(http::serve(dashboard, shared.clone()));
-        tokio::spawn(gcs::serve(gcs, shared.clone()));
+        tokio::spawn(http::accept(metrics, shared.clone(), metrics::serve));
+        tokio::spawn(http::accept(dashboard, shared.clone(), http::serve));
+        tokio::spawn(http::accept(gcs, shared.clone(), gcs::serve));
         Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
     }
 

@@ -4,48 +4,24 @@
 //! target gets every node.
 
 use super::Shared;
-use super::http::{Body, text, whole};
-use super::meter::Metered;
+use super::http::{Body, Io, text, whole};
 use super::node::SimNode;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::net::{TcpListener, TcpStream};
 
 /// Histogram lines of a node; with them its text weighs some 60 kB, half of a real busy node's.
 const HISTOGRAM: usize = 210;
 
-/// Accepts connections until the head is dropped.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let mut closing = shared.generation.subscribe();
-    loop {
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = closing.changed() => if shared.is_closed() { return } else { continue },
-        };
-        if let Ok((stream, _)) = stream {
-            tokio::spawn(connection(
-                TokioIo::new(Metered::new(stream, shared.meter.clone())),
-                shared.clone(),
-            ));
-        }
-    }
-}
-
-async fn connection(io: TokioIo<Metered<TcpStream>>, shared: Arc<Shared>) {
-    let mut closing = shared.generation.subscribe();
+/// Serves the endpoints on one connection.
+pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
     let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request, &shared))));
-    let serving = hyper::server::conn::http1::Builder::new().serve_connection(io, service);
-    tokio::select! {
-        // A client that went away: nobody is left to tell.
-        _ = serving => {}
-        _ = closing.changed() => {}
-    }
+    // An error is a client that went away: nobody is left to tell.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
 }
 
 fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Body> {
