@@ -12,8 +12,10 @@
 //! - [`cli`]: the subcommands.
 //! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
 
+pub mod app;
 pub mod config;
 pub mod demo;
 pub mod model;
 pub mod ssh;
 pub mod token;
+pub mod ui;

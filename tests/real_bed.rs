@@ -5,7 +5,9 @@
 mod bed;
 
 use bed::{Bed, HEAD, KEY, Ray, TOKEN, until};
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use serde_json::json;
+use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 
 fn alive(bed: Bed) -> usize {
@@ -82,6 +84,23 @@ fn a_cut_cable_is_silence() {
     bed.heal("head");
     assert_eq!(out.status.code(), Some(255));
     until("the head answers", || ssh(bed).output().unwrap().status.success().then_some(()));
+}
+
+#[test]
+fn a_pseudo_terminal_reaches_the_client() {
+    let bed = Bed::shared(Ray::Newest);
+    let size = PtySize { rows: 33, cols: 101, ..PtySize::default() };
+    let pty = native_pty_system().openpty(size).unwrap();
+    let mut command =
+        CommandBuilder::from_argv(bed.on_client(&["NO_COLOR"]).into_iter().map(Into::into).collect());
+    command.args(["sh", "-c", "stty size; echo $NO_COLOR $USER; exec sleep 4321"]);
+    command.env("NO_COLOR", "yes");
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    let mut lines = BufReader::new(pty.master.try_clone_reader().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "33 101");
+    assert_eq!(lines.next().unwrap().unwrap(), "yes ray");
+    child.kill().unwrap();
+    until("what it ran is gone too", || (bed.running("sleep 4321") == 0).then_some(()));
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub enum SshError {
         host: String,
         /// Its exit code; 128 and the signal when one ended it.
         status: i32,
-        /// The end of its standard error.
+        /// The beginning of its standard error.
         stderr: String,
     },
     /// A remote command took too long and was ended.

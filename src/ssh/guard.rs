@@ -16,21 +16,23 @@ use tokio::process::{Child, ChildStdin, Command};
 /// The left side of the pipeline waits for the life-line (standard input, kept as 3). A line means "please end":
 /// TERM to the group, which both shells on the right survive to report the code. End of file means that we are
 /// gone: KILL to the whole group, `ssh`, its `ProxyCommand` and these shells at once. Once `"$@"` has ended by
-/// itself, TERM ends the left side and whatever is left of a `ProxyCommand`. The pipe between the two sides is the
-/// command's standard input: it stays open and empty. What the shells themselves have to say ("Terminated") goes
-/// nowhere; 4 is the real standard error.
+/// itself, TERM ends the left side and whatever is left of a `ProxyCommand`; the line through the pipe before
+/// `"$@"` starts makes sure that the left side is there to receive it (a signal that meets a shell between its
+/// fork and its first command is swallowed). From then on the pipe is the command's standard input: open and
+/// empty. What the shells themselves have to say ("Terminated") goes nowhere; 4 is the real standard error.
 const GUARD: &str = r#"
 trap : TERM
 exec 3<&0 4>&2 2>/dev/null
-(read -r _ <&3 && kill -TERM 0; kill -KILL 0) |
-  (trap : TERM; "$@" 2>&4 3<&- 4>&-; code=$?; trap '' TERM; kill -TERM 0; exit $code)
+(trap - TERM; echo; read -r _ <&3 && kill -TERM 0; kill -KILL 0) |
+  (trap : TERM; read -r _; "$@" 2>&4 3<&- 4>&-; code=$?; trap '' TERM; kill -TERM 0; exit $code)
 exit $?
 "#;
 
 /// The same promise at the other end of a connection: runs the command line `$1` until it ends or the session does
 /// (then KILL to the session's process group), and exits with its code. What the command left running on purpose
-/// stays. 255 is also what ssh ends with when the connection is lost, so that one is said. One line, single quotes free, so that any login shell can pass it on.
-pub(super) const REMOTE_GUARD: &str = r#"exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & w=$!; sh -c "$1" </dev/null 3<&-; code=$?; kill -KILL $w; [ $code = 255 ] && echo ended with 255 >&2; exit $code"#;
+/// stays. 255 is what ssh itself ends with when the connection is lost, so a command that ends with it
+/// is told as 254. One line, single quotes free, so that any login shell can pass it on.
+pub(super) const REMOTE_GUARD: &str = r#"exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & w=$!; sh -c "$1" </dev/null 3<&-; code=$?; kill -KILL $w; [ $code = 255 ] && code=254; exit $code"#;
 
 /// Our end of the pipe that keeps a child alive: when it is dropped, the child and its children are killed.
 #[derive(Debug)]
@@ -88,6 +90,15 @@ mod tests {
         drop(lifeline);
         assert_eq!(output.status.code(), Some(7));
         assert_eq!((&*output.stdout, &*output.stderr), (&b"out\n"[..], &b"err\n"[..]));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_ends_at_once_never_leaves_the_shells_waiting() {
+        for _ in 0..200 {
+            let (mut child, _lifeline) = sh("exit 5");
+            let status = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait()).await;
+            assert_eq!(status.unwrap().unwrap().code(), Some(5));
+        }
     }
 
     #[tokio::test]

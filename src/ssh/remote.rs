@@ -40,7 +40,7 @@ struct Over {
 /// What a command left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code; 128 and the signal's number when a signal ended it.
+    /// Its exit code; 128 and the signal's number when a signal ended it. 255 is told as 254.
     pub status: i32,
     /// The first 4 MiB of its standard output.
     pub stdout: Vec<u8>,
@@ -106,7 +106,7 @@ impl Remote {
         Ok(Output { status, stdout, cut, stderr })
     }
 
-    /// The remote exit code and standard error, or why there is none: 255 is also what ssh itself ends with.
+    /// The remote exit code and standard error, or why there is none.
     fn verdict(
         &self,
         status: std::io::Result<std::process::ExitStatus>,
@@ -115,19 +115,12 @@ impl Remote {
         let lost = |why: &str| SshError::Lost { host: self.0.host.clone(), why: why.to_owned() };
         let code = guard::code(status.map_err(|e| lost(&e.to_string()))?);
         let stderr = String::from_utf8_lossy(stderr);
-        let said = |what: &str| code == 255 && stderr.contains(what);
-        if said("ession open refused by peer") {
-            return Err(self.exhausted());
+        // 255 is ssh's own: the remote guard never ends with it.
+        match code {
+            255 if stderr.contains("ession open refused by peer") => Err(self.exhausted()),
+            255 => Err(lost("the connection is gone")),
+            code => Ok((code, printable(stderr.trim()).into_owned())),
         }
-        // The remote guard turns a signal into 128 and its number, so a 255 without a word is ssh's own.
-        if said("Control socket")
-            || said("mux_client")
-            || said("Connection closed by UNKNOWN")
-            || (code == 255 && stderr.is_empty())
-        {
-            return Err(lost("the connection is gone"));
-        }
-        Ok((code, printable(stderr.trim()).into_owned()))
     }
 
     fn exhausted(&self) -> SshError {

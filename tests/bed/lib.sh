@@ -14,6 +14,15 @@ hosts="client:10.77.0.100 head:$head_ip w1:10.77.0.2 w2:10.77.0.3 w3:10.77.0.4"
 
 die() { echo "bed $BED: $*" >&2; exit 1; }
 
+# as_root SCRIPT ARGS..: returns when this is root. Otherwise runs SCRIPT instead, in a user namespace in which this
+# user is root, which is as good; fails where the machine does not allow that.
+as_root() {
+  local enter=(unshare --user --map-root-user --map-auto)
+  [ "$(id -u)" = 0 ] && return
+  "${enter[@]}" --net --pid --fork --mount-proc true 2>/dev/null && exec "${enter[@]}" "$@"
+}
+no_root="it needs root, or the package uidmap and a range of ids for $(id -un) in /etc/subuid and /etc/subgid"
+
 # pid_of HOST: the PID 1 of a host (or of the `switch`) as this machine numbers it; fails when it is not running.
 # The command line is compared too, because a number alone may belong to somebody else by now.
 pid_of() {

@@ -129,9 +129,9 @@ impl Bed {
         self.on_root("client", &["pkill", &format!("-{signal}"), "-x", program]);
     }
 
-    /// How many programs of this name run on the client.
-    pub fn running(&self, program: &str) -> usize {
-        let out = self.command("client", &["pgrep", "-x", program]).output().unwrap();
+    /// How many processes with this command line (a regular expression for the whole of it) run on the client.
+    pub fn running(&self, command_line: &str) -> usize {
+        let out = self.command("client", &["pgrep", "-fx", command_line]).output().unwrap();
         String::from_utf8_lossy(&out.stdout).lines().count()
     }
 
