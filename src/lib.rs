@@ -16,6 +16,7 @@ pub mod app;
 pub mod config;
 pub mod demo;
 pub mod model;
+pub mod ray;
 pub mod ssh;
 pub mod token;
 pub mod ui;

@@ -1,0 +1,21 @@
+//! Ray as a client sees it: the GCS by gRPC, the dashboard by HTTP, one [`crate::model::Snapshot`] out of either.
+//!
+//! The GCS answers for state in a millisecond and half a kilobyte a node; the dashboard answers for jobs, logs and
+//! machine figures, and for all of it when the GCS cannot be had. Nothing here knows of SSH, of settings, or of
+//! when to ask again.
+
+mod api;
+mod client;
+mod convert;
+mod error;
+mod gcs;
+mod json;
+mod logs;
+mod poller;
+pub mod wire;
+
+pub use api::{Actor, JobDetail, Listing, Task, TaskCount};
+pub use client::{Client, Counter, Endpoint, Limits, Meter};
+pub use error::RayError;
+pub use logs::{LineSplitter, LogEvent, LogFiles, Tail, cleaned};
+pub use poller::{Identity, Poller};

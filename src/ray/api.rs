@@ -1,0 +1,142 @@
+//! The dashboard's routes, one method each: jobs, machines, tasks and actors, log files, packages.
+
+mod state;
+
+pub use state::{Actor, Listing, Task, TaskCount};
+
+use super::RayError;
+use super::client::{Client, encoded};
+use super::convert::{jobs, physical};
+use super::gcs::Gcs;
+use super::json::{self, Flag};
+use crate::model::{Job, NodeId, Physical, SubmissionId, Text};
+use bytes::Bytes;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One job with what a table has no room for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobDetail {
+    /// The job.
+    pub job: Job,
+    /// Its runtime environment as JSON, the values of `env_vars` masked; empty when it has none.
+    pub runtime_env: Text,
+}
+
+impl Client {
+    /// Whether the cluster asks for a token (`GET /api/authentication_mode`). Needs none itself.
+    pub async fn wants_token(&self) -> Result<bool, RayError> {
+        #[derive(Deserialize)]
+        struct Mode {
+            authentication_mode: String,
+        }
+        let route = "/api/authentication_mode";
+        let mode: Mode = json::read(route, &self.get(route).await?)?;
+        Ok(mode.authentication_mode != "disabled")
+    }
+
+    /// One submitted job (`GET /api/jobs/{id}`).
+    pub async fn job(&self, id: &SubmissionId) -> Result<JobDetail, RayError> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Environment {
+            runtime_env: Value,
+        }
+        let route = format!("/api/jobs/{}", encoded(id.0.raw()));
+        let body = self.get(&route).await?;
+        let mut environment: Environment = json::read(&route, &body)?;
+        mask(&mut environment.runtime_env);
+        let runtime_env = match environment.runtime_env {
+            Value::Null => Text::default(),
+            env => Text::from(env.to_string()),
+        };
+        Ok(JobDetail { job: jobs::one(&route, &body, Some(&id.0))?, runtime_env })
+    }
+
+    /// Asks Ray to stop a job (`POST /api/jobs/{id}/stop`). True is Ray's word for "asked", not for "stopped"; false
+    /// means that it had ended already.
+    pub async fn stop_job(&self, id: &SubmissionId) -> Result<bool, RayError> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Answer {
+            stopped: Flag,
+        }
+        let route = format!("/api/jobs/{}/stop", encoded(id.0.raw()));
+        let request = self.request(Method::POST, &route).timeout(self.inner.limits.call);
+        let body = self.body(self.send(request).await?, self.inner.limits.body).await?;
+        let answer: Answer = json::read(&route, &body)?;
+        Ok(answer.stopped.0)
+    }
+
+    /// A job's whole driver log (`GET /api/jobs/{id}/logs`). Ray fails with a 500 when it holds one byte that is
+    /// not UTF-8; [`Client::read_job_log`] does not.
+    pub async fn job_log(&self, id: &SubmissionId) -> Result<String, RayError> {
+        #[derive(Deserialize)]
+        struct Log {
+            logs: String,
+        }
+        let route = format!("/api/jobs/{}/logs", encoded(id.0.raw()));
+        let log: Log = json::read(&route, &self.get(&route).await?)?;
+        Ok(log.logs)
+    }
+
+    /// What a machine measured (`GET /nodes/{id}`); `None` for a node that is dead, unknown, or has not reported.
+    pub async fn physical(&self, node: NodeId) -> Result<Option<Physical>, RayError> {
+        // Without `nocache` Ray answers what it last answered, however old.
+        let route = format!("/nodes/{node}?nocache=1");
+        physical::one(&route, &self.get(&route).await?)
+    }
+
+    /// What all machines measured, in one answer of 10 to 17 kB a node: for small clusters only.
+    pub async fn physical_all(&self) -> Result<Vec<(NodeId, Physical)>, RayError> {
+        Ok(self.summary().await?.physical)
+    }
+
+    /// An uploaded package, byte for byte (`gcs://_ray_pkg_<hash>.zip`), from the GCS: HTTP has no way to read one.
+    pub async fn package(&self, uri: &str) -> Result<Bytes, RayError> {
+        let Some(gcs) = Gcs::of(self)? else {
+            return Err(RayError::NotFound("packages can be read through the gcs only".to_owned()));
+        };
+        let package = gcs.kv(Bytes::copy_from_slice(uri.as_bytes())).await?;
+        package.ok_or_else(|| RayError::NotFound(format!("there is no package {uri}")))
+    }
+}
+
+/// Hides every value under `env_vars`, wherever it stands.
+fn mask(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match field {
+                    Value::Object(vars) if name == "env_vars" => {
+                        vars.values_mut().for_each(|v| *v = Value::from("***"));
+                    }
+                    other if name == "env_vars" => *other = Value::from("***"),
+                    other => mask(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_a_runtime_environment_are_masked() {
+        let mut env = serde_json::json!({
+            "working_dir": "gcs://x.zip", "env_vars": {"A": "hunter2", "B": {"C": "hunter2"}},
+            "container": [{"env_vars": "hunter2"}]
+        });
+        mask(&mut env);
+        let text = env.to_string();
+        assert!(
+            !text.contains("hunter2") && text.contains("gcs://x.zip") && text.contains("\"A\""),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! The dashboard's HTTP, as far as every route shares it: connection, token, limits, errors, and what it cost.
+//!
+//! Connections are kept alive, bodies are capped, nothing is redirected. Which routes there are is said elsewhere.
+
+use super::RayError;
+use super::error::last_line;
+use crate::model::Secret;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{Method, RequestBuilder, Response};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Where a head answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Base URL of the dashboard, `http://127.0.0.1:8265`; `https` works too.
+    pub dashboard: String,
+    /// `host:port` of the GCS, when it can be reached.
+    pub gcs: Option<String>,
+}
+
+/// How long and how much a call may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// To open a connection.
+    pub connect: Duration,
+    /// For a whole call, its body included. A starting head accepts some 10 s before it answers.
+    pub call: Duration,
+    /// Bytes of one answer.
+    pub body: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), call: Duration::from_secs(20), body: 64 << 20 }
+    }
+}
+
+/// What one channel has cost so far.
+#[derive(Debug, Default)]
+pub struct Counter {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counter {
+    pub(super) fn ask(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn receive(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Requests sent since the client was made.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of bodies received since the client was made.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What we have cost a head so far.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// Calls to the dashboard, its log streams included.
+    pub http: Counter,
+    /// Calls to the GCS.
+    pub gcs: Counter,
+}
+
+/// A head as a client sees it. Cheap to clone; clones share connections and meter.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    http: reqwest::Client,
+    pub(super) endpoint: Endpoint,
+    pub(super) token: Option<Secret>,
+    authorization: Option<HeaderValue>,
+    pub(super) limits: Limits,
+    pub(super) meter: Meter,
+}
+
+/// What an id must not bring into a path or query: everything but RFC 3986's unreserved characters.
+const OUTSIDE_ID: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// An id or a value, percent-encoded for a path segment or a query (RFC 3986).
+pub(super) fn encoded(id: &str) -> String {
+    match id {
+        // A URL parser would resolve these away, encoded or not; no id of Ray is one.
+        "." | ".." => id.replace('.', "%252E"),
+        _ => utf8_percent_encode(id, OUTSIDE_ID).to_string(),
+    }
+}
+
+impl Client {
+    /// A client with the usual limits. Nothing is connected yet.
+    pub fn new(endpoint: Endpoint, token: Option<Secret>) -> Result<Self, RayError> {
+        Self::with_limits(endpoint, token, Limits::default())
+    }
+
+    /// A client with other limits.
+    pub fn with_limits(
+        mut endpoint: Endpoint,
+        token: Option<Secret>,
+        limits: Limits,
+    ) -> Result<Self, RayError> {
+        endpoint.dashboard.truncate(endpoint.dashboard.trim_end_matches('/').len());
+        let http = connector(&endpoint.dashboard, limits)?;
+        let authorization = match &token {
+            None => None,
+            Some(token) => {
+                let mut value =
+                    HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| {
+                        RayError::Setup(
+                            "the token holds characters that cannot be sent in a header".to_owned(),
+                        )
+                    })?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let inner = Inner { http, endpoint, token, authorization, limits, meter: Meter::default() };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Where this client goes.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.inner.endpoint
+    }
+
+    /// What it has cost the head so far.
+    pub fn meter(&self) -> &Meter {
+        &self.inner.meter
+    }
+
+    /// A request with the token in it. No `Origin`, no `Referer`: Ray refuses what looks like a browser.
+    pub(super) fn request(&self, method: Method, route: &str) -> RequestBuilder {
+        let request = self.inner.http.request(method, format!("{}{route}", self.inner.endpoint.dashboard));
+        match &self.inner.authorization {
+            Some(value) => request.header(AUTHORIZATION, value.clone()),
+            None => request,
+        }
+    }
+
+    /// Sends a request; anything but success is an error.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, RayError> {
+        self.inner.meter.http.ask();
+        let response = request.send().await.map_err(|e| silent(&e))?;
+        if response.status().is_success() || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(response);
+        }
+        Err(self.refusal(response).await)
+    }
+
+    async fn refusal(&self, response: Response) -> RayError {
+        const ENOUGH: usize = 256 << 10;
+        let status = response.status();
+        let html = is_html(&response);
+        // An error page that cannot be read is still that error.
+        let body = self.body(response, ENOUGH).await.unwrap_or_default();
+        let message = last_line(&body);
+        match status {
+            StatusCode::UNAUTHORIZED => RayError::TokenMissing,
+            StatusCode::FORBIDDEN if message.contains("authentication token") => RayError::TokenRefused,
+            _ if html => RayError::NotRay(format!("it answers {status} with HTML")),
+            _ if status.is_redirection() => RayError::NotRay(format!("it answers {status}, a redirect")),
+            StatusCode::FORBIDDEN => RayError::Forbidden(message),
+            StatusCode::NOT_FOUND => RayError::NotFound(message),
+            _ => RayError::Status { code: status.as_u16(), message },
+        }
+    }
+
+    /// Reads a body of at most `limit` bytes.
+    pub(super) async fn body(&self, mut response: Response, limit: usize) -> Result<Bytes, RayError> {
+        let expected = response.content_length().unwrap_or(0) as usize;
+        if expected > limit {
+            return Err(RayError::TooLarge(limit));
+        }
+        let mut body = BytesMut::with_capacity(expected);
+        while let Some(chunk) = response.chunk().await.map_err(|e| silent(&e))? {
+            self.inner.meter.http.receive(chunk.len());
+            if body.len() + chunk.len() > limit {
+                return Err(RayError::TooLarge(limit));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    /// GET of a route, whole.
+    pub(super) async fn get(&self, route: &str) -> Result<Bytes, RayError> {
+        let request = self.request(Method::GET, route).timeout(self.inner.limits.call);
+        let response = self.send(request).await?;
+        if is_html(&response) {
+            return Err(RayError::NotRay("it answers with HTML".to_owned()));
+        }
+        self.body(response, self.inner.limits.body).await
+    }
+}
+
+fn is_html(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    kind.is_some_and(|v| v.starts_with("text/html"))
+}
+
+/// The failure of a connection, in words without the URL.
+pub(super) fn silent(error: &reqwest::Error) -> RayError {
+    use std::error::Error;
+    if error.is_timeout() {
+        let what = if error.is_connect() { "connecting timed out" } else { "the answer timed out" };
+        return RayError::Silent(what.to_owned());
+    }
+    if error.is_builder() {
+        return RayError::Setup(format!("the address cannot be used: {error}"));
+    }
+    let mut cause: &dyn Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    RayError::Silent(cause.to_string())
+}
+
+fn connector(dashboard: &str, limits: Limits) -> Result<reqwest::Client, RayError> {
+    let url = reqwest::Url::parse(dashboard)
+        .map_err(|e| RayError::Setup(format!("{dashboard:?} is not an address: {e}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(RayError::Setup(format!("{dashboard:?} is not an http or https address")));
+    }
+    // Fails when another room has installed a provider before us, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .http1_only()
+        .connect_timeout(limits.connect)
+        .pool_idle_timeout(Duration::from_secs(300))
+        .tcp_nodelay(true)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("marin-tui/", env!("CARGO_PKG_VERSION")));
+    if url.scheme() == "http" {
+        // Otherwise a machine without certificate authorities could not even speak plain HTTP.
+        builder = builder.tls_certs_only([]);
+    }
+    if is_loopback(&url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|e| match silent(&e) {
+        RayError::Silent(why) | RayError::Setup(why) => RayError::Setup(why),
+        other => other,
+    })
+}
+
+/// A proxy of the environment must not see what is meant for a forward on this machine.
+fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}

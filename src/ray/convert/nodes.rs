@@ -1,0 +1,233 @@
+//! Nodes: the GCS' registrations and live states, and rows of `GET /api/v0/nodes?detail=1`.
+
+use super::super::json::{Flag, Num, Str, Table, read_with};
+use super::super::{RayError, wire};
+use super::envelope::{self, Listed};
+use super::jobs::millis;
+use super::names::is_shadow;
+use crate::model::{Death, DeathReason, Node, NodeId, NodeState, Resource, Resources, Text};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What a node said when it registered, and how it ended. `None` when its id is not an id.
+pub fn registered(info: wire::GcsNodeInfo) -> Option<Node> {
+    let alive = info.state == 0;
+    let mut resources = Resources(Vec::new());
+    for (name, total) in info.resources_total {
+        push(&mut resources, &name, total, None);
+    }
+    Some(Node {
+        id: NodeId::from_bytes(&info.node_id)?,
+        name: Text::from(info.node_name),
+        address: Text::from(info.node_manager_address),
+        hostname: Text::from(info.node_manager_hostname),
+        node_type: Text::from(info.node_type_name),
+        instance_id: Text::from(info.instance_id),
+        is_head: info.is_head_node,
+        state: if alive { NodeState::Alive } else { NodeState::Dead },
+        started: millis(info.start_time_ms),
+        ended: millis(info.end_time_ms),
+        death: (!alive).then(|| death(info.death_info.unwrap_or_default())),
+        idle_ms: None,
+        resources,
+        labels: texts(info.labels),
+    })
+}
+
+fn death(info: wire::NodeDeathInfo) -> Death {
+    use wire::NodeDeathReason as Reason;
+    let reason = match info.reason() {
+        Reason::Unspecified => DeathReason::Unspecified,
+        Reason::ExpectedTermination | Reason::AutoscalerDrainIdle => DeathReason::Expected,
+        Reason::UnexpectedTermination => DeathReason::Unexpected,
+        Reason::AutoscalerDrainPreempted => DeathReason::Preempted,
+    };
+    Death { reason, message: Text::from(info.reason_message) }
+}
+
+fn texts(labels: BTreeMap<String, String>) -> Vec<(Text, Text)> {
+    labels.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect()
+}
+
+/// Adds a resource, unless it is a placement group's shadow. Names must come in order.
+fn push(resources: &mut Resources, name: &str, total: f64, used: Option<f64>) {
+    if !is_shadow(name) {
+        resources.0.push(Resource { name: Text::from(name), total, used });
+    }
+}
+
+/// A node as `GetClusterStatus` sees it now, on top of what it said when it registered.
+pub fn live(state: &wire::NodeState, registered: Option<&Node>) -> Option<Node> {
+    let id = NodeId::from_bytes(&state.node_id)?;
+    let status = state.status();
+    let mut node = registered.cloned().unwrap_or_else(|| bare(id, state));
+    if status == wire::NodeStatus::Dead || node.state == NodeState::Dead {
+        node.state = NodeState::Dead;
+        node.death.get_or_insert_with(|| death(wire::NodeDeathInfo::default()));
+        return Some(node);
+    }
+    node.state = match status {
+        wire::NodeStatus::Idle => NodeState::Idle,
+        wire::NodeStatus::Draining => NodeState::Draining,
+        _ => NodeState::Alive,
+    };
+    node.idle_ms = u64::try_from(state.idle_duration_ms).ok().filter(|_| status == wire::NodeStatus::Idle);
+    node.resources.0.clear();
+    for (name, total) in &state.total_resources {
+        // A resource that is used up is absent from the available ones.
+        let left = state.available_resources.get(name).copied().unwrap_or(0.0);
+        push(&mut node.resources, name, *total, Some(used(*total, left)));
+    }
+    Some(node)
+}
+
+/// What is not left of `total`, without the dust that subtracting floats raises (Ray counts in 1/10000).
+fn used(total: f64, left: f64) -> f64 {
+    ((total - left).max(0.0) * 10_000.0).round() / 10_000.0
+}
+
+fn bare(id: NodeId, state: &wire::NodeState) -> Node {
+    Node {
+        id,
+        name: Text::from(state.node_ip_address.as_str()),
+        address: Text::from(state.node_ip_address.as_str()),
+        hostname: Text::default(),
+        node_type: Text::from(state.ray_node_type_name.as_str()),
+        instance_id: Text::from(state.instance_id.as_str()),
+        is_head: state.total_resources.contains_key("node:__internal_head__"),
+        state: NodeState::Alive,
+        started: None,
+        ended: None,
+        death: None,
+        idle_ms: None,
+        resources: Resources::default(),
+        labels: texts(state.labels.clone()),
+    }
+}
+
+/// Alive before dead, the head first, then by address.
+pub fn sort(nodes: &mut [Node]) {
+    let rank = |n: &Node| (!n.state.is_alive(), !n.is_head);
+    nodes.sort_by(|a, b| {
+        rank(a).cmp(&rank(b)).then_with(|| a.address.cmp(&b.address)).then_with(|| a.id.cmp(&b.id))
+    });
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NodeRow<'a> {
+    #[serde(borrow)]
+    node_id: Str<'a>,
+    #[serde(borrow)]
+    node_ip: Str<'a>,
+    is_head_node: Flag,
+    #[serde(borrow)]
+    state: Str<'a>,
+    #[serde(borrow)]
+    state_message: Str<'a>,
+    #[serde(borrow)]
+    node_name: Str<'a>,
+    resources_total: Table<Num>,
+    #[serde(borrow)]
+    labels: Table<Str<'a>>,
+    start_time_ms: Num,
+    end_time_ms: Num,
+}
+
+/// Nodes of `GET /api/v0/nodes?detail=1`: totals only, and no host names.
+pub fn list(route: &str, body: &[u8]) -> Result<Vec<Node>, RayError> {
+    read_with(route, body, |bytes| {
+        let rows: Listed<NodeRow> = envelope::listed(bytes)?;
+        Ok(rows.result.0.iter().filter_map(row).collect())
+    })
+}
+
+/// The label that carries the autoscaler's node type (`ray.io/node-group`).
+const NODE_GROUP: &str = "ray.io/node-group";
+
+fn row(row: &NodeRow) -> Option<Node> {
+    let dead = row.state.0 == "DEAD";
+    let mut resources = Resources::default();
+    for (name, total) in &row.resources_total.0 {
+        push(&mut resources, name, total.0.unwrap_or(0.0), None);
+    }
+    Some(Node {
+        id: NodeId::from_hex(&row.node_id.0)?,
+        name: row.node_name.text(),
+        address: row.node_ip.text(),
+        hostname: Text::default(),
+        node_type: row.labels.0.get(NODE_GROUP).map(Str::text).unwrap_or_default(),
+        instance_id: Text::default(),
+        is_head: row.is_head_node.0,
+        state: if dead { NodeState::Dead } else { NodeState::Alive },
+        started: row.start_time_ms.millis(),
+        ended: row.end_time_ms.millis(),
+        death: dead.then(|| death_in_words(&row.state_message.0)),
+        idle_ms: None,
+        resources,
+        labels: row.labels.0.iter().map(|(k, v)| (Text::from(k.as_str()), v.text())).collect(),
+    })
+}
+
+/// Takes `Unexpected termination: health check failed` apart (`compose_state_message` in Ray's `dashboard/utils.py`).
+fn death_in_words(message: &str) -> Death {
+    const WORDS: [(&str, DeathReason); 4] = [
+        ("Expected termination", DeathReason::Expected),
+        ("Unexpected termination", DeathReason::Unexpected),
+        ("Terminated due to preemption", DeathReason::Preempted),
+        ("Terminated due to idle (no Ray activity)", DeathReason::Expected),
+    ];
+    let known = WORDS.iter().find_map(|(word, reason)| Some((message.strip_prefix(word)?, *reason)));
+    let (rest, reason) = known.unwrap_or((message, DeathReason::Unspecified));
+    Death { reason, message: Text::from(rest.trim_start_matches(": ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{VERSIONS, body};
+    use super::*;
+
+    #[test]
+    fn recorded_nodes_tell_why_they_died() {
+        for version in VERSIONS {
+            let nodes = list("nodes", &body(version, "dead_v0_nodes")).unwrap();
+            let killed = nodes.iter().find(|n| n.state == NodeState::Dead).unwrap();
+            let death = killed.death.as_ref().unwrap();
+            assert_eq!(death.reason, DeathReason::Unexpected, "{version}");
+            assert_eq!(death.message.raw(), "health check failed due to missing too many heartbeats");
+            assert!(killed.ended.is_some());
+            let head = nodes.iter().find(|n| n.is_head).unwrap();
+            assert_eq!(head.resources.get("CPU").map(|r| (r.total, r.used)), Some((2.0, None)));
+        }
+    }
+
+    #[test]
+    fn an_absent_resource_is_used_up() {
+        let resources = |all: &[(&str, f64)]| all.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+        let state = wire::NodeState {
+            node_id: vec![1; 28].into(),
+            available_resources: resources(&[("CPU", 0.7)]),
+            total_resources: resources(&[
+                ("CPU", 1.0),
+                ("TPU", 4.0),
+                ("bundle_group_e9154e65c0a6fb61b6cf1577f1c104000000", 1000.0),
+            ]),
+            status: wire::NodeStatus::Running.into(),
+            ..wire::NodeState::default()
+        };
+        let node = live(&state, None).unwrap();
+        let used: Vec<_> = node.resources.0.iter().map(|r| (r.name.raw(), r.used)).collect();
+        assert_eq!(used, [("CPU", Some(0.3)), ("TPU", Some(4.0))]);
+        assert!(live(&wire::NodeState { node_id: b"0101"[..].into(), ..state }, None).is_none());
+    }
+
+    #[test]
+    fn an_answer_without_data_is_not_an_empty_cluster() {
+        assert!(list("nodes", br#"{"result": false, "msg": "no"}"#).is_err());
+        assert!(
+            list("nodes", br#"{"data": {"result": {"result": [{"node_id": "zz"}, null]}}}"#)
+                .unwrap()
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! The report of autoscaler v2, as the GCS keeps it.
+
+use super::super::wire::{AutoscalingState, ClusterResourceState};
+use super::{Types, demand, in_order};
+use crate::model::{
+    Autoscaler, AutoscalerVersion, LaunchFailure, Node, NodeState, PendingNode, Text, Timestamp,
+};
+
+/// Nodes by type as they are seen alive.
+pub fn count(nodes: &[Node], types: &mut Types) {
+    for node in nodes.iter().filter(|n| !n.node_type.is_empty()) {
+        let count = types.of(node.node_type.raw());
+        match node.state {
+            NodeState::Idle => count.idle += 1,
+            NodeState::Alive | NodeState::Draining => count.active += 1,
+            NodeState::Dead => {}
+        }
+    }
+}
+
+/// The report. When it was made is not in it: see the poller, which watches its version move.
+pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, nodes: &[Node]) -> Autoscaler {
+    let mut types = Types::default();
+    count(nodes, &mut types);
+    for launching in &autoscaling.pending_instance_requests {
+        types.of(&launching.ray_node_type_name).launching += number(launching.count);
+    }
+    let mut pending = Vec::new();
+    for machine in &autoscaling.pending_instances {
+        types.of(&machine.ray_node_type_name).pending += 1;
+        let address = if machine.ip_address.is_empty() { &machine.instance_id } else { &machine.ip_address };
+        pending.push(PendingNode {
+            node_type: Text::from(machine.ray_node_type_name.as_str()),
+            address: Text::from(address.as_str()),
+            status: Text::from(machine.details.as_str()),
+        });
+    }
+    let mut failures = Vec::new();
+    for failed in &autoscaling.failed_instance_requests {
+        let count = number(failed.count);
+        types.of(&failed.ray_node_type_name).failed += count;
+        let at = if failed.failed_ts > 0 { failed.failed_ts } else { failed.start_ts };
+        failures.push(LaunchFailure {
+            node_type: Text::from(failed.ray_node_type_name.as_str()),
+            count,
+            reason: Text::from(failed.reason.as_str()),
+            at: (at > 0).then(|| Timestamp::from_millis(at.saturating_mul(1000))),
+        });
+    }
+    in_order(Autoscaler {
+        version: AutoscalerVersion::V2,
+        reported: None,
+        types: types.finish(),
+        pending,
+        demands: demand::demands(state, Some(autoscaling)),
+        failures,
+        error: Text::default(),
+    })
+}
+
+fn number(count: i32) -> u32 {
+    u32::try_from(count).unwrap_or(0)
+}

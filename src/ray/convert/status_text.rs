@@ -1,0 +1,172 @@
+//! The autoscaler's report as text (`GET /api/cluster_status?format=1`): over HTTP the only source under v2.
+//!
+//! Its header carries the time of the request, not of the report, so that nothing can be said about its age. A
+//! line or heading that is not understood is passed over.
+
+use super::{Types, in_order};
+use crate::model::{Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, PendingNode, Text};
+use std::collections::BTreeMap;
+
+/// Reads the text of autoscaler v2. `None` when it is no report at all (nothing has reported yet).
+pub fn read(text: &str) -> Option<Autoscaler> {
+    if !text.contains("Autoscaler status:") {
+        return None;
+    }
+    let mut out = Autoscaler { version: AutoscalerVersion::V2, ..Autoscaler::default() };
+    let mut types = Types::default();
+    let mut section = "";
+    for line in text.lines() {
+        let Some(entry) = line.strip_prefix(' ').map(str::trim).filter(|e| !e.is_empty()) else {
+            section = line.trim_end().trim_end_matches(':');
+            continue;
+        };
+        match section {
+            "Active" => types_of(entry, |name, n| types.of(name).active += n),
+            "Idle" => types_of(entry, |name, n| types.of(name).idle += n),
+            "Pending" => match pending(entry) {
+                Some(Coming::Launching(name, n)) => types.of(name).launching += n,
+                Some(Coming::Node(node)) => {
+                    types.of(node.node_type.raw()).pending += 1;
+                    out.pending.push(node);
+                }
+                None => {}
+            },
+            "Recent failures" => out.failures.extend(failure(entry)),
+            "From request_resources" | "Pending Demands" | "Total Constraints" | "Total Demands" => {
+                out.demands.extend(demand(entry));
+            }
+            _ => {}
+        }
+    }
+    for failure in &out.failures {
+        types.of(failure.node_type.raw()).failed += failure.count;
+    }
+    out.types = types.finish();
+    Some(in_order(out))
+}
+
+/// `2 tpu_worker`.
+fn types_of(entry: &str, mut count: impl FnMut(&str, u32)) {
+    if let Some((n, name)) = entry.split_once(' ')
+        && let Ok(n) = n.parse()
+    {
+        count(name, n);
+    }
+}
+
+enum Coming<'a> {
+    Launching(&'a str, u32),
+    Node(PendingNode),
+}
+
+/// `tpu_worker, 2 launching`, or `10.9.0.12: tpu_worker, setting-up`.
+fn pending(entry: &str) -> Option<Coming<'_>> {
+    let (name, rest) = entry.split_once(',')?;
+    let rest = rest.trim();
+    if let Some(n) = rest.strip_suffix(" launching").and_then(|n| n.parse().ok()) {
+        return Some(Coming::Launching(name, n));
+    }
+    let (address, node_type) = name.split_once(": ")?;
+    let [node_type, address, status] = [node_type, address, rest].map(Text::from);
+    Some(Coming::Node(PendingNode { node_type, address, status }))
+}
+
+/// `tpu_noquota: LaunchFailed (latest_attempt: 02:55:39)`. A time of day without date and zone is no time.
+fn failure(entry: &str) -> Option<LaunchFailure> {
+    let (node_type, reason) = entry.split_once(": ")?;
+    Some(LaunchFailure { node_type: Text::from(node_type), count: 1, reason: Text::from(reason), at: None })
+}
+
+/// `{'CPU': 1.0}: 3+ pending tasks/actors`, `{'TPU': 8.0} * 2 (STRICT_SPREAD): 1+ pending placement groups`.
+fn demand(entry: &str) -> Option<Demand> {
+    let mut all: BTreeMap<String, f64> = BTreeMap::new();
+    let mut rest = entry;
+    while let Some(inside) = rest.strip_prefix('{') {
+        let mut bundle = Vec::new();
+        rest = shape(inside, &mut bundle)?;
+        let mut times = 1.0;
+        if let Some(tail) = rest.strip_prefix(" * ") {
+            let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
+            times = tail[..digits].parse().unwrap_or(1.0);
+            rest = &tail[digits..];
+        }
+        for (name, amount) in bundle {
+            *all.entry(name).or_default() += amount * times;
+        }
+        rest = rest.strip_prefix(", ").unwrap_or(rest);
+    }
+    let (strategy, tail) = rest.split_once(": ")?;
+    let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
+    let kind = match &tail[digits..] {
+        what if what.contains("placement group") => {
+            DemandKind::Group(Text::from(strategy.trim_matches([' ', '(', ')'])))
+        }
+        what if what.contains("request_resources") => DemandKind::Request,
+        _ => DemandKind::Task,
+    };
+    let shape = all.into_iter().map(|(name, n)| (Text::from(name), n)).collect();
+    Some(Demand { shape, count: tail[..digits].parse().ok()?, kind, infeasible: false })
+}
+
+/// The inside of a Python dict of names and numbers; returns what follows the closing brace.
+fn shape<'a>(mut rest: &'a str, bundle: &mut Vec<(String, f64)>) -> Option<&'a str> {
+    loop {
+        rest = rest.trim_start_matches([',', ' ']);
+        if let Some(after) = rest.strip_prefix('}') {
+            return Some(after);
+        }
+        let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+        let (name, after) = rest[1..].split_once(quote)?;
+        let after = after.strip_prefix(':')?.trim_start();
+        let end = after.find([',', '}'])?;
+        bundle.push((name.to_owned(), after[..end].trim().parse().ok()?));
+        rest = &after[end..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{VERSIONS, body};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(version: &str, name: &str) -> String {
+        let answer: serde_json::Value = serde_json::from_slice(&body(version, name)).unwrap();
+        answer["data"]["clusterStatus"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_recorded_report_of_v2_is_read() {
+        for version in VERSIONS {
+            let report = read(&text(version, "v2_busy_cluster_status_format1")).unwrap();
+            let of = |name: &str| report.types.iter().find(|t| t.name.raw() == name).unwrap().clone();
+            assert_eq!(of("tpu_noquota").launching, 2, "{version}");
+            assert_eq!(of("ray.head.default").active, 1);
+            assert_eq!(of("tpu_worker").pending as usize, report.pending.len());
+            assert!(report.failures[0].reason.raw().starts_with("LaunchFailed"));
+            assert_eq!(report.reported, None, "its header pretends");
+            let group = report.demands.iter().find(|d| matches!(d.kind, DemandKind::Group(_))).unwrap();
+            assert_eq!(group.kind, DemandKind::Group("STRICT_SPREAD".into()));
+            assert_eq!(group.shape, [("CPU".into(), 2.0), ("TPU".into(), 16.0)]);
+            assert!(report.demands.iter().any(|d| d.kind == DemandKind::Request && d.count == 2));
+        }
+    }
+
+    #[test]
+    fn nothing_reported_yet_is_no_report() {
+        assert_eq!(read("No cluster status. It may take a few seconds for the Ray internal services."), None);
+        let idle = read(
+            "==== Autoscaler status: x ====\nActive:\n (no active nodes)\nPending:\n (no pending nodes)",
+        );
+        assert_eq!(idle.map(|r| (r.types.len(), r.pending.len())), Some((0, 0)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in "[ {}'\":,*+0-9a-zé()]{0,40}") {
+            for heading in ["Active", "Pending", "Recent failures", "Pending Demands"] {
+                let _ = read(&format!("Autoscaler status:\n{heading}:\n {line}\n"));
+            }
+        }
+    }
+}

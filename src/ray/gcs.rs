@@ -1,0 +1,167 @@
+//! Unary gRPC calls to the GCS: the light, structured channel.
+//!
+//! Requests are made of [`NodeId`]s and names only: an id of another length than 28 bytes kills the real
+//! `gcs_server`, and the cluster with it. Must not know what an answer becomes.
+
+use super::client::{Client, Meter};
+use super::{RayError, wire};
+use crate::model::Secret;
+use bytes::{Buf, BufMut, Bytes};
+use http::uri::PathAndQuery;
+use prost::Message;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+
+/// A connection to one GCS, opened by the first call.
+#[derive(Clone, Debug)]
+pub(super) struct Gcs {
+    channel: Channel,
+    client: Client,
+    authorization: Option<MetadataValue<Ascii>>,
+}
+
+impl Gcs {
+    /// A new connection to the client's GCS; `None` when it has none.
+    pub fn of(client: &Client) -> Result<Option<Self>, RayError> {
+        let Some(address) = &client.inner.endpoint.gcs else { return Ok(None) };
+        let limits = client.inner.limits;
+        let bad = || RayError::Setup(format!("{address:?} is not the host:port of a gcs"));
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .map_err(|_| bad())?
+            .connect_timeout(limits.connect)
+            .timeout(limits.call)
+            .tcp_nodelay(true)
+            // The state of a large cluster is one message: do not wait for a window in the middle of it.
+            .initial_stream_window_size(4 << 20)
+            .initial_connection_window_size(8 << 20);
+        let authorization = match &client.inner.token {
+            None => None,
+            Some(token) => Some(bearer(token)?),
+        };
+        Ok(Some(Self { channel: endpoint.connect_lazy(), client: client.clone(), authorization }))
+    }
+
+    fn meter(&self) -> &Meter {
+        self.client.meter()
+    }
+
+    /// One call; the answer is not decoded yet, so that a large one can be decoded off the event loop.
+    pub async fn call(&self, path: &'static str, message: &impl Message) -> Result<Bytes, RayError> {
+        let mut request = Request::new(Bytes::from(message.encode_to_vec()));
+        if let Some(value) = &self.authorization {
+            request.metadata_mut().insert("authorization", value.clone());
+        }
+        self.meter().gcs.ask();
+        let mut grpc = tonic::client::Grpc::new(self.channel.clone())
+            .max_decoding_message_size(self.client.inner.limits.body);
+        let unreachable = |e: tonic::transport::Error| RayError::Silent(deepest(&e));
+        grpc.ready().await.map_err(unreachable)?;
+        let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
+        let body = answer.map_err(|s| self.refusal(&s))?.into_inner();
+        self.meter().gcs.receive(body.len());
+        Ok(body)
+    }
+
+    fn refusal(&self, status: &Status) -> RayError {
+        match status.code() {
+            Code::Unauthenticated if self.authorization.is_some() => RayError::TokenRefused,
+            Code::Unauthenticated => RayError::TokenMissing,
+            Code::Unavailable | Code::DeadlineExceeded => RayError::Silent(deepest(status)),
+            code => {
+                RayError::Grpc(format!("{code:?}: {}", super::error::last_line(status.message().as_bytes())))
+            }
+        }
+    }
+
+    /// One value of the internal key-value store; `None` when there is no such key.
+    pub async fn kv(&self, key: Bytes) -> Result<Option<Bytes>, RayError> {
+        let body =
+            self.call(wire::path::KV_GET, &wire::KvGetRequest { key, namespace: Bytes::new() }).await?;
+        let reply: wire::KvGetReply = decode(wire::path::KV_GET, body)?;
+        match reply.status {
+            Some(s) if s.code == wire::STATUS_NOT_FOUND => Ok(None),
+            status => succeeded(status.as_ref()).map(|()| Some(reply.value)),
+        }
+    }
+
+    /// Ray's version, from `CheckAlive` without ids.
+    pub async fn version(&self) -> Result<String, RayError> {
+        let body = self.call(wire::path::CHECK_ALIVE, &wire::CheckAliveRequest::of(&[])).await?;
+        let reply: wire::CheckAliveReply = decode(wire::path::CHECK_ALIVE, body)?;
+        succeeded(reply.status.as_ref())?;
+        Ok(reply.ray_version)
+    }
+}
+
+/// Decodes an answer.
+pub(super) fn decode<M: Message + Default>(path: &str, body: Bytes) -> Result<M, RayError> {
+    M::decode(body).map_err(|e| RayError::Malformed { route: path.to_owned(), why: e.to_string() })
+}
+
+/// Whether the status inside a reply is a success.
+pub(super) fn succeeded(status: Option<&wire::GcsStatus>) -> Result<(), RayError> {
+    match status {
+        Some(s) if s.code != 0 => Err(RayError::Grpc(format!(
+            "status {}: {}",
+            s.code,
+            super::error::last_line(s.message.as_bytes())
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn bearer(token: &Secret) -> Result<MetadataValue<Ascii>, RayError> {
+    let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.expose()).parse().map_err(|_| {
+        RayError::Setup("the token holds characters that cannot be sent to the gcs".to_owned())
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    super::error::last_line(cause.to_string().as_bytes())
+}
+
+/// Messages as bytes: the caller encodes, counts and decodes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buf.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buf.copy_to_bytes(buf.remaining())))
+    }
+}

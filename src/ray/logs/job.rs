@@ -1,0 +1,339 @@
+//! Following a job's driver log to its end, across every way a connection to it can break.
+//!
+//! A position in the log is a count of bytes that holds on both ways it can be read: the WebSocket, where Ray has
+//! turned `\r\n` and `\r` into `\n`, and the raw file of the state API.
+
+use super::super::RayError;
+use super::super::client::{Client, encoded};
+use super::socket::{Frame, Socket};
+use super::{Backoff, Closed, Outlet, Tail};
+use crate::model::{JobStatus, NodeId, SubmissionId};
+use bytes::Bytes;
+use reqwest::{Method, Response};
+use std::time::Duration;
+
+impl Client {
+    /// Follows a job's driver log from its beginning to its end. Of what is there already, the newest `keep` lines
+    /// are handed on, and everything after that.
+    pub fn follow_job(&self, id: &SubmissionId, keep: usize) -> Tail {
+        let (client, id) = (self.clone(), id.clone());
+        Tail::spawn(
+            |out| async move {
+                let mut follower = Follower { client, id, out, position: Position::default() };
+                follower.run().await
+            },
+            keep,
+        )
+    }
+}
+
+/// Where we are in a log, and its last bytes, to recognise them.
+#[derive(Debug, Default)]
+struct Position {
+    count: u64,
+    after_cr: bool,
+    tail: Vec<u8>,
+}
+
+impl Position {
+    /// Bytes remembered to compare ends of logs by.
+    const REMEMBERED: usize = 4 << 10;
+
+    fn advance(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.step(*byte);
+        }
+        let surplus = self.tail.len().saturating_sub(Self::REMEMBERED);
+        self.tail.drain(..surplus);
+    }
+
+    fn step(&mut self, byte: u8) {
+        let second_half = byte == b'\n' && self.after_cr;
+        self.after_cr = byte == b'\r';
+        if !second_half {
+            self.count += 1;
+            self.tail.push(if byte == b'\r' { b'\n' } else { byte });
+        }
+    }
+
+    /// Whether a log that ends with these bytes ends here. One of them may remember less than the other.
+    fn ends_like(&self, bytes: &[u8]) -> bool {
+        let mut other = Self::default();
+        other.advance(bytes);
+        let common = self.tail.len().min(other.tail.len());
+        self.tail[self.tail.len() - common..] == other.tail[other.tail.len() - common..]
+    }
+}
+
+/// A repetition of the log from its beginning: lets through what lies behind a position.
+struct Replay {
+    until: u64,
+    at: Position,
+}
+
+impl Replay {
+    fn until(position: &Position) -> Self {
+        Self { until: position.count, at: Position::default() }
+    }
+
+    /// The part of `bytes` that is new.
+    fn new_part<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        if self.at.count >= self.until && !self.at.after_cr {
+            return bytes;
+        }
+        for (i, byte) in bytes.iter().enumerate() {
+            if self.at.count >= self.until && !(self.at.after_cr && *byte == b'\n') {
+                self.at.after_cr = false;
+                return &bytes[i..];
+            }
+            self.at.step(*byte);
+            self.at.tail.clear();
+        }
+        &[]
+    }
+}
+
+struct Follower {
+    client: Client,
+    id: SubmissionId,
+    out: Outlet,
+    position: Position,
+}
+
+/// How one connection ended.
+enum Ended {
+    /// Closed in order; whether it had brought anything new.
+    InOrder { news: bool },
+    /// Broke, and why.
+    Broken(String),
+    /// The stream was given its last event.
+    Told,
+}
+
+impl Follower {
+    /// Without news for so long, ask whether the job still runs.
+    const IDLE: Duration = Duration::from_secs(30);
+
+    async fn run(&mut self) -> Result<(), Closed> {
+        let mut backoff = Backoff(Backoff::FIRST);
+        loop {
+            let before = self.position.count;
+            let ended = match Socket::open(&self.client, &self.id).await {
+                Ok(socket) => self.over_socket(socket).await?,
+                Err(error) if is_final(&error) => return self.out.failed(error).await,
+                Err(error) => Ended::Broken(error.to_string()),
+            };
+            if self.position.count > before {
+                backoff.reset();
+            }
+            let why = match ended {
+                Ended::Told => return Ok(()),
+                Ended::Broken(why) => why,
+                Ended::InOrder { news } => match self.client.job(&self.id).await {
+                    Ok(detail) if detail.job.status.is_ended() => {
+                        return self.finish(detail.job.driver_node).await;
+                    }
+                    // Ray closes at once, and in order, when it cannot decode the log.
+                    Ok(detail) if !news && detail.job.status != JobStatus::Pending => {
+                        return self.over_file().await;
+                    }
+                    Ok(_) => "the log was closed while the job runs".to_owned(),
+                    Err(error) if is_final(&error) => return self.out.failed(error).await,
+                    Err(error) => error.to_string(),
+                },
+            };
+            self.out.interrupted(why).await?;
+            backoff.wait().await;
+        }
+    }
+
+    /// Reads one connection to its end.
+    async fn over_socket(&mut self, mut socket: Socket) -> Result<Ended, Closed> {
+        let mut replay = Replay::until(&self.position);
+        let before = self.position.count;
+        loop {
+            let wait = self.out.patience();
+            match tokio::time::timeout(wait.unwrap_or(Self::IDLE), socket.next()).await {
+                Ok(Frame::Data(bytes)) => self.take(&mut replay, &bytes).await?,
+                Ok(Frame::Done) => return Ok(Ended::InOrder { news: self.position.count > before }),
+                Ok(Frame::Broken(why)) => return Ok(Ended::Broken(why)),
+                Err(_) if wait.is_some() => self.out.pause().await?,
+                // A tunnel can die without a word: see whether anybody is there.
+                Err(_) => match self.client.job(&self.id).await {
+                    Ok(_) => {}
+                    Err(error) if is_final(&error) => {
+                        self.out.failed(error).await?;
+                        return Ok(Ended::Told);
+                    }
+                    Err(error) => return Ok(Ended::Broken(error.to_string())),
+                },
+            }
+        }
+    }
+
+    async fn take(&mut self, replay: &mut Replay, bytes: &[u8]) -> Result<(), Closed> {
+        let news = replay.new_part(bytes);
+        self.position.advance(news);
+        self.out.feed(news).await
+    }
+
+    /// The job has ended and its log was closed in order. Whether that was all of it, the file tells.
+    async fn finish(&mut self, node: Option<NodeId>) -> Result<(), Closed> {
+        // A job that failed before it started has neither node nor log.
+        if let Some(node) = node {
+            let end = async {
+                let response = self.client.send(self.file("file", node, 20)).await?;
+                self.client.body(response, 4 << 20).await
+            };
+            match end.await {
+                Ok(end) if !self.position.ends_like(&end) => return self.over_file().await,
+                Ok(_) => {}
+                // No file, no more lines: what the socket brought is all there is.
+                Err(error) => tracing::debug!(%error, "the end of the log could not be compared"),
+            }
+        }
+        self.out.complete().await
+    }
+
+    /// The raw way, for logs that Ray's WebSocket cannot decode: the whole file, of which the known part is
+    /// skipped; while the job runs as a stream, which Ray cuts every five minutes.
+    async fn over_file(&mut self) -> Result<(), Closed> {
+        let mut backoff = Backoff(Backoff::FIRST);
+        loop {
+            let why = match self.client.job(&self.id).await {
+                Err(error) if is_final(&error) => return self.out.failed(error).await,
+                Err(error) => error.to_string(),
+                Ok(detail) => {
+                    let ended = detail.job.status.is_ended();
+                    match (detail.job.driver_node, ended) {
+                        (None, true) => return self.out.complete().await,
+                        (None, false) => "the job has no driver yet".to_owned(),
+                        (Some(node), _) => {
+                            let before = self.position.count;
+                            let read = self.read_file(node, ended).await?;
+                            if self.position.count > before {
+                                backoff.reset();
+                            }
+                            match read {
+                                Ok(()) if ended => return self.out.complete().await,
+                                Ok(()) => continue,
+                                Err(error) => error.to_string(),
+                            }
+                        }
+                    }
+                }
+            };
+            self.out.interrupted(why).await?;
+            backoff.wait().await;
+        }
+    }
+
+    /// Reads the file, to its end if the job has ended, otherwise until the stream is cut or the job ends.
+    async fn read_file(&mut self, node: NodeId, ended: bool) -> Result<Result<(), RayError>, Closed> {
+        let request = self.file(if ended { "file" } else { "stream" }, node, -1);
+        let mut response = match self.client.send(request).await {
+            Ok(response) => response,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut replay = Replay::until(&self.position);
+        loop {
+            let wait = self.out.patience();
+            match tokio::time::timeout(wait.unwrap_or(Duration::from_secs(3)), chunk(&mut response)).await {
+                Ok(Ok(Some(bytes))) => {
+                    self.client.meter().http.receive(bytes.len());
+                    self.take(&mut replay, &bytes).await?;
+                }
+                Ok(Ok(None)) => return Ok(Ok(())),
+                Ok(Err(error)) => return Ok(Err(error)),
+                Err(_) if wait.is_some() => self.out.pause().await?,
+                // The stream never ends by itself.
+                Err(_) => match self.client.job(&self.id).await {
+                    Ok(detail) if detail.job.status.is_ended() => return Ok(Ok(())),
+                    Ok(_) => {}
+                    Err(error) => return Ok(Err(error)),
+                },
+            }
+        }
+    }
+
+    /// `GET /api/v0/logs/file` or `stream`: the node may be any that lives, Ray finds the right one.
+    fn file(&self, kind: &str, node: NodeId, lines: i32) -> reqwest::RequestBuilder {
+        let id = encoded(self.id.0.raw());
+        let route = format!("/api/v0/logs/{kind}?node_id={node}&submission_id={id}&lines={lines}");
+        self.client.request(Method::GET, &route)
+    }
+}
+
+async fn chunk(response: &mut Response) -> Result<Option<Bytes>, RayError> {
+    response.chunk().await.map_err(|e| super::super::client::silent(&e))
+}
+
+/// Errors that trying again does not mend.
+fn is_final(error: &RayError) -> bool {
+    let refused = |code: u16| (400..500).contains(&code) && code != 408 && code != 429;
+    match error {
+        RayError::NotFound(_) | RayError::Forbidden(_) => true,
+        RayError::Status { code, .. } => refused(*code),
+        other => other.is_token(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What Python's text mode makes of a log.
+    fn translated(raw: &[u8]) -> Vec<u8> {
+        String::from_utf8_lossy(raw).replace("\r\n", "\n").replace('\r', "\n").into_bytes()
+    }
+
+    fn replayed(known: &[u8], again: &[u8], cut: usize) -> Vec<u8> {
+        let mut position = Position::default();
+        position.advance(known);
+        let mut replay = Replay::until(&position);
+        let cut = cut.min(again.len());
+        let (a, b) = again.split_at(cut);
+        let mut news = replay.new_part(a).to_vec();
+        news.extend_from_slice(replay.new_part(b));
+        news
+    }
+
+    #[test]
+    fn a_position_holds_on_both_ways() {
+        let raw = b"one\r\ntwo\rthree\nfour\n";
+        assert_eq!(replayed(&translated(b"one\r\ntwo\r"), raw, 3), b"three\nfour\n");
+        assert_eq!(
+            replayed(b"one\r", raw, 4),
+            b"two\rthree\nfour\n",
+            "the other half of a line break is known"
+        );
+        assert_eq!(replayed(b"", raw, 0), raw);
+        assert_eq!(replayed(raw, raw, 7), b"");
+    }
+
+    #[test]
+    fn ends_are_compared_as_far_as_both_go() {
+        let mut position = Position::default();
+        position.advance(&translated(b"begin\r\nlast line\r\n"));
+        assert!(position.ends_like(b"last line\r\n"));
+        assert!(position.ends_like(b"before that\nbegin\r\nlast line\n"));
+        assert!(!position.ends_like(b"last line\r\nand one more\n"));
+        assert!(position.ends_like(b""));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_nothing_repeated(
+            log in "[ab\r\n]{0,40}", seen in 0usize..40, cut in 0usize..40
+        ) {
+            let log = log.as_bytes();
+            let seen = seen.min(log.len());
+            let mut whole = translated(&log[..seen]);
+            // A log cut inside a line break is seen as two of them until the rest comes.
+            prop_assume!(!(log[..seen].ends_with(b"\r") && log[seen..].starts_with(b"\n")));
+            whole.extend(translated(&replayed(&translated(&log[..seen]), log, cut)));
+            prop_assert_eq!(whole, translated(log));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Bytes into lines, wherever the bytes were cut.
+
+use crate::model::text::log_line;
+
+/// Splits a byte stream into lines that are safe for a terminal. Bytes that are not UTF-8 show as `U+FFFD`, a line
+/// beyond [`LineSplitter::LONGEST`] is cut with a mark that says how much is missing, and the lines with which
+/// Ray's workers mark their files (`:job_id:01000000`) are left out.
+#[derive(Debug, Default)]
+pub struct LineSplitter {
+    line: Vec<u8>,
+    cut: usize,
+}
+
+impl LineSplitter {
+    /// Most bytes of a line that are kept.
+    pub const LONGEST: usize = 16 << 10;
+
+    /// Takes in bytes and returns the lines that they complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut pieces = bytes.split(|b| *b == b'\n').peekable();
+        while let Some(piece) = pieces.next() {
+            self.append(piece);
+            if pieces.peek().is_some() {
+                lines.extend(self.finish());
+            }
+        }
+        lines
+    }
+
+    /// The line that has begun and not ended, if it is worth showing.
+    pub fn finish(&mut self) -> Option<String> {
+        let cut = std::mem::take(&mut self.cut);
+        let line = std::mem::take(&mut self.line);
+        if cut == 0 && is_magic(&line) {
+            return None;
+        }
+        let mut text = log_line(&String::from_utf8_lossy(&line));
+        if cut > 0 {
+            let mark = format!(" ... ({cut} bytes more)");
+            text.push_str(&mark);
+        }
+        Some(text)
+    }
+
+    fn append(&mut self, piece: &[u8]) {
+        let room = Self::LONGEST.saturating_sub(self.line.len());
+        if piece.len() <= room {
+            self.line.extend_from_slice(piece);
+            return;
+        }
+        // A progress bar overwrites its own line for hours: what was overwritten need not be kept.
+        if let Some(at) = piece.iter().rposition(|b| *b == b'\r').filter(|at| at + 1 < piece.len()) {
+            self.line.clear();
+            self.cut = 0;
+            return self.append(&piece[at + 1..]);
+        }
+        self.line.extend_from_slice(&piece[..room]);
+        self.cut += piece.len() - room;
+    }
+}
+
+/// `:job_id:01000000`, `:actor_name:Holder`: how Ray's log monitor finds its way.
+fn is_magic(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(b":") else { return false };
+    let word = rest.iter().take_while(|b| b.is_ascii_lowercase() || **b == b'_').count();
+    word > 0 && rest.get(word) == Some(&b':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(chunks: &[&[u8]]) -> Vec<String> {
+        let mut splitter = LineSplitter::default();
+        let mut lines: Vec<_> = chunks.iter().flat_map(|c| splitter.push(c)).collect();
+        if !splitter.line.is_empty() || splitter.cut > 0 {
+            lines.extend(splitter.finish());
+        }
+        lines
+    }
+
+    #[test]
+    fn a_line_may_come_in_pieces() {
+        assert_eq!(all(&[b"a", b"b\nc", b"\n", b"\nd"]), ["ab", "c", "", "d"]);
+        assert_eq!(all(&["é\n".as_bytes().split_at(1).0, "é\n".as_bytes().split_at(1).1]), ["é"]);
+        assert_eq!(all(&[b"x\xffy\n"]), ["x\u{fffd}y"]);
+    }
+
+    #[test]
+    fn marks_of_the_log_monitor_are_left_out() {
+        assert_eq!(
+            all(&[b":job_id:01000000\n:actor_name:Holder\nreal\n:not magic:\n::\n"]),
+            ["real", ":not magic:", "::"]
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_says_so() {
+        let megabyte = vec![b'x'; 1 << 20];
+        let lines = all(&[&megabyte, b"\nnext\n"]);
+        assert_eq!(lines.len(), 2);
+        let mark = format!(" ... ({} bytes more)", (1 << 20) - LineSplitter::LONGEST);
+        assert!(lines[0].ends_with(&mark) && lines[0].len() == LineSplitter::LONGEST + mark.len());
+        assert_eq!(lines[1], "next");
+    }
+
+    #[test]
+    fn an_endless_progress_bar_keeps_its_last_state() {
+        let mut splitter = LineSplitter::default();
+        for percent in 0..20_000 {
+            assert!(splitter.push(format!("\r{percent} steps").as_bytes()).is_empty());
+            assert!(splitter.line.len() <= LineSplitter::LONGEST);
+        }
+        assert_eq!(splitter.push(b"\n"), ["19999 steps"]);
+    }
+
+    proptest! {
+        #[test]
+        fn where_the_bytes_are_cut_does_not_matter(
+            text in "[a-zé\\n :_]{0,80}", cuts in prop::collection::vec(0usize..80, 0..6)
+        ) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<_> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<_> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+            prop_assert_eq!(all(&chunks), all(&[bytes]));
+        }
+    }
+}

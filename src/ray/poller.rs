@@ -1,0 +1,174 @@
+//! One [`Snapshot`] of a cluster after another, each for as little as it can be had.
+//!
+//! The GCS is asked when it can be, the dashboard otherwise; what did not change is neither fetched nor allocated
+//! again. When to refresh is the caller's business.
+
+mod dashboard;
+mod direct;
+mod jobs;
+
+use super::client::Client;
+use super::gcs::Gcs;
+use super::{RayError, json};
+use crate::model::{Autoscaler, Job, Node, Snapshot, Text, Timestamp};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of an answer that costs a head next to nothing.
+const SMALL: usize = 64 << 10;
+/// How long the GCS is left alone after it failed.
+const RETRY_GCS: Duration = Duration::from_secs(30);
+/// How often version and session are read again where the state does not carry them.
+const IDENTITY_EVERY: Duration = Duration::from_secs(30);
+
+/// Reads one cluster again and again.
+#[derive(Debug)]
+pub struct Poller {
+    client: Client,
+    gcs: Option<direct::Channel>,
+    /// When the GCS may be tried again.
+    retry_gcs: Instant,
+    over_gcs: bool,
+    dashboard: dashboard::Reader,
+    last: Snapshot,
+}
+
+/// Something large or slow that is not worth reading at each refresh.
+#[derive(Debug, Default)]
+struct Paced {
+    read: Option<Instant>,
+    bytes: usize,
+}
+
+impl Paced {
+    /// Whether it is time again: seconds for something small, half a minute for something large.
+    fn is_due(&self) -> bool {
+        let every = Duration::from_secs(if self.is_cheap() { 4 } else { 30 });
+        self.read.is_none_or(|at| at.elapsed() >= every)
+    }
+
+    /// Whether it was small enough to be read again at once.
+    fn is_cheap(&self) -> bool {
+        self.bytes < SMALL
+    }
+
+    /// Whether it was never read.
+    fn never(&self) -> bool {
+        self.read.is_none()
+    }
+
+    fn done(&mut self, bytes: usize) {
+        *self = Self { read: Some(Instant::now()), bytes };
+    }
+}
+
+impl Poller {
+    /// A poller that has seen nothing yet.
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            gcs: None,
+            retry_gcs: Instant::now(),
+            over_gcs: false,
+            dashboard: dashboard::Reader::default(),
+            last: Snapshot::default(),
+        }
+    }
+
+    /// Whether the last refresh came through the GCS.
+    pub fn over_gcs(&self) -> bool {
+        self.over_gcs
+    }
+
+    /// The client that this poller reads with.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Reads the cluster once. A failing GCS costs a warning in the log and this refresh goes over HTTP; a token
+    /// that the GCS refuses is an error, for the dashboard would refuse it too.
+    pub async fn refresh(&mut self) -> Result<Snapshot, RayError> {
+        match self.refresh_directly().await {
+            Ok(Some(snapshot)) => return Ok(self.keep(snapshot, true)),
+            Ok(None) => {}
+            Err(error) if error.is_token() => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "the gcs cannot be read, asking the dashboard");
+                self.gcs = None;
+                self.retry_gcs = Instant::now() + RETRY_GCS;
+            }
+        }
+        let snapshot = self.dashboard.read(&self.client, &self.last).await?;
+        Ok(self.keep(snapshot, false))
+    }
+
+    /// Over the GCS; `None` when there is none, or when it failed a moment ago.
+    async fn refresh_directly(&mut self) -> Result<Option<Snapshot>, RayError> {
+        if self.gcs.is_none() && Instant::now() >= self.retry_gcs {
+            self.gcs = Gcs::of(&self.client)?.map(direct::Channel::new);
+        }
+        match &mut self.gcs {
+            Some(channel) => channel.read(&self.last).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn keep(&mut self, mut snapshot: Snapshot, over_gcs: bool) -> Snapshot {
+        if self.over_gcs != over_gcs {
+            tracing::info!(over_gcs, "the channel that state is read by");
+        }
+        self.over_gcs = over_gcs;
+        snapshot.taken = Timestamp::now();
+        self.last = snapshot.clone();
+        snapshot
+    }
+}
+
+/// The old allocation when nothing changed, so that nobody has to look again.
+fn unless_same<T: PartialEq>(old: &Arc<T>, new: T) -> Arc<T> {
+    if **old == new { old.clone() } else { Arc::new(new) }
+}
+
+/// [`unless_same`] for jobs, which are compared by allocation.
+fn unless_same_jobs(old: &Arc<Vec<Arc<Job>>>, new: Vec<Arc<Job>>) -> Arc<Vec<Arc<Job>>> {
+    let same = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| Arc::ptr_eq(a, b));
+    if same { old.clone() } else { Arc::new(new) }
+}
+
+/// Runs what may take more than a millisecond where it delays nobody.
+async fn off_the_loop<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, RayError> + Send + 'static,
+) -> Result<T, RayError> {
+    const QUICK: usize = 32 << 10;
+    if bytes < QUICK {
+        return work();
+    }
+    let task = tokio::task::spawn_blocking(work).await;
+    task.map_err(|e| RayError::Malformed { route: "an answer".to_owned(), why: e.to_string() })?
+}
+
+/// What `GET /api/version` tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// `ray_version`.
+    pub ray_version: Text,
+    /// `session_name`: changes when the head restarts.
+    pub session: Text,
+}
+
+impl Client {
+    /// Which Ray answers. Needs the token, and is the cheapest call that does.
+    pub async fn version(&self) -> Result<Identity, RayError> {
+        #[derive(Deserialize)]
+        struct Version {
+            ray_version: String,
+            #[serde(default)]
+            session_name: String,
+        }
+        let route = "/api/version";
+        let version: Version = json::read(route, &self.get(route).await?)?;
+        Ok(Identity { ray_version: version.ray_version.into(), session: version.session_name.into() })
+    }
+}

@@ -1,0 +1,298 @@
+//! Reading a cluster through its GCS: one round of calls side by side, and one more for the jobs that changed.
+
+use super::super::convert::{demand, in_order, jobs, nodes, report, state};
+use super::super::gcs::{Gcs, decode, succeeded};
+use super::super::json::read_with;
+use super::super::{RayError, wire};
+use super::jobs::{Fetched, JobTable};
+use super::{Autoscaler, IDENTITY_EVERY, Node, Paced, off_the_loop, unless_same};
+use crate::model::{DemandKind, NodeId, NodeState, Snapshot, Text, Timestamp};
+use bytes::Bytes;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::path;
+
+/// Keys under which autoscaler v1 leaves its report and its error (`ray_constants.DEBUG_AUTOSCALING_*`).
+const V1_REPORT: Bytes = Bytes::from_static(b"__autoscaling_status");
+const V1_ERROR: Bytes = Bytes::from_static(b"__autoscaling_error");
+
+/// A connection, and what is remembered between two readings over it.
+#[derive(Debug)]
+pub struct Channel {
+    gcs: Gcs,
+    session: String,
+    version: Option<(Instant, Text)>,
+    registry: Arc<HashMap<NodeId, Node>>,
+    registry_pace: Paced,
+    jobs: JobTable,
+    drivers_pace: Paced,
+    v1: V1,
+    v2: Heartbeat,
+}
+
+/// What autoscaler v1 has reported.
+#[derive(Debug, Default)]
+struct V1 {
+    pace: Paced,
+    report: Autoscaler,
+    node_types: HashMap<String, Text>,
+}
+
+/// Watches the version of autoscaler v2's report move: nothing else tells that its monitor lives.
+#[derive(Debug, Default)]
+struct Heartbeat {
+    version: i64,
+    first: Option<Timestamp>,
+    advanced: Option<Timestamp>,
+}
+
+impl Heartbeat {
+    /// When the report was last renewed, as far as it was seen.
+    fn seen(&mut self, version: i64, now: Timestamp) -> Option<Timestamp> {
+        /// Two turns of its loop: who is silent for longer was silent from the beginning.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        match self.first {
+            None => self.first = Some(now),
+            Some(_) if version != self.version => self.advanced = Some(now),
+            Some(_) => {}
+        }
+        self.version = version;
+        self.advanced.or(self.first.filter(|first| first.age(now) >= PATIENCE))
+    }
+}
+
+/// The answers of one round; `None` for what was not due.
+struct Round {
+    status: Bytes,
+    keys: Bytes,
+    registry: Option<Bytes>,
+    drivers: Option<Bytes>,
+    v1: Option<Bytes>,
+    version: Option<String>,
+}
+
+impl Channel {
+    pub fn new(gcs: Gcs) -> Self {
+        Self {
+            gcs,
+            session: String::new(),
+            version: None,
+            registry: Arc::default(),
+            registry_pace: Paced::default(),
+            jobs: JobTable::default(),
+            drivers_pace: Paced::default(),
+            v1: V1::default(),
+            v2: Heartbeat::default(),
+        }
+    }
+
+    /// One reading.
+    pub async fn read(&mut self, last: &Snapshot) -> Result<Snapshot, RayError> {
+        let round = self.round().await?;
+        let status = off_the_loop(round.status.len(), {
+            let body = round.status;
+            move || decode::<wire::GetClusterStatusReply>(path::GET_CLUSTER_STATUS, body)
+        });
+        let status = status.await?;
+        let mut rest = status.cluster_resource_state.unwrap_or_default();
+        if !self.session.is_empty() && rest.cluster_session_name != self.session {
+            // The head was started anew: nothing that is remembered belongs to it.
+            *self = Self::new(self.gcs.clone());
+            return Box::pin(self.read(last)).await;
+        }
+        self.session.clone_from(&rest.cluster_session_name);
+        if let Some(version) = round.version {
+            self.version = Some((Instant::now(), Text::from(version)));
+        }
+        if let Some(body) = round.v1 {
+            self.learn_v1(body).await?;
+        }
+        if let Some(body) = round.registry {
+            self.learn_nodes(body).await?;
+        } else if self.is_stale(&rest.node_states) && self.registry_pace.is_due() {
+            let body =
+                self.gcs.call(path::GET_ALL_NODE_INFO, &wire::GetAllNodeInfoRequest::default()).await?;
+            self.learn_nodes(body).await?;
+        }
+        self.read_jobs(round.keys, round.drivers).await?;
+        let live = std::mem::take(&mut rest.node_states);
+        let registry = self.registry.clone();
+        let mut nodes = off_the_loop(live.len() << 9, move || Ok(merge(&live, &registry))).await?;
+        report::name_types(&mut nodes, &self.v1.node_types);
+        nodes::sort(&mut nodes);
+        let autoscaler = self.autoscaler(status.autoscaling_state.as_ref(), &rest, &nodes);
+        Ok(Snapshot {
+            taken: last.taken,
+            ray_version: self.version.as_ref().map(|(_, v)| v.clone()).unwrap_or_default(),
+            session: Text::from(self.session.as_str()),
+            nodes: unless_same(&last.nodes, nodes),
+            jobs: self.jobs.all(),
+            autoscaler: unless_same(&last.autoscaler, autoscaler),
+            missing: Vec::new(),
+        })
+    }
+
+    /// Asks for everything that is due, side by side.
+    async fn round(&self) -> Result<Round, RayError> {
+        let gcs = &self.gcs;
+        let keys = wire::KvKeysRequest {
+            prefix: Bytes::from_static(wire::JOB_KEY_PREFIX),
+            namespace: Bytes::from_static(wire::JOB_NAMESPACE),
+        };
+        let v1 = wire::KvMultiGetRequest { keys: vec![V1_REPORT, V1_ERROR], namespace: Bytes::new() };
+        // A report of v2 has been seen: v1 is not there.
+        let v1_is_due = self.v2.first.is_none() && self.v1.pace.is_due();
+        let (status, keys, registry, drivers, v1, version) = tokio::try_join!(
+            gcs.call(path::GET_CLUSTER_STATUS, &wire::GetClusterStatusRequest {}),
+            gcs.call(path::KV_KEYS, &keys),
+            when(self.registry_pace.never(), || async {
+                gcs.call(path::GET_ALL_NODE_INFO, &wire::GetAllNodeInfoRequest::default()).await
+            }),
+            when(self.drivers_pace.is_due(), || async { self.ask_drivers().await }),
+            when(v1_is_due, || async { gcs.call(path::KV_MULTI_GET, &v1).await }),
+            when(self.version_is_due(), || gcs.version()),
+        )?;
+        Ok(Round { status, keys, registry, drivers, v1, version })
+    }
+
+    fn version_is_due(&self) -> bool {
+        self.version.as_ref().is_none_or(|(at, _)| at.elapsed() >= IDENTITY_EVERY)
+    }
+
+    async fn ask_drivers(&self) -> Result<Bytes, RayError> {
+        let request = wire::GetAllJobInfoRequest {
+            limit: None,
+            skip_submission_job_info_field: Some(true),
+            skip_is_running_tasks_field: Some(true),
+        };
+        self.gcs.call(path::GET_ALL_JOB_INFO, &request).await
+    }
+
+    async fn learn_nodes(&mut self, body: Bytes) -> Result<(), RayError> {
+        let bytes = body.len();
+        let registry = off_the_loop(bytes, move || {
+            let reply: wire::GetAllNodeInfoReply = decode(path::GET_ALL_NODE_INFO, body)?;
+            succeeded(reply.status.as_ref())?;
+            let nodes = reply.node_info_list.into_iter().filter_map(nodes::registered);
+            Ok(nodes.map(|node| (node.id, node)).collect())
+        });
+        self.registry = Arc::new(registry.await?);
+        self.registry_pace.done(bytes);
+        Ok(())
+    }
+
+    /// Whether a node is there that never registered as far as we know, or one died without our knowing why.
+    fn is_stale(&self, states: &[wire::NodeState]) -> bool {
+        states.iter().any(|state| {
+            let known = NodeId::from_bytes(&state.node_id).and_then(|id| self.registry.get(&id));
+            known.is_none_or(|node| state.status() == wire::NodeStatus::Dead && node.state != NodeState::Dead)
+        })
+    }
+
+    async fn read_jobs(&mut self, keys: Bytes, drivers: Option<Bytes>) -> Result<(), RayError> {
+        let keys: wire::KvKeysReply = decode(path::KV_KEYS, keys)?;
+        succeeded(keys.status.as_ref())?;
+        let wanted = self.jobs.wanted(keys.results);
+        let mut started = false;
+        if !wanted.is_empty() {
+            let request =
+                wire::KvMultiGetRequest { keys: wanted, namespace: Bytes::from_static(wire::JOB_NAMESPACE) };
+            let body = self.gcs.call(path::KV_MULTI_GET, &request).await?;
+            let fetched = off_the_loop(body.len(), move || {
+                let reply: wire::KvMultiGetReply = decode(path::KV_MULTI_GET, body)?;
+                succeeded(reply.status.as_ref())?;
+                Ok(Fetched::of(reply.results.into_iter().map(|entry| (entry.key, entry.value))))
+            });
+            started = self.jobs.absorb(fetched.await?);
+        }
+        let drivers = match drivers {
+            None if started && self.drivers_pace.is_cheap() => Some(self.ask_drivers().await?),
+            asked => asked,
+        };
+        if let Some(body) = drivers {
+            let bytes = body.len();
+            let drivers = off_the_loop(bytes, move || {
+                let reply: wire::GetAllJobInfoReply = decode(path::GET_ALL_JOB_INFO, body)?;
+                succeeded(reply.status.as_ref())?;
+                Ok(jobs::Drivers::of(reply.job_info_list))
+            });
+            self.jobs.learn(drivers.await?);
+            self.drivers_pace.done(bytes);
+        }
+        Ok(())
+    }
+
+    async fn learn_v1(&mut self, body: Bytes) -> Result<(), RayError> {
+        let bytes = body.len();
+        let read = off_the_loop(bytes, move || {
+            let reply: wire::KvMultiGetReply = decode(path::KV_MULTI_GET, body)?;
+            succeeded(reply.status.as_ref())?;
+            let value = |key: &Bytes| reply.results.iter().find(|e| e.key == key).map(|e| e.value.clone());
+            let error = value(&V1_ERROR).unwrap_or_default();
+            let error = Text::new(String::from_utf8_lossy(&error));
+            let Some(report) = value(&V1_REPORT) else { return Ok((Autoscaler::default(), HashMap::new())) };
+            read_with("autoscaler v1's report", &report, |bytes| {
+                let report: report::Report = serde_json::from_slice(bytes)?;
+                Ok((report.autoscaler(error.clone()), report.node_types()))
+            })
+        });
+        (self.v1.report, self.v1.node_types) = read.await?;
+        self.v1.pace.done(bytes);
+        Ok(())
+    }
+
+    fn autoscaler(
+        &mut self,
+        v2: Option<&wire::AutoscalingState>,
+        rest: &wire::ClusterResourceState,
+        nodes: &[Node],
+    ) -> Autoscaler {
+        if let Some(v2) = v2 {
+            let mut report = state::report(v2, rest, nodes);
+            report.reported = self.v2.seen(v2.autoscaler_state_version, Timestamp::now());
+            return report;
+        }
+        // What waits now is fresher from the GCS than from v1's loop; only requests stand nowhere else.
+        let mut report = self.v1.report.clone();
+        report.demands.retain(|d| d.kind == DemandKind::Request);
+        report.demands.extend(demand::demands(rest, None));
+        in_order(report)
+    }
+}
+
+/// Runs a call that is due.
+async fn when<T, F>(due: bool, call: impl FnOnce() -> F) -> Result<Option<T>, RayError>
+where
+    F: Future<Output = Result<T, RayError>>,
+{
+    if due { call().await.map(Some) } else { Ok(None) }
+}
+
+/// Live states on top of registrations, and the dead that the GCS' state has dropped already.
+fn merge(states: &[wire::NodeState], registry: &HashMap<NodeId, Node>) -> Vec<Node> {
+    let known = |state: &wire::NodeState| NodeId::from_bytes(&state.node_id).and_then(|id| registry.get(&id));
+    let mut nodes: Vec<Node> = Vec::with_capacity(states.len());
+    nodes.extend(states.iter().filter_map(|state| nodes::live(state, known(state))));
+    let seen: HashSet<NodeId> = nodes.iter().map(|n| n.id).collect();
+    nodes.extend(registry.values().filter(|n| n.state == NodeState::Dead && !seen.contains(&n.id)).cloned());
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_autoscaler_is_seen_as_silent() {
+        let at = |s: i64| Timestamp::from_millis(s * 1000);
+        let mut alive = Heartbeat::default();
+        assert_eq!(alive.seen(5, at(100)), None, "nobody can know yet");
+        assert_eq!(alive.seen(6, at(103)), Some(at(103)));
+        assert_eq!(alive.seen(6, at(200)), Some(at(103)));
+        let mut dead = Heartbeat::default();
+        assert_eq!(dead.seen(5, at(100)), None);
+        assert_eq!(dead.seen(5, at(109)), None);
+        assert_eq!(dead.seen(5, at(110)), Some(at(100)));
+    }
+}

@@ -1,0 +1,100 @@
+//! The job table as the GCS' key-value store yields it: ended jobs are fetched once and never again.
+
+use super::super::convert::jobs::{Drivers, one, sort};
+use super::super::wire::JOB_KEY_PREFIX;
+use crate::model::{Job, JobKey, JobStatus, SubmissionId, Text};
+use bytes::Bytes;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Submissions by their key, and the drivers.
+#[derive(Debug, Default)]
+pub struct JobTable {
+    submissions: HashMap<Bytes, Arc<Job>>,
+    drivers: Drivers,
+    list: Arc<Vec<Arc<Job>>>,
+    changed: bool,
+}
+
+/// What a round of fetching found.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    jobs: Vec<(Bytes, Job)>,
+    unreadable: usize,
+}
+
+impl Fetched {
+    /// Reads records; one that cannot be read is counted and left out.
+    pub fn of(records: impl Iterator<Item = (Bytes, Bytes)>) -> Self {
+        let mut fetched = Self::default();
+        for (key, value) in records {
+            let id = Text::new(String::from_utf8_lossy(key.strip_prefix(JOB_KEY_PREFIX).unwrap_or(&key)));
+            match one("the job table", &value, Some(&id)) {
+                Ok(job) => fetched.jobs.push((key, job)),
+                Err(_) => fetched.unreadable += 1,
+            }
+        }
+        fetched
+    }
+}
+
+impl JobTable {
+    /// Forgets submissions that are gone, and tells which of the rest must be fetched: new ones and open ones.
+    pub fn wanted(&mut self, keys: Vec<Bytes>) -> Vec<Bytes> {
+        if keys.len() < self.submissions.len() || keys.iter().any(|k| !self.submissions.contains_key(k)) {
+            let present: HashSet<&Bytes> = keys.iter().collect();
+            let before = self.submissions.len();
+            self.submissions.retain(|key, _| present.contains(key));
+            self.changed |= self.submissions.len() != before;
+        }
+        let open = |key: &Bytes| self.submissions.get(key).is_none_or(|job| !job.status.is_ended());
+        keys.into_iter().filter(open).collect()
+    }
+
+    /// Takes in what was fetched. True when a submission has begun to run, so that its driver is worth asking for.
+    pub fn absorb(&mut self, fetched: Fetched) -> bool {
+        let mut started = false;
+        for (key, mut job) in fetched.jobs {
+            let old = self.submissions.get(&key);
+            job.driver = job.submission_id().and_then(|id| self.drivers.of_submission.get(id)).cloned();
+            started |=
+                job.status == JobStatus::Running && old.is_none_or(|old| old.status != JobStatus::Running);
+            if old.is_none_or(|old| **old != job) {
+                self.submissions.insert(key, Arc::new(job));
+                self.changed = true;
+            }
+        }
+        started
+    }
+
+    /// Takes in the table of drivers.
+    pub fn learn(&mut self, mut drivers: Drivers) {
+        let known: HashMap<&JobKey, &Arc<Job>> = self.drivers.by_hand.iter().map(|j| (&j.key, j)).collect();
+        for job in &mut drivers.by_hand {
+            if let Some(same) = known.get(&job.key).filter(|old| **old == job) {
+                *job = Arc::clone(same);
+            }
+        }
+        for job in self.submissions.values_mut() {
+            let driver = job.submission_id().and_then(|id: &SubmissionId| drivers.of_submission.get(id));
+            if driver.is_some() && job.driver.as_ref() != driver {
+                let driver = driver.cloned();
+                Arc::make_mut(job).driver = driver;
+                self.changed = true;
+            }
+        }
+        self.changed |= self.drivers.by_hand != drivers.by_hand;
+        self.drivers = drivers;
+    }
+
+    /// All jobs, newest first; the same list as long as nothing changes.
+    pub fn all(&mut self) -> Arc<Vec<Arc<Job>>> {
+        if self.changed {
+            let mut jobs: Vec<_> = self.submissions.values().chain(&self.drivers.by_hand).cloned().collect();
+            sort(&mut jobs);
+            self.list = Arc::new(jobs);
+            self.changed = false;
+        }
+        self.list.clone()
+    }
+}
