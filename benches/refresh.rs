@@ -2,13 +2,13 @@
 //!
 //! The simulated head has each answer ready before the clock starts, so what is measured is the client's share.
 
+mod fleet;
+
 use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main, measurement::WallTime,
 };
-use marin_tui::demo::{Clock, Head, Scenario};
-use marin_tui::ray::{Client, Endpoint, Poller};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use fleet::Fleet;
+use marin_tui::ray::Poller;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 

@@ -72,10 +72,10 @@ fn bench(c: &mut Criterion) {
         app
     };
     group.bench_function("first snapshot", |b| {
-        b.iter_batched(app, |a| take(a, &first), BatchSize::LargeInput)
+        b.iter_batched(app, |a| take(a, &first), BatchSize::LargeInput);
     });
     group.bench_function("next snapshot", |b| {
-        b.iter_batched(known, |a| take(a, &second), BatchSize::LargeInput)
+        b.iter_batched(known, |a| take(a, &second), BatchSize::LargeInput);
     });
 
     let mut app = known();
