@@ -27,9 +27,8 @@ impl App {
                 }
             }
             News::Snapshot(snapshot) => {
-                let first = !cluster.known;
                 self.dirty |= cluster.take(snapshot) && on_screen;
-                if first && self.view == View::Cluster(place) {
+                if self.view == View::Cluster(place) {
                     return self.follow_newest(place);
                 }
             }
