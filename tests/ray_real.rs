@@ -59,7 +59,7 @@ async fn a_wrong_token_is_told_from_a_missing_one(head: &Head) {
     }
 }
 
-async fn submit_the_jobs(head: &Head) {
+async fn submit_the_jobs(head: &mut Head) {
     let driver = "python -c 'import ray, time; ray.init(); print(\"driver is up\", flush=True); \
          time.sleep(600)'";
     for job in [
@@ -109,10 +109,6 @@ async fn both_channels_tell_the_same(head: &Head) {
         .until("both channels have settled", async || {
             let (a, b) = (direct.refresh().await.unwrap(), dashboard.refresh().await.unwrap());
             let same = a.jobs == b.jobs && a.autoscaler.demands.len() == b.autoscaler.demands.len();
-            let out = std::env::var_os("SHOW_CHANNELS").is_some();
-            if out {
-                eprintln!("{a:#?}\n{b:#?}");
-            }
             (settled(&a) && settled(&b) && same).then_some((a, b))
         })
         .await;
@@ -206,7 +202,7 @@ async fn log_files_are_listed_read_and_followed(head: &Head) {
     let client = head.client();
     let node = Poller::new(head.client()).refresh().await.unwrap().nodes[0].id;
     let files = client.log_files(node, "*").await.unwrap();
-    let all: Vec<_> = files.0.iter().flat_map(|(_, names)| names).map(|n| n.raw()).collect();
+    let all: Vec<_> = files.0.iter().flat_map(|(_, names)| names).map(marin_tui::model::Text::raw).collect();
     assert!(
         all.contains(&"job-driver-ends.log") && all.iter().any(|n| n.starts_with("gcs_server")),
         "{all:?}"
@@ -250,9 +246,9 @@ async fn a_machine_is_measured(head: &Head) {
 }
 
 async fn the_contract_holds(version: &str) {
-    let head = Head::start(version).await;
+    let mut head = Head::start(version).await;
     a_wrong_token_is_told_from_a_missing_one(&head).await;
-    submit_the_jobs(&head).await;
+    submit_the_jobs(&mut head).await;
     a_machine_is_measured(&head).await;
     a_package_comes_back_byte_for_byte(&head).await;
     both_channels_tell_the_same(&head).await;

@@ -6,7 +6,7 @@ use marin_tui::ray::{Client, Endpoint};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The token of every test head.
@@ -19,6 +19,7 @@ pub struct Head {
     gcs: u16,
     version: String,
     venv: PathBuf,
+    drivers: Vec<Child>,
 }
 
 /// The virtual environment of one Ray version: `MARIN_TUI_RAY_<VERSION>`, or `target/ray-<VERSION>`.
@@ -88,7 +89,7 @@ impl Head {
             .stderr(log)
             .status()
             .unwrap();
-        let head = Self { dir, dashboard, gcs, version: version.to_owned(), venv };
+        let head = Self { dir, dashboard, gcs, version: version.to_owned(), venv, drivers: Vec::new() };
         if status.success() { Ok(head) } else { Err(head.start_log()) }
     }
 
@@ -141,19 +142,13 @@ impl Head {
     }
 
     /// Starts a driver by hand: Python that connects with `ray.init` and then runs `code`.
-    pub fn drive(&self, code: &str) {
+    pub fn drive(&mut self, code: &str) {
         let script = format!("import ray\nray.init(address='127.0.0.1:{}')\n{code}", self.gcs);
         let log = fs::File::create(self.dir.path().join("driver.log")).unwrap();
-        Command::new(self.venv.join("bin/python"))
-            .args(["-c", &script])
-            .env("RAY_AUTH_MODE", "token")
-            .env("RAY_AUTH_TOKEN", TOKEN)
-            .env("RAY_TMPDIR", self.dir.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+        let mut python = Command::new(self.venv.join("bin/python"));
+        python.args(["-c", &script]).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        python.env("RAY_AUTH_MODE", "token").env("RAY_AUTH_TOKEN", TOKEN).env("RAY_TMPDIR", self.dir.path());
+        self.drivers.push(python.spawn().unwrap());
     }
 
     /// Asks until something is there, for a minute and a half at most.
@@ -183,6 +178,9 @@ impl Drop for Head {
             for pid in processes_of(&folder) {
                 let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
             }
+        }
+        for driver in &mut self.drivers {
+            let _ = driver.wait();
         }
     }
 }
