@@ -1,7 +1,7 @@
 //! A real single-node Ray head with token auth, on free ports, under a temporary folder; gone with its processes
 //! when dropped.
 
-use marin_tui::model::Secret;
+use marin_tui::model::{AutoscalerVersion, Secret};
 use marin_tui::ray::{Client, Endpoint};
 use std::fs;
 use std::net::TcpListener;
@@ -44,11 +44,11 @@ fn free_ports<const N: usize>() -> [u16; N] {
 }
 
 impl Head {
-    /// Starts a head and waits until its dashboard answers. A second try is for ports that somebody took meanwhile.
-    pub async fn start(version: &str) -> Self {
-        let head = Self::launch(version).or_else(|log| {
+    /// Starts a head with an autoscaler of that kind (without node types to launch) and waits until its dashboard answers. A second try is for ports that somebody took meanwhile.
+    pub async fn start(version: &str, autoscaler: AutoscalerVersion) -> Self {
+        let head = Self::launch(version, autoscaler).or_else(|log| {
             eprintln!("{log}");
-            Self::launch(version)
+            Self::launch(version, autoscaler)
         });
         let head = head.unwrap_or_else(|log| panic!("ray start failed twice: {log}"));
         let client = head.client();
@@ -57,7 +57,7 @@ impl Head {
     }
 
     /// Runs `ray start`; its log when it fails.
-    fn launch(version: &str) -> Result<Self, String> {
+    fn launch(version: &str, autoscaler: AutoscalerVersion) -> Result<Self, String> {
         let venv = venv(version);
         // Short: Ray puts sockets below it, whose paths are limited to 107 bytes.
         let dir = tempfile::Builder::new().prefix("ray").rand_bytes(4).tempdir_in("/tmp").unwrap();
@@ -81,6 +81,7 @@ impl Head {
                 format!("--runtime-env-agent-port={env}"),
             ])
             .env("PATH", path)
+            .env("RAY_enable_autoscaler_v2", if autoscaler == AutoscalerVersion::V2 { "1" } else { "0" })
             .env("RAY_AUTH_MODE", "token")
             .env("RAY_AUTH_TOKEN", TOKEN)
             .env("RAY_TMPDIR", dir.path())
