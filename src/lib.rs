@@ -12,5 +12,14 @@
 //! - [`cli`]: the subcommands.
 //! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
 
+pub mod app;
+pub mod cli;
+pub mod config;
+pub mod demo;
 pub mod model;
 pub mod ray;
+pub mod ssh;
+pub mod supervisor;
+pub mod token;
+pub mod tui;
+pub mod ui;

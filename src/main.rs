@@ -1,3 +1,15 @@
-//! The binary: parses arguments, starts tracing, chooses the front end, sets the exit code.
+//! The binary: parses arguments, chooses the front end, sets the exit code.
 
-fn main() {}
+use clap::Parser;
+use marin_tui::cli::{self, Arguments};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("marin-tui: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -19,8 +19,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("app", &["model"]),
     ("ui", &["app", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
-    ("cli", &["supervisor", "config", "model"]),
-    ("main", &["tui", "cli", "demo", "config", "supervisor", "model"]),
+    // `cli` starts the console: it is where the arguments are.
+    ("cli", &["tui", "ui", "app", "supervisor", "config", "token", "model"]),
+    ("main", &["cli"]),
 ];
 
 fn sources() -> Vec<(String, PathBuf, String)> {

@@ -140,6 +140,16 @@ impl Client {
         &self.inner.endpoint
     }
 
+    /// The token it sends.
+    pub fn token(&self) -> Option<&Secret> {
+        self.inner.token.as_ref()
+    }
+
+    /// Whether both are clones of one.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// What it has cost the head so far.
     pub fn meter(&self) -> &Meter {
         &self.inner.meter

@@ -1,0 +1,432 @@
+//! The state of the screen: events in, effects out. No terminal, no network, no clock of its own.
+//!
+//! A key is one call stack: `update` looks it up in the context that the state implies, `act` changes the state and
+//! returns what the world outside has to do.
+
+pub mod actions;
+pub mod cluster;
+pub mod describe;
+mod dialog;
+mod keymap;
+mod logview;
+mod mouse;
+mod news;
+mod order;
+mod prompt;
+mod steps;
+mod table;
+mod toast;
+
+pub use actions::{Action, Context};
+pub use cluster::{Cluster, Listed};
+pub use dialog::{Dialog, Question};
+pub use keymap::{Keymap, KeymapError};
+pub use logview::LogView;
+pub use mouse::{Area, Areas};
+pub use order::{JOB_COLUMNS, NODE_COLUMNS};
+pub use prompt::{Prompt, PromptKind};
+pub use table::{Filter, Sort, Table};
+pub use toast::{Toast, Toasts, Tone};
+
+use crate::model::{ClusterName, NodeId, Problem, Request, StreamId, Timestamp, Update};
+use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+use keymap::Meaning;
+use std::time::Duration;
+
+/// What comes in.
+#[derive(Debug)]
+pub enum Event {
+    /// A key.
+    Key(KeyEvent),
+    /// The mouse.
+    Mouse(MouseEvent),
+    /// Text pasted by the terminal.
+    Paste(String),
+    /// The terminal has another size.
+    Resize,
+    /// News of a cluster.
+    Update(Update),
+    /// A clock text on the screen may have changed.
+    Tick,
+    /// An effect came out so.
+    Done(Outcome),
+    /// Nothing of interest.
+    Ignored,
+}
+
+impl From<crossterm::event::Event> for Event {
+    fn from(event: crossterm::event::Event) -> Self {
+        use crossterm::event::Event as Input;
+        match event {
+            Input::Key(key) if key.kind != KeyEventKind::Release => Self::Key(key),
+            Input::Mouse(mouse) => Self::Mouse(mouse),
+            Input::Paste(text) => Self::Paste(text),
+            Input::Resize(..) => Self::Resize,
+            Input::Key(_) | Input::FocusGained | Input::FocusLost => Self::Ignored,
+        }
+    }
+}
+
+/// What goes out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Leave.
+    Quit,
+    /// Paint everything anew.
+    Redraw,
+    /// Ask a cluster's task.
+    Ask(ClusterName, Request),
+    /// Put text on the clipboard.
+    Copy {
+        /// What it is, for the message.
+        what: String,
+        /// The text.
+        text: String,
+    },
+    /// Put the cluster's token on the clipboard.
+    CopyToken(ClusterName),
+    /// Open the cluster's dashboard in the browser.
+    OpenDashboard(ClusterName),
+    /// Hand the terminal to a login on the cluster's head.
+    SshHead(ClusterName),
+}
+
+/// How an effect came out, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Copied.
+    Copied(String),
+    /// Opened.
+    Opened(String),
+    /// The terminal is ours again.
+    Returned(String),
+    /// It did not work.
+    Failed(String),
+}
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The list of clusters.
+    Clusters,
+    /// One cluster, by its place.
+    Cluster(usize),
+}
+
+/// A region of a cluster's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pane {
+    /// Nodes.
+    Nodes,
+    /// Jobs.
+    Jobs,
+    /// Log.
+    Log,
+    /// Autoscaler.
+    Autoscaler,
+}
+
+impl Pane {
+    /// In the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Nodes, Self::Jobs, Self::Log, Self::Autoscaler];
+}
+
+/// The state of the screen.
+#[derive(Debug)]
+pub struct App {
+    clusters: Vec<Cluster>,
+    broken: Vec<(String, Problem)>,
+    view: View,
+    pane: Pane,
+    zoomed: bool,
+    /// The list of clusters, and after them the broken files.
+    list: Table<usize>,
+    dialog: Option<Dialog>,
+    prompt: Option<Prompt>,
+    toasts: Toasts,
+    keymap: Keymap,
+    /// Keys of a sequence pressed so far.
+    pressed: Vec<KeyEvent>,
+    areas: Areas,
+    /// Nodes on the screen, as last asked for.
+    visible: Vec<NodeId>,
+    next_stream: u64,
+    dirty: bool,
+}
+
+impl App {
+    /// Nothing known yet of any cluster.
+    pub fn new(listed: Vec<Listed>, keymap: Keymap) -> Self {
+        let mut app = Self {
+            clusters: Vec::new(),
+            broken: Vec::new(),
+            view: View::Clusters,
+            pane: Pane::Jobs,
+            zoomed: false,
+            list: Table::default(),
+            dialog: None,
+            prompt: None,
+            toasts: Toasts::default(),
+            keymap,
+            pressed: Vec::new(),
+            areas: Areas::default(),
+            visible: Vec::new(),
+            next_stream: 1,
+            dirty: true,
+        };
+        for row in listed {
+            match row {
+                Listed::Cluster(spec) => app.clusters.push(Cluster::new(spec)),
+                Listed::Broken { file, problem } => app.broken.push((file, problem)),
+            }
+        }
+        app.arrange_list();
+        app
+    }
+
+    /// The first page: the cluster that was named, or the only one, or the list.
+    pub fn start(&mut self, named: Option<&ClusterName>) -> Vec<Effect> {
+        let only = (self.clusters.len() == 1 && self.broken.is_empty()).then_some(0);
+        let place = named.and_then(|n| self.clusters.iter().position(|c| c.name() == n)).or(only);
+        place.map(|place| self.enter(place)).unwrap_or_default()
+    }
+
+    /// Takes an event in.
+    pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
+        self.dirty |= self.toasts.expire(now);
+        match event {
+            Event::Key(key) => {
+                self.dirty = true;
+                self.key(key, now)
+            }
+            Event::Mouse(mouse) => self.mouse(mouse, now),
+            Event::Paste(text) => {
+                // Outside a prompt pasted text would press keys.
+                if let Some(prompt) = &mut self.prompt {
+                    prompt.paste(&text);
+                    self.typed();
+                    self.dirty = true;
+                }
+                Vec::new()
+            }
+            Event::Resize | Event::Tick => {
+                self.dirty = true;
+                Vec::new()
+            }
+            Event::Update(update) => self.news(update, now),
+            Event::Done(outcome) => {
+                let (tone, text) = match outcome {
+                    Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
+                    Outcome::Returned(text) => (Tone::Info, text),
+                    Outcome::Failed(text) => (Tone::Bad, text),
+                };
+                self.toasts.say(tone, text, now);
+                self.dirty = true;
+                Vec::new()
+            }
+            Event::Ignored => Vec::new(),
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
+        let meaning = self.keymap.meaning(self.context(), &self.pressed, key);
+        if meaning == Meaning::Action(Action::ForceQuit) {
+            return vec![Effect::Quit];
+        }
+        if self.prompt.is_some() {
+            return self.prompt_key(key, now);
+        }
+        match meaning {
+            Meaning::Action(action) => {
+                self.pressed.clear();
+                self.act(action, now)
+            }
+            Meaning::Pending => {
+                self.pressed.push(key);
+                Vec::new()
+            }
+            // A key that ends no sequence begins anew.
+            Meaning::Nothing if !self.pressed.is_empty() => {
+                self.pressed.clear();
+                self.key(key, now)
+            }
+            Meaning::Nothing => Vec::new(),
+        }
+    }
+
+    /// Where a key is pressed: the dialog, else the focused pane.
+    pub fn context(&self) -> Context {
+        match (&self.dialog, self.view, self.pane) {
+            (Some(Dialog::Ask { .. }), ..) => Context::Ask,
+            (Some(Dialog::Tell { .. }), ..) => Context::Tell,
+            (None, View::Clusters, _) => Context::Clusters,
+            (None, View::Cluster(_), Pane::Nodes) => Context::Nodes,
+            (None, View::Cluster(_), Pane::Jobs) => Context::Jobs,
+            (None, View::Cluster(_), Pane::Log) => Context::Log,
+            (None, View::Cluster(_), Pane::Autoscaler) => Context::Autoscaler,
+        }
+    }
+
+    /// What was drawn where. Returns requests for what is on the screen now.
+    pub fn drawn(&mut self, areas: Areas) -> Vec<Effect> {
+        self.dirty = false;
+        if let Some(area) = areas.list {
+            self.list.drawn(area.height.into());
+        }
+        if let Some(Dialog::Tell { top, last, .. }) = &mut self.dialog {
+            *last = areas.dialog_last;
+            *top = (*top).min(*last);
+        }
+        self.areas = areas;
+        let View::Cluster(place) = self.view else { return Vec::new() };
+        let Some(cluster) = self.clusters.get_mut(place) else { return Vec::new() };
+        let mut visible = Vec::new();
+        if let Some(area) = areas.nodes {
+            let height = usize::from(area.height);
+            cluster.nodes.drawn(height);
+            let top = cluster.nodes.window(height);
+            let rows = (top..top + height).filter_map(|p| cluster.snapshot.nodes.get(cluster.nodes.row(p)?));
+            visible.extend(rows.filter(|n| n.state.is_alive()).map(|n| n.id));
+        }
+        if let Some(area) = areas.jobs {
+            cluster.jobs.drawn(area.height.into());
+        }
+        if let Some(area) = areas.log {
+            cluster.log.drawn(area.height.into());
+        }
+        cluster.autoscaler_top = cluster.autoscaler_top.min(areas.autoscaler_last);
+        if visible == self.visible {
+            return Vec::new();
+        }
+        self.visible.clone_from(&visible);
+        vec![Effect::Ask(cluster.name().clone(), Request::Visible(visible))]
+    }
+
+    /// Whether the screen no longer shows the state.
+    pub fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// When a clock text on the screen changes next by itself. Ages below [`cluster::FRESH`] and durations show no
+    /// seconds, so that an idle screen draws nothing.
+    pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
+        const SECOND: Duration = Duration::from_secs(1);
+        let minute = 60_000 - u64::try_from(now.as_millis().rem_euclid(60_000)).unwrap_or(0);
+        let mut next = Duration::from_millis(minute);
+        if let Some(toast) = self.toasts.next_change(now) {
+            next = next.min(toast);
+        }
+        let shown: Vec<&Cluster> = match self.view {
+            View::Clusters => self.clusters.iter().collect(),
+            View::Cluster(place) => self.clusters.get(place).into_iter().collect(),
+        };
+        for cluster in shown {
+            let counting = !matches!(cluster.link, Some(crate::model::Link::Up { .. }));
+            match cluster.age(now) {
+                _ if counting => next = next.min(SECOND),
+                Some(age) if age >= self.fresh() => next = next.min(SECOND),
+                Some(age) => next = next.min(self.fresh().saturating_sub(age)),
+                None => {}
+            }
+        }
+        Some(next.max(Duration::from_millis(20)))
+    }
+
+    /// Up to which age data is simply called fresh: in the list others are read seldom on purpose.
+    pub fn fresh(&self) -> Duration {
+        match self.view {
+            View::Clusters => cluster::STALE,
+            View::Cluster(_) => cluster::FRESH,
+        }
+    }
+
+    fn arrange_list(&mut self) {
+        let (clusters, broken) = (&self.clusters, &self.broken);
+        let rows = clusters.len() + broken.len();
+        let admits = |i: usize, filter: &Filter| match clusters.get(i) {
+            Some(c) => filter.admits([c.name().as_str()]),
+            None => filter.admits([broken[i - clusters.len()].0.as_str()]),
+        };
+        self.list.arrange(
+            rows,
+            |i| i,
+            admits,
+            |a, b, sort| if sort.inverted { b.cmp(&a) } else { a.cmp(&b) },
+        );
+    }
+
+    fn stream(&mut self) -> StreamId {
+        self.next_stream += 1;
+        StreamId(self.next_stream)
+    }
+
+    /// The cluster on the screen.
+    pub fn current(&self) -> Option<&Cluster> {
+        match self.view {
+            View::Cluster(place) => self.clusters.get(place),
+            View::Clusters => None,
+        }
+    }
+
+    fn current_mut(&mut self) -> Option<&mut Cluster> {
+        match self.view {
+            View::Cluster(place) => self.clusters.get_mut(place),
+            View::Clusters => None,
+        }
+    }
+
+    /// The cluster on the screen, or under the cursor in the list.
+    pub fn meant(&self) -> Option<&Cluster> {
+        self.current().or_else(|| self.clusters.get(self.list.selected_row()?))
+    }
+
+    /// All clusters.
+    pub fn clusters(&self) -> &[Cluster] {
+        &self.clusters
+    }
+
+    /// Files that could not be read, with what is wrong.
+    pub fn broken(&self) -> &[(String, Problem)] {
+        &self.broken
+    }
+
+    /// The list's order; rows past the clusters are broken files.
+    pub fn list(&self) -> &Table<usize> {
+        &self.list
+    }
+
+    /// The page.
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// The focused pane.
+    pub fn pane(&self) -> Pane {
+        self.pane
+    }
+
+    /// Whether the focused pane has the whole window.
+    pub fn is_zoomed(&self) -> bool {
+        self.zoomed
+    }
+
+    /// The dialog.
+    pub fn dialog(&self) -> Option<&Dialog> {
+        self.dialog.as_ref()
+    }
+
+    /// The prompt.
+    pub fn prompt(&self) -> Option<&Prompt> {
+        self.prompt.as_ref()
+    }
+
+    /// Messages.
+    pub fn toasts(&self) -> &Toasts {
+        &self.toasts
+    }
+
+    /// Keys.
+    pub fn keymap(&self) -> &Keymap {
+        &self.keymap
+    }
+}

@@ -1,0 +1,177 @@
+//! The one list of actions: keymap, footer, help and palette are all read from it.
+
+/// Where a key is pressed: derived from what is on the screen, never stored beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Context {
+    /// The list of clusters.
+    Clusters,
+    /// A cluster's nodes.
+    Nodes,
+    /// A cluster's jobs.
+    Jobs,
+    /// A cluster's log pane.
+    Log,
+    /// A cluster's autoscaler pane.
+    Autoscaler,
+    /// A dialog that asks.
+    Ask,
+    /// A dialog that tells.
+    Tell,
+}
+
+/// What a key can mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "each is described in the table below")]
+pub enum Action {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    HalfUp,
+    HalfDown,
+    Top,
+    Bottom,
+    Open,
+    Back,
+    Quit,
+    ForceQuit,
+    Accept,
+    NextPane,
+    PreviousPane,
+    Pane1,
+    Pane2,
+    Pane3,
+    Pane4,
+    Zoom,
+    StopJob,
+    Log,
+    Describe,
+    Copy,
+    CopyToken,
+    Dashboard,
+    Ssh,
+    Filter,
+    NextMatch,
+    PreviousMatch,
+    Follow,
+    Wrap,
+    SortNext,
+    SortPrevious,
+    SortInvert,
+    Refresh,
+    Reconnect,
+    HostKey,
+    Clusters,
+    Messages,
+    Palette,
+    Help,
+    Redraw,
+}
+
+/// An action as people meet it.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// The action.
+    pub action: Action,
+    /// Its name in the keymap and the palette.
+    pub name: &'static str,
+    /// One or two words for the footer; empty keeps it out.
+    pub label: &'static str,
+    /// One line for the help.
+    pub help: &'static str,
+    /// Where it means something.
+    pub contexts: &'static [Context],
+}
+
+use Context::{Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Tell};
+
+const EVERYWHERE: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler, Ask, Tell];
+const VIEWS: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler];
+const SCROLLED: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler, Tell];
+const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
+const TABLES: &[Context] = &[Clusters, Nodes, Jobs];
+
+macro_rules! actions {
+    ($($action:ident $name:literal $label:literal $contexts:expr, $help:literal;)*) => {
+        /// Every action, in the order of the footer and the help.
+        pub const ACTIONS: &[Description] = &[$(Description {
+            action: Action::$action, name: $name, label: $label, help: $help, contexts: $contexts,
+        }),*];
+    };
+}
+
+actions! {
+    StopJob "stop-job" "stop" &[Jobs], "stop the selected job; asks first, then watches whether it really ends";
+    Log "log" "log" &[Nodes, Jobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
+    Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
+    Wrap "wrap" "wrap" &[Log], "wrap long lines";
+    Describe "describe" "describe" &[Clusters, Nodes, Jobs], "everything that is known about the selection";
+    Copy "copy" "copy" &[Clusters, Nodes, Jobs, Log], "copy the selection's id, or the log's visible lines";
+    Open "open" "open" &[Clusters, Nodes, Jobs, Autoscaler, Ask, Tell], "open the selection; in a dialog press the focused button";
+    Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
+    CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
+    Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
+    Filter "filter" "filter" VIEWS, "filter the table (! inverts), or search the log";
+    Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
+    HostKey "host-key" "host key" VIEWS, "review a changed host key";
+    Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";
+    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask], "focus the next pane or button";
+    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask], "focus the previous pane or button";
+    Pane1 "pane-1" "" CLUSTER, "focus the nodes";
+    Pane2 "pane-2" "" CLUSTER, "focus the jobs";
+    Pane3 "pane-3" "" CLUSTER, "focus the log";
+    Pane4 "pane-4" "" CLUSTER, "focus the autoscaler";
+    Up "up" "" SCROLLED, "one row up";
+    Down "down" "" SCROLLED, "one row down";
+    HalfUp "half-page-up" "" SCROLLED, "half a page up";
+    HalfDown "half-page-down" "" SCROLLED, "half a page down";
+    PageUp "page-up" "" SCROLLED, "a page up";
+    PageDown "page-down" "" SCROLLED, "a page down";
+    Top "top" "" SCROLLED, "to the first row";
+    Bottom "bottom" "" SCROLLED, "to the last row; a log follows again";
+    NextMatch "next-match" "" &[Log], "next match of the search";
+    PreviousMatch "previous-match" "" &[Log], "previous match of the search";
+    SortNext "sort-next" "" TABLES, "sort by the next column";
+    SortPrevious "sort-previous" "" TABLES, "sort by the previous column";
+    SortInvert "sort-invert" "" TABLES, "turn the order round";
+    Refresh "refresh" "" VIEWS, "read the cluster now";
+    Clusters "clusters" "clusters" CLUSTER, "the list of clusters";
+    Messages "messages" "" VIEWS, "what the console has said so far";
+    Palette "palette" "commands" VIEWS, "run an action by name, or `cluster NAME`";
+    Help "help" "help" SCROLLED, "this list";
+    Accept "accept" "" &[Ask], "say yes";
+    Back "back" "" EVERYWHERE, "leave: a dialog, a filter, a zoomed pane, the cluster";
+    Quit "quit" "quit" EVERYWHERE, "leave; in the list of clusters, quit";
+    ForceQuit "force-quit" "" EVERYWHERE, "quit at once";
+    Redraw "redraw" "" EVERYWHERE, "paint the screen anew";
+}
+
+impl Action {
+    /// Its description.
+    pub fn describe(self) -> &'static Description {
+        // The table is complete: a test counts.
+        ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
+    }
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        ACTIONS.iter().find(|d| d.name == name).map(|d| d.action)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_action_is_in_the_table_once() {
+        let all: BTreeSet<Action> = ACTIONS.iter().map(|d| d.action).collect();
+        let names: BTreeSet<&str> = ACTIONS.iter().map(|d| d.name).collect();
+        assert_eq!(all.len(), ACTIONS.len());
+        assert_eq!(names.len(), ACTIONS.len());
+        // `Redraw` is the enum's last.
+        assert_eq!(all.len(), Action::Redraw as usize + 1);
+        assert!(ACTIONS.iter().all(|d| !d.help.is_empty() && !d.contexts.is_empty()));
+    }
+}

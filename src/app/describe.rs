@@ -1,0 +1,206 @@
+//! A row at length: everything that is known about a node, a job, a cluster.
+
+use super::cluster::Cluster;
+use crate::model::time::brief;
+use crate::model::{DeathReason, HeadAddress, Job, JobKey, JobStatus, Node, Physical, Text, Timestamp};
+
+type Lines = Vec<(String, String)>;
+
+fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
+    let text = text.into();
+    if !text.is_empty() {
+        lines.push((label.to_owned(), text));
+    }
+}
+
+/// A label before the first line, and nothing but the room for it before the others.
+fn list(lines: &mut Lines, label: &str, texts: impl IntoIterator<Item = String>) {
+    for (i, text) in texts.into_iter().enumerate() {
+        push(lines, if i == 0 { label } else { " " }, text);
+    }
+}
+
+fn pairs(lines: &mut Lines, label: &str, pairs: &[(Text, Text)]) {
+    list(lines, label, pairs.iter().map(|(key, value)| format!("{key} = {value}")));
+}
+
+/// How long ago, e.g. `3h 02m ago`.
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", brief(at.age(now)))
+}
+
+/// A node.
+pub fn node(node: &Node, physical: Option<&Physical>, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    push(&mut lines, "name", node.name.to_string());
+    push(&mut lines, "id", node.id.to_string());
+    push(&mut lines, "address", node.address.to_string());
+    push(&mut lines, "host name", node.hostname.to_string());
+    push(&mut lines, "type", node.node_type.to_string());
+    push(&mut lines, "instance", node.instance_id.to_string());
+    push(&mut lines, "state", node.state.word());
+    if let Some(death) = &node.death {
+        push(&mut lines, "died of", format!("{}: {}", death_word(death.reason), death.message));
+    }
+    push(&mut lines, "started", node.started.map(|t| ago(t, now)).unwrap_or_default());
+    push(&mut lines, "ended", node.ended.map(|t| ago(t, now)).unwrap_or_default());
+    let idle = node.idle_ms.map(|ms| brief(std::time::Duration::from_millis(ms)));
+    push(&mut lines, "idle for", idle.unwrap_or_default());
+    let resources = node.resources.0.iter().map(|r| {
+        let used = r.used.map_or_else(|| "?".into(), |u| amount(r.name.raw(), u));
+        format!("{} {used} of {}", r.name, amount(r.name.raw(), r.total))
+    });
+    list(&mut lines, "resources", resources);
+    if let Some(p) = physical {
+        let percent = p.cpu_percent.map(|c| format!("{c:.0}% of the machine")).unwrap_or_default();
+        push(&mut lines, "cpu", percent);
+        let share =
+            |m: Option<(u64, u64)>| m.map(|(u, t)| format!("{} of {}", bytes(u as f64), bytes(t as f64)));
+        push(&mut lines, "memory", share(p.memory).unwrap_or_default());
+        push(&mut lines, "disk", share(p.disk).unwrap_or_default());
+        for (i, chip) in p.tpus.iter().enumerate() {
+            let busy = chip.tensorcore_percent.map_or_else(|| "?".into(), |c| format!("{c:.0}%"));
+            push(
+                &mut lines,
+                &format!("tpu {i}"),
+                format!("{busy}, {}", share(chip.memory).unwrap_or_default()),
+            );
+        }
+    }
+    pairs(&mut lines, "labels", &node.labels);
+    lines
+}
+
+/// Ray's reason in a word.
+pub fn death_word(reason: DeathReason) -> &'static str {
+    match reason {
+        DeathReason::Unspecified => "unknown",
+        DeathReason::Expected => "stopped",
+        DeathReason::Unexpected => "lost",
+        DeathReason::Preempted => "preempted",
+    }
+}
+
+/// A job.
+pub fn job(job: &Job, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    let kind = match &job.key {
+        JobKey::Submission(_) => "submission",
+        JobKey::Driver(_) => "driver started by hand",
+    };
+    push(&mut lines, "id", job.key.to_string());
+    push(&mut lines, "kind", kind);
+    push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
+    push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
+    push(&mut lines, "state", job.status.word());
+    push(&mut lines, "entrypoint", job.entrypoint.to_string());
+    push(&mut lines, "started", job.started.map(|t| ago(t, now)).unwrap_or_default());
+    push(&mut lines, "ended", job.ended.map(|t| ago(t, now)).unwrap_or_default());
+    push(&mut lines, "took", duration(job, now).unwrap_or_default());
+    push(&mut lines, "exit code", job.exit_code.map(|c| c.to_string()).unwrap_or_default());
+    push(&mut lines, "error", job.error_type.to_string());
+    list(&mut lines, "message", job.message.raw().lines().map(crate::model::text::log_line));
+    push(&mut lines, "driver on", job.driver_node.map(|n| n.to_string()).unwrap_or_default());
+    pairs(&mut lines, "metadata", &job.metadata);
+    lines
+}
+
+/// How long a job ran, or has been running.
+pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
+    Some(brief(job.started?.age(job.ended.unwrap_or(now))))
+}
+
+/// A cluster.
+pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    push(&mut lines, "name", c.name().to_string());
+    let file =
+        c.spec.file.as_ref().map(|f| crate::model::text::printable(&f.display().to_string()).into_owned());
+    push(&mut lines, "file", file.unwrap_or_default());
+    push(&mut lines, "provider", c.spec.provider.clone());
+    push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
+    let head = match &c.spec.head {
+        HeadAddress::Ssh(host) => host.clone(),
+        HeadAddress::AskRay => "`ray get-head-ip` tells".into(),
+        HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
+    };
+    push(&mut lines, "head", head);
+    push(&mut lines, "ray", c.snapshot.ray_version.to_string());
+    push(&mut lines, "session", c.snapshot.session.to_string());
+    if let Some(p) = c.problem() {
+        push(&mut lines, "problem", p.what.clone());
+        push(&mut lines, "mend", p.mend.clone());
+        push(&mut lines, "since", ago(p.since, now));
+    }
+    for t in &c.spec.node_types {
+        push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));
+    }
+    let cost = format!(
+        "{} requests, {} in the last minute",
+        c.cost.requests_per_minute,
+        bytes(c.cost.bytes_per_minute as f64)
+    );
+    push(&mut lines, "we cost it", cost);
+    lines
+}
+
+/// An amount of a resource as people say it: memory in bytes, everything else as a number.
+pub fn amount(name: &str, value: f64) -> String {
+    if matches!(name, "memory" | "object_store_memory") { bytes(value) } else { number(value) }
+}
+
+/// At most two decimals, none when whole.
+pub fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Bytes with a decimal unit of three digits: `1.2 GB`.
+pub fn bytes(value: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = value.max(0.0);
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 99.95 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// What a person is asked before a job is stopped.
+pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    push(&mut lines, "cluster", cluster);
+    push(&mut lines, "job", job.key.to_string());
+    push(&mut lines, "owner", job.owner().map_or_else(|| "?".into(), |o| Text::from(o).to_string()));
+    let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
+    push(&mut lines, "state", format!("{}{age}", job.status.word()));
+    push(&mut lines, "entrypoint", job.entrypoint.to_string());
+    lines.push((String::new(), String::new()));
+    let consequence = match job.status {
+        JobStatus::Pending => "It has not started; stopping takes it off the queue.",
+        _ => "Its driver gets SIGTERM, and SIGKILL 3 s later. What it has not saved is lost.",
+    };
+    lines.push((String::new(), consequence.into()));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_people_say_them() {
+        assert_eq!(number(4.0), "4");
+        assert_eq!(number(0.500_000_000_000_000_1), "0.5");
+        assert_eq!(bytes(0.0), "0 B");
+        assert_eq!(bytes(999.7), "1.0 kB");
+        assert_eq!(bytes(1.24e9), "1.2 GB");
+        assert_eq!(bytes(470e9), "470 GB");
+        assert_eq!(amount("memory", 2e9), "2.0 GB");
+    }
+}

@@ -1,0 +1,117 @@
+//! The mouse: what was drawn where, and what a click there means.
+
+use super::{Action, App, Effect, Pane, View};
+use crate::model::Timestamp;
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+/// Rows a turn of the wheel moves.
+const WHEEL: isize = 3;
+
+/// A rectangle of cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Area {
+    /// Column of the left edge.
+    pub x: u16,
+    /// Row of the top edge.
+    pub y: u16,
+    /// Columns.
+    pub width: u16,
+    /// Rows.
+    pub height: u16,
+}
+
+impl Area {
+    fn contains(self, column: u16, row: u16) -> bool {
+        (self.x..self.x.saturating_add(self.width)).contains(&column)
+            && (self.y..self.y.saturating_add(self.height)).contains(&row)
+    }
+}
+
+/// Where the rows of each table were drawn; none for what was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Areas {
+    /// The list of clusters.
+    pub list: Option<Area>,
+    /// Nodes.
+    pub nodes: Option<Area>,
+    /// Jobs.
+    pub jobs: Option<Area>,
+    /// Log lines.
+    pub log: Option<Area>,
+    /// The autoscaler's lines.
+    pub autoscaler: Option<Area>,
+    /// Highest first line of the autoscaler pane.
+    pub autoscaler_last: usize,
+    /// The dialog.
+    pub dialog: Option<Area>,
+    /// Highest first line of the dialog.
+    pub dialog_last: usize,
+}
+
+impl App {
+    pub(super) fn mouse(&mut self, mouse: MouseEvent, now: Timestamp) -> Vec<Effect> {
+        let by = match mouse.kind {
+            MouseEventKind::ScrollDown => WHEEL,
+            MouseEventKind::ScrollUp => -WHEEL,
+            MouseEventKind::Down(MouseButton::Left) => 0,
+            _ => return Vec::new(),
+        };
+        self.dirty = true;
+        let (column, row) = (mouse.column, mouse.row);
+        if let Some(area) = self.areas.dialog {
+            if let Some(dialog) = &mut self.dialog {
+                dialog.scroll(by);
+            }
+            // A click outside closes what only tells or asks.
+            return if by == 0 && !area.contains(column, row) {
+                self.act(Action::Back, now)
+            } else {
+                Vec::new()
+            };
+        }
+        if let View::Clusters = self.view {
+            return self.mouse_in_list(column, row, by, now);
+        }
+        let areas = self.areas;
+        let panes = [areas.nodes, areas.jobs, areas.log, areas.autoscaler];
+        let hit = panes
+            .iter()
+            .zip(Pane::ALL)
+            .find_map(|(area, pane)| Some((area.filter(|a| a.contains(column, row))?, pane)));
+        let Some((area, pane)) = hit else { return Vec::new() };
+        if by != 0 {
+            return self.scroll(pane, by);
+        }
+        self.pane = pane;
+        let position = usize::from(row - area.y);
+        if let Some(cluster) = self.current_mut() {
+            let snapshot = &cluster.snapshot;
+            match pane {
+                Pane::Nodes => {
+                    let top = cluster.nodes.window(area.height.into());
+                    cluster.nodes.go(top + position, |i| snapshot.nodes[i].id);
+                }
+                Pane::Jobs => {
+                    let top = cluster.jobs.window(area.height.into());
+                    cluster.jobs.go(top + position, |i| snapshot.jobs[i].key.clone());
+                }
+                Pane::Log | Pane::Autoscaler => {}
+            }
+        }
+        Vec::new()
+    }
+
+    fn mouse_in_list(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
+        let Some(area) = self.areas.list.filter(|a| a.contains(column, row)) else { return Vec::new() };
+        if by != 0 {
+            self.list.step(by, |i| i);
+            return Vec::new();
+        }
+        let position = self.list.window(area.height.into()) + usize::from(row - area.y);
+        if position == self.list.cursor() {
+            return self.act(Action::Open, now);
+        }
+        self.list.go(position, |i| i);
+        Vec::new()
+    }
+}

@@ -1,0 +1,111 @@
+//! News of a cluster become state, messages, and now and then a request.
+
+use super::order;
+use super::{App, Effect, Tone, View};
+use crate::model::{
+    ClusterName, JobStopOutcome, Link, LogSource, News, ProblemKind, Request, SubmissionId, Timestamp, Update,
+};
+
+impl App {
+    pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
+        let Some(place) = self.clusters.iter().position(|c| *c.name() == update.cluster) else {
+            return Vec::new();
+        };
+        let on_screen = self.view == View::Clusters || self.view == View::Cluster(place);
+        let cluster = &mut self.clusters[place];
+        match update.news {
+            News::Link(link) => {
+                if cluster.link.as_ref() == Some(&link) {
+                    return Vec::new();
+                }
+                let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
+                cluster.link = Some(link);
+                self.dirty |= on_screen;
+                if asks && self.view == View::Cluster(place) && self.dialog.is_none() && self.prompt.is_none()
+                {
+                    self.ask_about_host_key(now);
+                }
+            }
+            News::Snapshot(snapshot) => {
+                self.dirty |= cluster.take(snapshot) && on_screen;
+                if self.view == View::Cluster(place) {
+                    return self.follow_newest(place);
+                }
+            }
+            News::Physical(figures) => {
+                for (id, physical) in figures {
+                    self.dirty |= on_screen && cluster.physical.get(&id) != Some(&physical);
+                    cluster.physical.insert(id, physical);
+                }
+            }
+            News::Log(batch) => {
+                cluster.log.take(batch);
+                self.dirty |= self.view == View::Cluster(place);
+            }
+            News::JobStop { id, outcome } => self.stop_news(&update.cluster, &id, &outcome, now),
+            News::Cost(cost) => cluster.cost = cost,
+            News::Ports { notes, .. } => {
+                for note in notes {
+                    self.toasts.say(Tone::Info, format!("{}: {note}", update.cluster), now);
+                    self.dirty = true;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn stop_news(
+        &mut self,
+        cluster: &ClusterName,
+        id: &SubmissionId,
+        outcome: &JobStopOutcome,
+        now: Timestamp,
+    ) {
+        let (tone, text) = match outcome {
+            JobStopOutcome::Asked => {
+                (Tone::Info, format!("{cluster}: asked ray to stop {id}, watching it end"))
+            }
+            JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
+            JobStopOutcome::StillThere(word) => (
+                Tone::Bad,
+                format!(
+                    "{cluster}: ray said it stopped {id}, but the job is still {word}; try again, or stop its driver on its node"
+                ),
+            ),
+            JobStopOutcome::Failed(why) => (Tone::Bad, format!("{cluster}: {id} was not stopped: {why}")),
+        };
+        if let Some(c) = self.clusters.iter_mut().find(|c| c.name() == cluster) {
+            if *outcome == JobStopOutcome::Asked {
+                c.stopping.insert(id.clone());
+            } else {
+                c.stopping.remove(id);
+            }
+        }
+        self.toasts.say(tone, text, now);
+        self.dirty = true;
+    }
+
+    /// Opens the log of the newest running job, unless a log is open.
+    pub(super) fn follow_newest(&mut self, place: usize) -> Vec<Effect> {
+        let cluster = &self.clusters[place];
+        if cluster.log.source().is_some() {
+            return Vec::new();
+        }
+        let newest = order::newest_running(&cluster.snapshot.jobs).and_then(|j| j.submission_id().cloned());
+        newest.map(|id| self.follow(place, LogSource::Job(id))).unwrap_or_default()
+    }
+
+    /// Follows a log in place of the one that is open.
+    pub(super) fn follow(&mut self, place: usize, source: LogSource) -> Vec<Effect> {
+        let stream = self.stream();
+        let cluster = &mut self.clusters[place];
+        let name = cluster.name().clone();
+        let mut effects = Vec::new();
+        if cluster.log.source().is_some() {
+            effects.push(Effect::Ask(name.clone(), Request::Unfollow(cluster.log.stream())));
+        }
+        cluster.log.begin(source.clone(), stream);
+        effects.push(Effect::Ask(name, Request::Follow(stream, source)));
+        effects
+    }
+}

@@ -1,0 +1,115 @@
+//! The line at the bottom that is typed into: a filter, a search, a command.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What is being typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// What for.
+    pub kind: PromptKind,
+    /// So far.
+    pub text: String,
+    /// What it was before, for Esc.
+    pub before: String,
+}
+
+/// What a prompt is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptKind {
+    /// Filters the table under it, live.
+    Filter,
+    /// Searches the log, live.
+    Search,
+    /// Runs an action by name.
+    Command,
+}
+
+/// What a key did to a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// The text changed.
+    Changed,
+    /// Wants to be completed.
+    Complete,
+    /// Done.
+    Enter,
+    /// Given up.
+    Escape,
+    /// Nothing.
+    Nothing,
+}
+
+impl Prompt {
+    /// Begins with the text that was there before.
+    pub fn new(kind: PromptKind, before: &str) -> Self {
+        Self { kind, text: before.to_owned(), before: before.to_owned() }
+    }
+
+    /// A key while it is open. These are the editing keys of any line, not part of the keymap.
+    pub fn key(&mut self, key: KeyEvent) -> Typed {
+        let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter => Typed::Enter,
+            KeyCode::Esc => Typed::Escape,
+            KeyCode::Tab => Typed::Complete,
+            KeyCode::Backspace if self.text.pop().is_none() => Typed::Escape,
+            KeyCode::Backspace => Typed::Changed,
+            KeyCode::Char('u') if control => {
+                self.text.clear();
+                Typed::Changed
+            }
+            KeyCode::Char('w') if control => {
+                let kept = self.text.trim_end().rfind(' ').map_or(0, |i| i + 1);
+                self.text.truncate(kept);
+                Typed::Changed
+            }
+            KeyCode::Char(c) if !control => {
+                self.text.push(c);
+                Typed::Changed
+            }
+            _ => Typed::Nothing,
+        }
+    }
+
+    /// Pasted text: one line of it.
+    pub fn paste(&mut self, text: &str) {
+        self.text.extend(text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()));
+    }
+}
+
+/// What `text` can be completed to: as far as all of `candidates` agree.
+pub fn complete(text: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut matching = candidates.into_iter().filter(|c| c.starts_with(text));
+    let first = matching.next()?;
+    let common = matching.fold(first, |common, c| {
+        let same = common.chars().zip(c.chars()).take_while(|(a, b)| a == b);
+        same.map(|(a, _)| a).collect()
+    });
+    (common.len() > text.len()).then_some(common)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completion_goes_as_far_as_all_agree() {
+        let words = || ["sort-next", "sort-previous", "ssh"].map(String::from);
+        assert_eq!(complete("so", words()).as_deref(), Some("sort-"));
+        assert_eq!(complete("ss", words()).as_deref(), Some("ssh"));
+        assert_eq!(complete("sort-", words()), None);
+        assert_eq!(complete("x", words()), None);
+    }
+
+    #[test]
+    fn a_line_is_edited_as_everywhere() {
+        let mut prompt = Prompt::new(PromptKind::Filter, "a b");
+        let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
+        assert_eq!(prompt.key(control('w')), Typed::Changed);
+        assert_eq!(prompt.text, "a ");
+        prompt.paste("q\x1b[31m!\nsecond line");
+        assert_eq!(prompt.text, "a q[31m!");
+        prompt.key(control('u'));
+        assert_eq!(prompt.key(KeyEvent::from(KeyCode::Backspace)), Typed::Escape);
+    }
+}

@@ -1,0 +1,528 @@
+//! What each action does.
+
+use super::dialog::{Dialog, Question};
+use super::prompt::{Prompt, PromptKind, Typed, complete};
+use super::{Action, App, Effect, JOB_COLUMNS, NODE_COLUMNS, Pane, Tone, View, actions::ACTIONS, describe};
+use crate::model::{ClusterName, JobKey, LogSource, ProblemKind, Request, Text, Timestamp};
+use crossterm::event::KeyEvent;
+
+/// The autoscaler's log files on a head, in the order in which they are offered.
+const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
+/// A node's own log.
+const RAYLET: &str = "raylet.out";
+
+impl App {
+    /// Carries an action out.
+    pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
+        match action {
+            Action::Up => self.step(-1),
+            Action::Down => self.step(1),
+            Action::HalfUp => self.step(-(self.page() / 2)),
+            Action::HalfDown => self.step(self.page() / 2),
+            Action::PageUp => self.step(-self.page()),
+            Action::PageDown => self.step(self.page()),
+            Action::Top => self.jump(false),
+            Action::Bottom => self.jump(true),
+            Action::Open => self.open(now),
+            Action::Back => self.back(),
+            Action::Quit => self.leave(),
+            Action::ForceQuit => vec![Effect::Quit],
+            Action::Redraw => vec![Effect::Redraw],
+            Action::Accept => self.answer(now),
+            Action::NextPane => self.turn_pane(1),
+            Action::PreviousPane => self.turn_pane(3),
+            Action::Pane1 => self.focus(Pane::Nodes),
+            Action::Pane2 => self.focus(Pane::Jobs),
+            Action::Pane3 => self.focus(Pane::Log),
+            Action::Pane4 => self.focus(Pane::Autoscaler),
+            Action::Zoom => {
+                self.zoomed = !self.zoomed;
+                Vec::new()
+            }
+            Action::StopJob => self.ask_to_stop(now),
+            Action::Log => self.log(now),
+            Action::Describe => self.describe(now),
+            Action::Copy => self.copy(now),
+            Action::CopyToken => self.at_cluster(Effect::CopyToken),
+            Action::Dashboard => self.at_cluster(Effect::OpenDashboard),
+            Action::Ssh => self.at_cluster(Effect::SshHead),
+            Action::Refresh => self.at_cluster(|name| Effect::Ask(name, Request::Refresh)),
+            Action::Reconnect => self.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
+            Action::Filter => self.begin_filter(),
+            Action::NextMatch => self.match_step(true, now),
+            Action::PreviousMatch => self.match_step(false, now),
+            Action::Follow => self.in_log(super::logview::LogView::toggle_follow),
+            Action::Wrap => self.in_log(super::logview::LogView::toggle_wrap),
+            Action::SortNext => self.sort(|sort, columns| sort.turned(columns, true)),
+            Action::SortPrevious => self.sort(|sort, columns| sort.turned(columns, false)),
+            Action::SortInvert => self.sort(|sort, _| super::Sort { inverted: !sort.inverted, ..sort }),
+            Action::HostKey => self.host_key(now),
+            Action::Clusters => self.show_list(),
+            Action::Messages => {
+                let said =
+                    self.toasts.said().map(|t| (super::describe::ago(t.at, now), t.text.clone())).collect();
+                self.dialog = Some(Dialog::tell("messages", said));
+                Vec::new()
+            }
+            Action::Palette => {
+                self.prompt = Some(Prompt::new(PromptKind::Command, ""));
+                Vec::new()
+            }
+            Action::Help => {
+                self.dialog = Some(Dialog::tell("keys", self.help()));
+                Vec::new()
+            }
+        }
+    }
+
+    fn page(&self) -> isize {
+        let height = match (self.current(), self.pane) {
+            (None, _) => self.list.height(),
+            (Some(c), Pane::Nodes) => c.nodes.height(),
+            (Some(c), Pane::Jobs) => c.jobs.height(),
+            (Some(c), Pane::Log) => c.log.height(),
+            (Some(_), Pane::Autoscaler) => usize::from(self.areas.autoscaler.unwrap_or_default().height),
+        };
+        isize::try_from(height.max(2)).unwrap_or(2)
+    }
+
+    fn step(&mut self, by: isize) -> Vec<Effect> {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.scroll(by);
+            return Vec::new();
+        }
+        match self.view {
+            View::Clusters => {
+                self.list.step(by, |i| i);
+                Vec::new()
+            }
+            View::Cluster(_) => self.scroll(self.pane, by),
+        }
+    }
+
+    /// Moves the cursor of a pane, or its lines.
+    pub(super) fn scroll(&mut self, pane: Pane, by: isize) -> Vec<Effect> {
+        let last = self.areas.autoscaler_last;
+        if let Some(c) = self.current_mut() {
+            let snapshot = &c.snapshot;
+            match pane {
+                Pane::Nodes => c.nodes.step(by, |i| snapshot.nodes[i].id),
+                Pane::Jobs => c.jobs.step(by, |i| snapshot.jobs[i].key.clone()),
+                Pane::Log => c.log.scroll(by),
+                Pane::Autoscaler => c.autoscaler_top = c.autoscaler_top.saturating_add_signed(by).min(last),
+            }
+        }
+        Vec::new()
+    }
+
+    fn jump(&mut self, bottom: bool) -> Vec<Effect> {
+        const FAR: isize = isize::MAX / 2;
+        if self.dialog.is_none()
+            && self.pane == Pane::Log
+            && let Some(c) = self.current_mut()
+        {
+            if bottom {
+                c.log.go_to_end();
+            } else {
+                c.log.go_to_top();
+            }
+            return Vec::new();
+        }
+        self.step(if bottom { FAR } else { -FAR })
+    }
+
+    fn open(&mut self, now: Timestamp) -> Vec<Effect> {
+        match (&self.dialog, self.view, self.pane) {
+            (Some(Dialog::Ask { on_yes: true, .. }), ..) => self.answer(now),
+            (Some(_), ..) => self.back(),
+            (None, View::Clusters, _) => match self.list.selected_row() {
+                Some(place) if place < self.clusters.len() => self.enter(place),
+                Some(_) => self.describe(now),
+                None => Vec::new(),
+            },
+            (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
+            (None, View::Cluster(_), _) => self.log(now),
+        }
+    }
+
+    /// Shows a cluster.
+    pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
+        let mut effects = self.leave_cluster();
+        self.view = View::Cluster(place);
+        self.list.select(&place, |i| i);
+        self.zoomed = false;
+        self.visible.clear();
+        self.dirty = true;
+        effects.push(Effect::Ask(self.clusters[place].name().clone(), Request::Focus(true)));
+        if self.clusters[place].known {
+            effects.extend(self.follow_newest(place));
+        }
+        effects
+    }
+
+    fn leave_cluster(&mut self) -> Vec<Effect> {
+        let asked = |name: &ClusterName, request| Effect::Ask(name.clone(), request);
+        self.current().map(|c| vec![asked(c.name(), Request::Focus(false))]).unwrap_or_default()
+    }
+
+    fn show_list(&mut self) -> Vec<Effect> {
+        let effects = self.leave_cluster();
+        self.view = View::Clusters;
+        effects
+    }
+
+    /// Out of whatever is innermost.
+    fn back(&mut self) -> Vec<Effect> {
+        if self.dialog.take().is_some() || self.toasts.dismiss() {
+            return Vec::new();
+        }
+        if self.clear_filter() || std::mem::take(&mut self.zoomed) {
+            return Vec::new();
+        }
+        match self.view {
+            View::Cluster(_) if self.clusters.len() + self.broken.len() > 1 => self.show_list(),
+            View::Cluster(_) | View::Clusters => Vec::new(),
+        }
+    }
+
+    fn leave(&mut self) -> Vec<Effect> {
+        let root = self.view == View::Clusters || self.clusters.len() + self.broken.len() == 1;
+        match (&self.dialog, root) {
+            (Some(_), _) => self.back(),
+            (None, true) => vec![Effect::Quit],
+            (None, false) => self.show_list(),
+        }
+    }
+
+    fn turn_pane(&mut self, by: usize) -> Vec<Effect> {
+        if let Some(Dialog::Ask { on_yes, .. }) = &mut self.dialog {
+            *on_yes = !*on_yes;
+            return Vec::new();
+        }
+        let here = Pane::ALL.iter().position(|p| *p == self.pane).unwrap_or(0);
+        self.focus(Pane::ALL[(here + by) % Pane::ALL.len()])
+    }
+
+    fn focus(&mut self, pane: Pane) -> Vec<Effect> {
+        self.pane = pane;
+        Vec::new()
+    }
+
+    /// The person said yes.
+    fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
+        match question {
+            Question::StopJob { cluster, id } => vec![Effect::Ask(cluster, Request::StopJob(id))],
+            Question::TrustHostKey { cluster, fingerprint } => {
+                self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
+                vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
+            }
+        }
+    }
+
+    fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((cluster, job)) = self.current().and_then(|c| Some((c, c.job()?.clone()))) else {
+            return Vec::new();
+        };
+        let name = cluster.name().clone();
+        match &job.key {
+            JobKey::Driver(id) => {
+                let why = format!(
+                    "{id} was started by hand, not submitted: ray cannot stop it; end its process on its node"
+                );
+                self.toasts.say(Tone::Bad, why, now);
+            }
+            JobKey::Submission(id) if job.status.is_ended() => {
+                self.toasts.say(Tone::Info, format!("{id} has ended already ({})", job.status.word()), now);
+            }
+            JobKey::Submission(id) => {
+                let question = Question::StopJob { cluster: name.clone(), id: id.clone() };
+                let lines = describe::before_stop(&job, &name.to_string(), now);
+                self.dialog = Some(Dialog::ask(question, "stop job", lines, "Stop the job"));
+            }
+        }
+        Vec::new()
+    }
+
+    fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
+        if !self.ask_about_host_key(now) {
+            self.toasts.say(Tone::Info, "no host key has changed here", now);
+        }
+        Vec::new()
+    }
+
+    /// Asks whether a changed host key is to be accepted. False when none has changed.
+    pub(super) fn ask_about_host_key(&mut self, now: Timestamp) -> bool {
+        let Some((cluster, problem)) = self.meant().and_then(|c| Some((c, c.problem()?))) else {
+            return false;
+        };
+        let ProblemKind::HostKeyChanged { known, offered } = &problem.kind else { return false };
+        let label =
+            |label: &str, text: &str| (label.to_owned(), crate::model::text::printable(text).into_owned());
+        let lines = vec![
+            label("cluster", cluster.name().as_str()),
+            label("known key", known),
+            label("offered now", offered),
+            label("since", &describe::ago(problem.since, now)),
+            label("", ""),
+            label(
+                "",
+                "A head that was recreated has a new key. Anything else may be somebody in the middle who would get the cluster's token.",
+            ),
+            label(
+                "",
+                "Compare the second fingerprint with the head's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there) before you accept.",
+            ),
+        ];
+        let question =
+            Question::TrustHostKey { cluster: cluster.name().clone(), fingerprint: offered.clone() };
+        self.dialog = Some(Dialog::ask(question, "the host key has changed", lines, "Accept the new key"));
+        true
+    }
+
+    fn log(&mut self, now: Timestamp) -> Vec<Effect> {
+        let View::Cluster(place) = self.view else { return Vec::new() };
+        let cluster = &self.clusters[place];
+        let source = match self.pane {
+            Pane::Jobs => cluster.job().map(|job| match &job.key {
+                JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
+                JobKey::Driver(id) => Err(format!("{id} was started by hand: ray keeps no log of it")),
+            }),
+            Pane::Nodes => cluster.node().map(|node| {
+                if node.state.is_alive() {
+                    Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
+                } else {
+                    Err(format!("{} is dead: its log is out of reach", node.name))
+                }
+            }),
+            Pane::Autoscaler => Some(Ok(next_monitor(cluster.log.source()))),
+            Pane::Log => None,
+        };
+        match source {
+            Some(Ok(source)) => self.follow(place, source),
+            Some(Err(why)) => {
+                self.toasts.say(Tone::Bad, why, now);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn describe(&mut self, now: Timestamp) -> Vec<Effect> {
+        let told = match (self.view, self.pane) {
+            (View::Clusters, _) => match self.list.selected_row() {
+                Some(row) if row >= self.clusters.len() => {
+                    let (file, problem) = &self.broken[row - self.clusters.len()];
+                    let lines = [("file", file), ("problem", &problem.what), ("mend", &problem.mend)];
+                    Some(("broken file", lines.map(|(l, t)| (l.to_owned(), t.clone())).to_vec()))
+                }
+                Some(row) => Some(("cluster", describe::cluster(&self.clusters[row], now))),
+                None => None,
+            },
+            (View::Cluster(place), Pane::Nodes) => {
+                let c = &self.clusters[place];
+                c.node().map(|n| ("node", describe::node(n, c.physical.get(&n.id), now)))
+            }
+            (View::Cluster(place), _) => self.clusters[place].job().map(|j| ("job", describe::job(j, now))),
+        };
+        if let Some((title, lines)) = told {
+            self.dialog = Some(Dialog::tell(title, lines));
+        }
+        Vec::new()
+    }
+
+    fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
+        let copied = match (self.meant(), self.view, self.pane) {
+            (Some(c), View::Clusters, _) => Some(("cluster name".to_owned(), c.name().as_str().to_owned())),
+            (Some(c), _, Pane::Nodes) => c.node().map(|n| ("node id".to_owned(), n.id.to_string())),
+            (Some(c), _, Pane::Jobs) => {
+                c.job().map(|j| ("job id".to_owned(), super::order::job_fields(j)[0].to_owned()))
+            }
+            (Some(c), _, Pane::Log) => {
+                let lines: Vec<&str> = c.log.visible().collect();
+                (!lines.is_empty()).then(|| (format!("{} lines", lines.len()), lines.join("\n")))
+            }
+            _ => None,
+        };
+        copied.map(|(what, text)| vec![Effect::Copy { what, text }]).unwrap_or_default()
+    }
+
+    fn at_cluster(&self, effect: impl Fn(ClusterName) -> Effect) -> Vec<Effect> {
+        self.meant().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
+    }
+
+    fn in_log(&mut self, change: impl Fn(&mut super::LogView)) -> Vec<Effect> {
+        if let Some(c) = self.current_mut() {
+            change(&mut c.log);
+        }
+        Vec::new()
+    }
+
+    fn sort(&mut self, turn: impl Fn(super::Sort, usize) -> super::Sort) -> Vec<Effect> {
+        let pane = self.pane;
+        match self.current_mut() {
+            Some(c) if pane == Pane::Nodes => {
+                c.nodes.set_sort(turn(c.nodes.sort(), NODE_COLUMNS.len()));
+                c.arrange_nodes();
+            }
+            Some(c) => {
+                c.jobs.set_sort(turn(c.jobs.sort(), JOB_COLUMNS.len()));
+                c.arrange_jobs();
+            }
+            None => {
+                self.list.set_sort(turn(self.list.sort(), 1));
+                self.arrange_list();
+            }
+        }
+        Vec::new()
+    }
+
+    fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let Some(c) = self.current_mut() else { return Vec::new() };
+        let searched = c.log.search().to_owned();
+        if !searched.is_empty() && !c.log.next_match(forward) {
+            let way = if forward { "below" } else { "above" };
+            self.toasts.say(Tone::Info, format!("no match of `{searched}` {way}"), now);
+        }
+        Vec::new()
+    }
+
+    fn begin_filter(&mut self) -> Vec<Effect> {
+        let (kind, before) = match (self.current(), self.pane) {
+            (None, _) => (PromptKind::Filter, self.list.filter().text()),
+            (Some(c), Pane::Nodes) => (PromptKind::Filter, c.nodes.filter().text()),
+            (Some(c), Pane::Jobs) => (PromptKind::Filter, c.jobs.filter().text()),
+            (Some(c), Pane::Log) => (PromptKind::Search, c.log.search()),
+            (Some(_), Pane::Autoscaler) => return Vec::new(),
+        };
+        self.prompt = Some(Prompt::new(kind, before));
+        Vec::new()
+    }
+
+    fn clear_filter(&mut self) -> bool {
+        let set = match (self.current(), self.pane) {
+            (None, _) => !self.list.filter().text().is_empty(),
+            (Some(c), Pane::Nodes) => !c.nodes.filter().text().is_empty(),
+            (Some(c), Pane::Jobs) => !c.jobs.filter().text().is_empty(),
+            (Some(c), Pane::Log) => !c.log.search().is_empty(),
+            (Some(_), Pane::Autoscaler) => false,
+        };
+        if set {
+            self.set_filter("");
+        }
+        set
+    }
+
+    fn set_filter(&mut self, text: &str) {
+        let pane = self.pane;
+        match self.current_mut() {
+            None => {
+                self.list.set_filter(text);
+                self.arrange_list();
+            }
+            Some(c) if pane == Pane::Nodes => {
+                c.nodes.set_filter(text);
+                c.arrange_nodes();
+            }
+            Some(c) if pane == Pane::Jobs => {
+                c.jobs.set_filter(text);
+                c.arrange_jobs();
+            }
+            Some(c) => c.log.set_search(text),
+        }
+    }
+
+    /// The prompt's text changed: filters and searches are live.
+    pub(super) fn typed(&mut self) {
+        if let Some(Prompt { kind: PromptKind::Filter | PromptKind::Search, text, .. }) = &self.prompt {
+            let text = text.clone();
+            self.set_filter(&text);
+        }
+    }
+
+    pub(super) fn prompt_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
+        let Some(prompt) = &mut self.prompt else { return Vec::new() };
+        match prompt.key(key) {
+            Typed::Changed => self.typed(),
+            Typed::Complete if prompt.kind == PromptKind::Command => {
+                let text = prompt.text.clone();
+                let completed = complete(&text, self.commands());
+                if let (Some(prompt), Some(completed)) = (&mut self.prompt, completed) {
+                    prompt.text = completed;
+                }
+            }
+            Typed::Escape => {
+                let before = (prompt.kind != PromptKind::Command).then(|| String::clone(&prompt.before));
+                self.prompt = None;
+                if let Some(before) = before {
+                    self.set_filter(&before);
+                }
+            }
+            Typed::Enter => {
+                let done = self.prompt.take();
+                match done {
+                    Some(Prompt { kind: PromptKind::Command, text, .. }) => {
+                        return self.command(text.trim(), now);
+                    }
+                    Some(Prompt { kind: PromptKind::Search, .. }) => return self.match_step(false, now),
+                    _ => {}
+                }
+            }
+            Typed::Complete | Typed::Nothing => {}
+        }
+        Vec::new()
+    }
+
+    /// Everything the palette understands now.
+    pub fn commands(&self) -> Vec<String> {
+        let context = self.context();
+        let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(|d| d.name.to_owned());
+        here.chain(self.clusters.iter().map(|c| format!("cluster {}", c.name()))).collect()
+    }
+
+    fn command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        if let Some(name) = text.strip_prefix("cluster ").map(str::trim) {
+            let fits = |c: &super::Cluster| {
+                c.name().as_str() == name || c.name().as_str().strip_prefix("marin-") == Some(name)
+            };
+            if let Some(place) = self.clusters.iter().position(fits) {
+                return self.enter(place);
+            }
+        } else if let Some(action) =
+            Action::named(text).or_else(|| (text == "q").then_some(Action::ForceQuit))
+        {
+            if action.describe().contexts.contains(&self.context()) {
+                return self.act(action, now);
+            }
+            self.toasts.say(Tone::Bad, format!("`{text}` means nothing here; focus another pane"), now);
+            return Vec::new();
+        }
+        self.toasts.say(Tone::Bad, format!("no action `{text}`; ? lists them"), now);
+        Vec::new()
+    }
+
+    /// Keys and what they do here, then the others.
+    fn help(&self) -> Vec<(String, String)> {
+        let context = self.context();
+        let row = |d: &super::actions::Description| {
+            let keys: Vec<String> = self.keymap.keys_of(d.action).collect();
+            (keys.join(" "), format!("{}  ({})", d.help, d.name))
+        };
+        let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(row);
+        let others = ACTIONS.iter().filter(|d| !d.contexts.contains(&context)).map(row);
+        let blank = || (String::new(), String::new());
+        here.chain([blank(), (String::new(), "elsewhere".into())]).chain(others).collect()
+    }
+}
+
+/// The next of the autoscaler's files after the one that is open.
+fn next_monitor(open: Option<&LogSource>) -> LogSource {
+    let here = match open {
+        Some(LogSource::Monitor(name)) => MONITOR.iter().position(|m| m == name),
+        _ => None,
+    };
+    LogSource::Monitor(MONITOR[here.map_or(0, |i| (i + 1) % MONITOR.len())].to_owned())
+}

@@ -1,0 +1,277 @@
+//! A table's order, selection, filter and scroll position. Selection follows identity: a row keeps the cursor through
+//! any reorder, and the row under the eye stays where it is on the screen.
+
+use std::cmp::Ordering;
+
+/// What a table shows of some rows that live elsewhere.
+#[derive(Clone, Debug)]
+pub struct Table<K> {
+    order: Vec<u32>,
+    selected: Option<K>,
+    /// Position of the selection in `order`.
+    cursor: usize,
+    top: usize,
+    height: usize,
+    filter: Filter,
+    sort: Sort,
+}
+
+/// Which column decides the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sort {
+    /// Column from 0; none is the table's own order (trouble first).
+    pub column: Option<usize>,
+    /// Turned round.
+    pub inverted: bool,
+}
+
+/// What rows must contain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    text: String,
+    needle: String,
+    inverted: bool,
+}
+
+impl Filter {
+    /// A substring, in any case; `!` before it turns it round.
+    pub fn new(text: &str) -> Self {
+        let inverted = text.starts_with('!');
+        let needle = text.strip_prefix('!').unwrap_or(text).to_lowercase();
+        Self { text: text.to_owned(), needle, inverted }
+    }
+
+    /// As typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether every row passes.
+    pub fn is_empty(&self) -> bool {
+        self.needle.is_empty()
+    }
+
+    /// Whether a row with these fields passes.
+    pub fn admits<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> bool {
+        self.needle.is_empty()
+            || fields.into_iter().any(|f| f.to_lowercase().contains(&self.needle)) != self.inverted
+    }
+}
+
+impl<K> Default for Table<K> {
+    fn default() -> Self {
+        Self {
+            order: Vec::new(),
+            selected: None,
+            cursor: 0,
+            top: 0,
+            height: 0,
+            filter: Filter::default(),
+            sort: Sort::default(),
+        }
+    }
+}
+
+impl<K: Clone + PartialEq> Table<K> {
+    /// Puts `rows` rows in order: those that `admits` lets pass, sorted by `compare` (stable). `key` names a row.
+    pub fn arrange(
+        &mut self,
+        rows: usize,
+        key: impl Fn(usize) -> K,
+        admits: impl Fn(usize, &Filter) -> bool,
+        compare: impl Fn(usize, usize, Sort) -> Ordering,
+    ) {
+        let offset = self.cursor.saturating_sub(self.top);
+        let count = u32::try_from(rows).unwrap_or(u32::MAX);
+        self.order.clear();
+        self.order.extend((0..count).filter(|i| self.filter.is_empty() || admits(*i as usize, &self.filter)));
+        let sort = self.sort;
+        self.order.sort_by(|a, b| compare(*a as usize, *b as usize, sort));
+        let found =
+            self.selected.as_ref().and_then(|s| self.order.iter().position(|i| key(*i as usize) == *s));
+        self.cursor = found.unwrap_or(self.cursor).min(self.order.len().saturating_sub(1));
+        self.top = self.cursor.saturating_sub(offset);
+        self.selected = self.order.get(self.cursor).map(|i| key(*i as usize));
+    }
+
+    /// Moves the cursor by `by` rows.
+    pub fn step(&mut self, by: isize, key: impl Fn(usize) -> K) {
+        let last = self.order.len().saturating_sub(1);
+        self.go(self.cursor.saturating_add_signed(by).min(last), key);
+    }
+
+    /// Puts the cursor on a row of the order.
+    pub fn go(&mut self, position: usize, key: impl Fn(usize) -> K) {
+        if let Some(row) = self.order.get(position) {
+            self.top = self.window(self.height);
+            self.cursor = position;
+            self.selected = Some(key(*row as usize));
+        }
+    }
+
+    /// Selects a row by its key, if it is there.
+    pub fn select(&mut self, wanted: &K, key: impl Fn(usize) -> K) {
+        if let Some(position) = self.order.iter().position(|i| key(*i as usize) == *wanted) {
+            self.go(position, key);
+        } else {
+            self.selected = Some(wanted.clone());
+        }
+    }
+}
+
+impl<K> Table<K> {
+    /// The key of the selected row.
+    pub fn selected(&self) -> Option<&K> {
+        self.selected.as_ref()
+    }
+
+    /// The selected row's index.
+    pub fn selected_row(&self) -> Option<usize> {
+        self.order.get(self.cursor).map(|i| *i as usize)
+    }
+
+    /// Position of the cursor in the order.
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Rows that pass the filter.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether no row passes.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The row shown at a position.
+    pub fn row(&self, position: usize) -> Option<usize> {
+        self.order.get(position).map(|i| *i as usize)
+    }
+
+    /// First position to show in a window of that height so that the cursor is in it and no space is wasted.
+    pub fn window(&self, height: usize) -> usize {
+        let height = height.max(1);
+        let lowest = self.cursor.saturating_sub(height - 1);
+        self.top
+            .clamp(lowest, self.cursor.max(lowest))
+            .min(self.order.len().saturating_sub(height).max(lowest))
+    }
+
+    /// The window was drawn at that height.
+    pub fn drawn(&mut self, height: usize) {
+        self.top = self.window(height);
+        self.height = height;
+    }
+
+    /// Rows in the window.
+    pub fn height(&self) -> usize {
+        self.height.max(1)
+    }
+
+    /// The filter.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Replaces the filter; the table must be arranged anew.
+    pub fn set_filter(&mut self, text: &str) {
+        self.filter = Filter::new(text);
+    }
+
+    /// The order's column.
+    pub fn sort(&self) -> Sort {
+        self.sort
+    }
+
+    /// Replaces the order's column; the table must be arranged anew.
+    pub fn set_sort(&mut self, sort: Sort) {
+        self.sort = sort;
+    }
+}
+
+impl Sort {
+    /// The next column of `columns`, or the previous one; beyond the ends lies the table's own order.
+    #[must_use]
+    pub fn turned(self, columns: usize, forward: bool) -> Self {
+        let place = self.column.map_or(0, |c| c + 1);
+        let next = if forward { (place + 1) % (columns + 1) } else { (place + columns) % (columns + 1) };
+        Self { column: next.checked_sub(1), inverted: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn arrange(table: &mut Table<u8>, rows: &[u8]) {
+        table.arrange(
+            rows.len(),
+            |i| rows[i],
+            |i, f| f.admits([rows[i].to_string().as_str()]),
+            |a, b, s| if s.inverted { rows[b].cmp(&rows[a]) } else { Ordering::Equal },
+        );
+    }
+
+    #[test]
+    fn filters_match_in_any_case_and_turn_round() {
+        assert!(Filter::new("ab").admits(["xAbx"]));
+        assert!(!Filter::new("!ab").admits(["xAbx", "y"]));
+        assert!(Filter::new("!ab").admits(["y"]));
+        assert!(Filter::new("!").is_empty());
+    }
+
+    #[test]
+    fn columns_turn_round_through_the_tables_own_order() {
+        let mut sort = Sort::default();
+        let seen: Vec<_> = (0..4)
+            .map(|_| {
+                sort = sort.turned(3, true);
+                sort.column
+            })
+            .collect();
+        assert_eq!(seen, [Some(0), Some(1), Some(2), None]);
+        assert_eq!(sort.turned(3, false).column, Some(2));
+    }
+
+    proptest! {
+        #[test]
+        fn the_selection_follows_its_row(
+            mut rows in proptest::collection::vec(any::<u8>(), 1..40), pick in any::<usize>(), seed in any::<usize>(), height in 1usize..20,
+        ) {
+            rows.sort_unstable();
+            rows.dedup();
+            let mut table = Table::default();
+            arrange(&mut table, &rows);
+            table.drawn(height);
+            table.go(pick % rows.len(), |i| rows[i]);
+            table.drawn(height);
+            let chosen = *table.selected().unwrap();
+            let on_screen = table.cursor() - table.window(height);
+            let turn = seed % rows.len();
+            rows.rotate_left(turn);
+            arrange(&mut table, &rows);
+            prop_assert_eq!(table.selected(), Some(&chosen));
+            prop_assert_eq!(rows[table.selected_row().unwrap()], chosen);
+            let top = table.window(height);
+            prop_assert!(top <= table.cursor() && table.cursor() < top + height);
+            // The row stays where it was unless an end of the table is nearer.
+            if table.cursor() >= on_screen && table.cursor() - on_screen + height <= rows.len() {
+                prop_assert_eq!(table.cursor() - top, on_screen);
+            }
+        }
+
+        #[test]
+        fn a_vanished_selection_leaves_a_valid_one(rows in proptest::collection::vec(any::<u8>(), 0..20), kept in 0usize..20) {
+            let mut table = Table::default();
+            arrange(&mut table, &rows);
+            table.step(7, |i| rows[i]);
+            let fewer = &rows[..kept.min(rows.len())];
+            arrange(&mut table, fewer);
+            prop_assert_eq!(table.selected().is_some(), !fewer.is_empty());
+            prop_assert_eq!(table.selected_row().map(|i| fewer[i]), table.selected().copied());
+        }
+    }
+}

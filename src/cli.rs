@@ -1,0 +1,124 @@
+//! The command line: arguments, the console's start, and the subcommands for scripts.
+//!
+//! Output for people goes to stdout as a table, with `--json` as JSON; everything else goes to stderr. Exit codes:
+//! 0 done, 1 failed (the message says what and what to do), 2 wrong usage.
+
+mod console;
+mod list;
+
+use crate::config::{self, Env, Sources};
+use crate::model::Timestamp;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  marin-tui                                  every cluster in ./infra or in the settings
+  marin-tui --cluster us-central2            one of them (the name with or without `marin-`, or a prefix)
+  marin-tui --infra ~/src/marin/infra        cluster files elsewhere
+  marin-tui --address http://127.0.0.1:8265  a dashboard that can be reached without SSH
+  marin-tui clusters --json                  what is known, for scripts
+
+Press ? inside for the keys.";
+
+/// A terminal operations console for Ray clusters reached by SSH.
+#[derive(Debug, Parser)]
+#[command(name = "marin-tui", version, about, after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Where the clusters come from.
+    #[command(flatten)]
+    pub sources: SourceArguments,
+    /// How the console looks.
+    #[command(flatten)]
+    pub look: LookArguments,
+    /// A command for scripts; none opens the console.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Where the clusters come from.
+#[derive(Clone, Debug, Args)]
+pub struct SourceArguments {
+    /// Open this cluster: its name, with or without `marin-`, or an unambiguous prefix
+    #[arg(long, short, global = true, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// Folder (or file) with Ray cluster-launcher YAML [default: the settings' `infra`, else ./infra]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub infra: Option<PathBuf>,
+    /// Settings file [default: marin-tui/config.yaml in the platform's config folder]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Attach to a dashboard directly, without SSH [env: `RAY_ADDRESS`, when it is an http URL]
+    #[arg(long, global = true, value_name = "URL")]
+    pub address: Option<String>,
+    /// With --address: the GCS, if it can be reached too (lighter on the head than the dashboard)
+    #[arg(long, global = true, value_name = "HOST:PORT", requires = "address")]
+    pub gcs: Option<String>,
+}
+
+/// How the console looks.
+#[derive(Clone, Debug, Args)]
+pub struct LookArguments {
+    /// Leave the mouse to the terminal, for selecting text
+    #[arg(long)]
+    pub no_mouse: bool,
+    /// Colours [default: what the terminal tells; `NO_COLOR` is respected]
+    #[arg(long, value_enum, value_name = "DEPTH")]
+    pub colors: Option<Colors>,
+}
+
+/// How many colours to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colors {
+    /// None: bold, reverse and dim only.
+    None,
+    /// The terminal's own sixteen.
+    #[value(name = "16")]
+    Sixteen,
+    /// 24 bit.
+    Full,
+}
+
+/// Commands for scripts.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the clusters that are known, and the files that could not be read
+    Clusters {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the settings
+    Config {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+}
+
+/// What to do with the settings.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum ConfigAction {
+    /// Print every setting with its default, ready to be saved as the settings file
+    Print,
+}
+
+/// Runs what the arguments say.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let env = Env::current();
+    if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
+        print!("{}", config::DEFAULTS);
+        return Ok(());
+    }
+    let sources = Sources {
+        infra: arguments.sources.infra.clone(),
+        config: arguments.sources.config.clone(),
+        address: arguments.sources.address.clone(),
+        gcs: arguments.sources.gcs.clone(),
+    };
+    let config = config::load(&sources, &env, Timestamp::now())?;
+    match arguments.command {
+        Some(Command::Clusters { json }) => Ok(list::print(&config, json)?),
+        _ => console::run(arguments, config, &env),
+    }
+}

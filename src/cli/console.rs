@@ -1,0 +1,94 @@
+//! Starts the console: folders, log file, clusters, supervisor, terminal.
+
+use super::{Arguments, Colors};
+use crate::app::{App, Keymap, Listed};
+use crate::config::{self, Config, Entry, Env, Folders};
+use crate::model::Secret;
+use crate::supervisor::{Options, Supervisor};
+use crate::token;
+use crate::tui;
+use crate::ui::{self, Theme};
+use anyhow::Context;
+use std::fs::OpenOptions;
+use std::io::IsTerminal;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+
+/// News that may wait for the front end; a cluster that is faster waits.
+const NEWS: usize = 256;
+
+/// Runs the console until it is quit.
+pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        anyhow::bail!("the console needs a terminal; for scripts there are commands, see --help");
+    }
+    let folders = Folders::new(env);
+    for folder in [&folders.state, &folders.tokens, &folders.run] {
+        config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    log_to(&folders)?;
+    let chosen = match &arguments.sources.cluster {
+        Some(name) => Some(config::resolve(name, &config.entries)?.name.clone()),
+        None => None,
+    };
+    let keymap = Keymap::with_changes(&config.settings.keys)?;
+    let options = Options::new(&config.settings, &folders, places(env, &folders));
+    let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
+    let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap);
+    let theme = Theme::new(colors(arguments.look.colors, env));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let (updates, news) = mpsc::channel(NEWS);
+        let supervisor = Supervisor::start(specs, options, &updates);
+        drop(updates);
+        let effects = app.start(chosen.as_ref());
+        tui::run(&mut app, effects, &theme, supervisor, news, !arguments.look.no_mouse).await
+    })?;
+    // Threads that still wait for a network must not keep the shell waiting.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+fn listed(entry: Entry) -> Listed {
+    match entry {
+        Entry::Cluster(spec) => Listed::Cluster(spec),
+        Entry::Broken(broken) => {
+            Listed::Broken { file: broken.file.display().to_string(), problem: broken.problem }
+        }
+    }
+}
+
+fn places(env: &Env, folders: &Folders) -> token::Places {
+    token::Places {
+        variable: env.var("RAY_AUTH_TOKEN").map(Secret::new),
+        path_variable: env.var("RAY_AUTH_TOKEN_PATH").map(|p| env.expand(&PathBuf::from(p))),
+        cache: folders.tokens.clone(),
+        home: env.home(),
+    }
+}
+
+/// What was asked for, else what the terminal can: `NO_COLOR` (no-color.org), `COLORTERM`, `TERM`.
+fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
+    let term = env.var("TERM").unwrap_or_default();
+    match asked {
+        Some(Colors::None) => ui::Colors::None,
+        Some(Colors::Full) => ui::Colors::Full,
+        None if env.var("NO_COLOR").is_some() || term == "dumb" => ui::Colors::None,
+        None if matches!(env.var("COLORTERM"), Some("truecolor" | "24bit")) => ui::Colors::Full,
+        Some(Colors::Sixteen) | None => ui::Colors::Sixteen,
+    }
+}
+
+/// A terminal UI must not print: what it has to say goes to a file for its owner alone, begun anew at each start.
+fn log_to(folders: &Folders) -> anyhow::Result<()> {
+    let path = folders.state.join("marin-tui.log");
+    let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path);
+    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+    tracing_subscriber::fmt()
+        .with_writer(std::sync::Mutex::new(file))
+        .with_ansi(false)
+        .with_max_level(tracing::Level::INFO)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Ray cluster-launcher YAML, as far as the console needs it. What it does not need is Ray's business and ignored.
+
+use super::settings::{Override, Settings};
+use super::yaml::{self, FileError};
+use super::{Env, nearest::nearest};
+use crate::model::{ClusterName, ClusterSpec, HeadAddress, NodeTypeLimits, SshAuth};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// The type that Ray gives to every node of a `local` cluster.
+const LOCAL_TYPE: &str = "local.cluster.node";
+/// Providers of Ray's schema. Any other is taken as an external one.
+const PROVIDERS: [&str; 11] = [
+    "local",
+    "gcp",
+    "aws",
+    "azure",
+    "aliyun",
+    "vsphere",
+    "kuberay",
+    "fake_multinode",
+    "readonly",
+    "external",
+    "spark",
+];
+
+/// The parts of Ray's `ray-schema.json` that are read.
+#[derive(Deserialize)]
+struct File {
+    cluster_name: Option<String>,
+    provider: Option<Provider>,
+    #[serde(default)]
+    auth: Auth,
+    min_workers: Option<u32>,
+    max_workers: Option<u32>,
+    #[serde(default)]
+    available_node_types: serde_yaml::Mapping,
+    head_node_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Provider {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    head_ip: Option<String>,
+    #[serde(default)]
+    worker_ips: Vec<String>,
+    availability_zone: Option<String>,
+    region: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Auth {
+    #[serde(rename = "ssh_user")]
+    user: Option<String>,
+    #[serde(rename = "ssh_private_key")]
+    private_key: Option<PathBuf>,
+    #[serde(rename = "ssh_proxy_command")]
+    proxy_command: Option<serde_yaml::Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct NodeType {
+    min_workers: Option<u32>,
+    max_workers: Option<u32>,
+}
+
+/// Reads one cluster from its file's text.
+pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<ClusterSpec, FileError> {
+    let file: File = yaml::parse(text, path)?;
+    let missing = |what: &str, mend: &str| FileError::new(path, format!("has no `{what}`"), mend);
+    let name = file.cluster_name.as_deref().filter(|n| !n.trim().is_empty());
+    let name =
+        name.ok_or_else(|| missing("cluster_name", "this is no Ray cluster file, or the line is missing"))?;
+    let provider =
+        file.provider.as_ref().ok_or_else(|| missing("provider", "add `provider: {type: ...}`"))?;
+    let kind =
+        provider.kind.as_deref().ok_or_else(|| missing("provider.type", "add `type:` under `provider`"))?;
+    if !PROVIDERS.contains(&kind) {
+        let hint = nearest(kind, PROVIDERS).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
+        return Err(FileError::new(
+            path,
+            format!("unknown provider `{kind}`{hint}"),
+            "use a provider that Ray knows",
+        ));
+    }
+    let chosen = settings.clusters.get(name).cloned().unwrap_or_default();
+    Ok(ClusterSpec {
+        name: ClusterName::new(name),
+        file: Some(path.into()),
+        provider: kind.into(),
+        zone: provider.availability_zone.clone().or_else(|| provider.region.clone()),
+        head: head(provider, kind, &chosen, path)?,
+        auth: auth(&file.auth, &chosen, env),
+        node_types: node_types(&file, kind, path)?,
+    })
+}
+
+fn head(provider: &Provider, kind: &str, chosen: &Override, path: &Path) -> Result<HeadAddress, FileError> {
+    match chosen.address.as_ref().or(provider.head_ip.as_ref()) {
+        // A host that begins with a dash would be an option of ssh.
+        Some(host)
+            if host.starts_with('-') || host.trim().is_empty() || host.contains(char::is_whitespace) =>
+        {
+            Err(FileError::new(
+                path,
+                format!("`{host}` is no head address"),
+                "write a host name or an address",
+            ))
+        }
+        Some(host) => Ok(HeadAddress::Ssh(host.clone())),
+        None if kind == "local" => {
+            Err(FileError::new(path, "has no `provider.head_ip`", "add the head's address"))
+        }
+        None => Ok(HeadAddress::AskRay),
+    }
+}
+
+fn auth(auth: &Auth, chosen: &Override, env: &Env) -> SshAuth {
+    let key = chosen.key.as_ref().or(auth.private_key.as_ref());
+    SshAuth {
+        user: chosen.user.clone().or_else(|| auth.user.clone()),
+        private_key: key.map(|k| env.expand(k)),
+        // AWS allows a map by region here; only one command can be passed on.
+        proxy_command: auth.proxy_command.as_ref().and_then(|v| v.as_str()).map(str::to_owned),
+        port: chosen.port,
+    }
+}
+
+fn node_types(file: &File, kind: &str, path: &Path) -> Result<Vec<NodeTypeLimits>, FileError> {
+    let workers = file.provider.as_ref().map_or(0, |p| u32::try_from(p.worker_ips.len()).unwrap_or(u32::MAX));
+    if kind == "local" {
+        let max = file.max_workers.unwrap_or(workers);
+        let min = file.min_workers.unwrap_or(max);
+        return Ok(vec![NodeTypeLimits { name: LOCAL_TYPE.into(), min, max, is_head: false }]);
+    }
+    let all = file.max_workers.unwrap_or(2);
+    let limits = |(name, value): (&serde_yaml::Value, &serde_yaml::Value)| {
+        let name = name.as_str().unwrap_or_default().to_owned();
+        let limits: NodeType = serde_yaml::from_value(value.clone()).map_err(|e| {
+            FileError::new(
+                path,
+                format!("available_node_types.{name}: {e}"),
+                "min_workers and max_workers are whole numbers",
+            )
+        })?;
+        let is_head = file.head_node_type.as_deref() == Some(name.as_str());
+        Ok(NodeTypeLimits {
+            min: limits.min_workers.unwrap_or(0),
+            max: limits.max_workers.unwrap_or(all),
+            is_head,
+            name,
+        })
+    };
+    file.available_node_types.iter().map(limits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<ClusterSpec, FileError> {
+        parse(text, Path::new("c.yaml"), &Settings::default(), &Env::new(&[("HOME", "/home/me")], "/w"))
+    }
+
+    #[test]
+    fn a_local_cluster() {
+        let spec = read(
+            "cluster_name: tb\nmin_workers: 1\nmax_workers: 2\nprovider: {type: local, head_ip: 10.0.0.1, worker_ips: [a, b]}\n\
+             auth: {ssh_user: ray, ssh_private_key: ~/.ssh/id}\nsetup_commands: [x]\n",
+        )
+        .unwrap();
+        assert_eq!(spec.head, HeadAddress::Ssh("10.0.0.1".into()));
+        assert_eq!(spec.auth.private_key.as_deref(), Some(Path::new("/home/me/.ssh/id")));
+        let limits = NodeTypeLimits { name: LOCAL_TYPE.into(), min: 1, max: 2, is_head: false };
+        assert_eq!(spec.node_types, [limits]);
+    }
+
+    #[test]
+    fn a_cloud_cluster_with_anchors() {
+        let spec = read(
+            "cluster_name: m\nmax_workers: 1024\nprovider: {type: gcp, availability_zone: us-central2-b}\n\
+             x: &base {max_workers: 8}\nhead_node_type: head\navailable_node_types:\n  head: {max_workers: 0}\n  w: {<<: *base, min_workers: 4}\n  v: *base\n",
+        )
+        .unwrap();
+        assert_eq!((spec.head, spec.zone.as_deref()), (HeadAddress::AskRay, Some("us-central2-b")));
+        let types: Vec<_> = spec.node_types.iter().map(|t| (t.name.as_str(), t.min, t.is_head)).collect();
+        assert_eq!(types, [("head", 0, true), ("w", 4, false), ("v", 0, false)]);
+        assert_eq!(spec.node_types[2].max, 8);
+    }
+
+    #[test]
+    fn the_settings_override_address_and_login() {
+        let text = "clusters: {m: {address: jump-alias, user: me, port: 2222}}";
+        let settings: Settings = yaml::parse(text, Path::new("s")).unwrap();
+        let text = "cluster_name: m\nprovider: {type: gcp}\nauth: {ssh_user: ray}\n";
+        let spec = parse(text, Path::new("c"), &settings, &Env::default()).unwrap();
+        assert_eq!(spec.head, HeadAddress::Ssh("jump-alias".into()));
+        assert_eq!((spec.auth.user.as_deref(), spec.auth.port), (Some("me"), Some(2222)));
+    }
+
+    #[test]
+    fn errors_say_where_and_what_to_do() {
+        let what = |text: &str| read(text).map(|_| ()).unwrap_err().what();
+        assert_eq!(
+            what("cluster_name: x\nprovider: {type: loca, head_ip: a}"),
+            "c.yaml: unknown provider `loca`, did you mean `local`?"
+        );
+        assert_eq!(what("cluster_name: x\nprovider: {type: local}"), "c.yaml: has no `provider.head_ip`");
+        assert_eq!(what("provider: {type: local}"), "c.yaml: has no `cluster_name`");
+        assert!(
+            what("cluster_name: x\nmax_workers: many\n").starts_with("c.yaml:2:"),
+            "{}",
+            what("cluster_name: x\nmax_workers: many\n")
+        );
+        assert!(what("cluster_name: x\nprovider:\n\ttype: local\n").starts_with("c.yaml:3:"));
+        assert_eq!(what("# nothing\n\n"), "c.yaml: is empty");
+        assert!(
+            what("cluster_name: x\nprovider: {type: local, head_ip: -oProxyCommand=x}")
+                .contains("no head address")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[a-z:{}\\[\\]&*<\\- \n\t\"']{0,200}") {
+            let _ = read(&text);
+            let _ = read(&format!("cluster_name: x\n{text}"));
+        }
+    }
+}

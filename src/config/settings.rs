@@ -1,0 +1,147 @@
+//! The settings file. Everything in it is optional.
+
+use super::yaml::{self, FileError};
+use super::{Env, nearest::nearest};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Every setting with its default, ready to be saved (`marin-tui config print`).
+pub const DEFAULTS: &str = include_str!("../../assets/config.yaml");
+
+/// The settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Folders or files with Ray cluster YAML.
+    pub infra: Vec<PathBuf>,
+    /// What differs from the YAML, by `cluster_name`.
+    pub clusters: BTreeMap<String, Override>,
+    /// The ssh program.
+    pub ssh: PathBuf,
+    /// `ssh -F`.
+    pub ssh_config: Option<PathBuf>,
+    /// The ray command and its leading arguments.
+    pub ray: Vec<String>,
+    /// Seconds between two refreshes of the cluster on the screen.
+    pub refresh_seconds: f64,
+    /// The same for the others.
+    pub background_refresh_seconds: f64,
+    /// Keys by action, in place of the default ones.
+    pub keys: BTreeMap<String, Vec<String>>,
+}
+
+/// What the settings change of one cluster.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Override {
+    /// Host name, address or ssh alias of the head.
+    pub address: Option<String>,
+    /// ssh user.
+    pub user: Option<String>,
+    /// ssh port.
+    pub port: Option<u16>,
+    /// Private key file.
+    pub key: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            infra: Vec::new(),
+            clusters: BTreeMap::new(),
+            ssh: "ssh".into(),
+            ssh_config: None,
+            ray: vec!["ray".into()],
+            refresh_seconds: 2.0,
+            background_refresh_seconds: 15.0,
+            keys: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Reads `file`, or the platform's settings file if there is one.
+    pub fn read(file: Option<&Path>, env: &Env) -> Result<Self, FileError> {
+        let path = match file {
+            Some(named) => env.expand(named),
+            None => match super::Folders::new(env).config.join("config.yaml") {
+                default if default.is_file() => default,
+                _ => return Ok(Self::default()),
+            },
+        };
+        let settings: Self = yaml::parse(&yaml::read(&path)?, &path).map_err(with_hint)?;
+        let sane = |s: f64| (0.2..=3600.0).contains(&s);
+        if !sane(settings.refresh_seconds) || !sane(settings.background_refresh_seconds) {
+            let mend = "write a number of seconds between 0.2 and 3600";
+            return Err(FileError::new(&path, "a refresh interval is out of range", mend));
+        }
+        if settings.ray.is_empty() {
+            return Err(FileError::new(
+                &path,
+                "`ray` is empty",
+                "write a command, e.g. `[ray]` or `[uv, run, ray]`",
+            ));
+        }
+        Ok(settings)
+    }
+
+    /// Time between two refreshes of the cluster on the screen.
+    pub fn refresh(&self) -> Duration {
+        Duration::from_secs_f64(self.refresh_seconds)
+    }
+
+    /// The same for the others.
+    pub fn background_refresh(&self) -> Duration {
+        Duration::from_secs_f64(self.background_refresh_seconds)
+    }
+}
+
+/// serde says "unknown field `x`, expected one of `a`, `b`": turn the list into the one that was meant.
+fn with_hint(mut e: FileError) -> FileError {
+    let mut quoted = e.why.split('`').skip(1).step_by(2);
+    if let (true, Some(word)) = (e.why.contains("unknown field"), quoted.next()) {
+        let known: Vec<&str> = quoted.collect();
+        let hint = nearest(word, known.iter().copied());
+        e.mend = match hint {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "`marin-tui config print` shows every setting".into(),
+        };
+        e.why = format!("unknown setting `{word}`");
+    }
+    e
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, FileError> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.yaml");
+        std::fs::write(&file, text).unwrap();
+        Settings::read(Some(&file), &Env::default())
+    }
+
+    #[test]
+    fn what_is_printed_is_the_default() {
+        assert_eq!(format!("{:?}", read(DEFAULTS).unwrap()), format!("{:?}", Settings::default()));
+    }
+
+    #[test]
+    fn a_mistyped_setting_is_named_with_the_one_that_was_meant() {
+        let e = read("ray: [ray]\nrefresh_second: 3\n").unwrap_err();
+        assert!(e.what().contains(":2:1: unknown setting `refresh_second`"), "{}", e.what());
+        assert_eq!(e.mend, "did you mean `refresh_seconds`?");
+        assert!(read("clusters: {a: {adress: x}}").unwrap_err().mend.contains("address"));
+        assert!(read("refresh_seconds: 0").is_err());
+        assert!(read("ray: []").is_err());
+    }
+
+    #[test]
+    fn a_settings_file_that_was_named_must_exist() {
+        assert!(Settings::read(Some(Path::new("/nowhere.yaml")), &Env::default()).is_err());
+        assert!(Settings::read(None, &Env::new(&[("HOME", "/nowhere")], "/")).is_ok());
+    }
+}

@@ -1,0 +1,274 @@
+//! Simulated Ray heads for tests, benchmarks and demonstrations: a dashboard (HTTP, WebSocket, Ray's token check)
+//! and a GCS (gRPC) on loopback sockets, inside this process.
+//!
+//! A head answers field for field what Ray 2.60 answers, its odd fields and its silences included; one contract
+//! suite (`tests/contract.rs`) holds it against the real thing. It knows nothing of the console.
+
+#![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
+#![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
+
+mod cluster;
+mod gcs;
+mod gcs_methods;
+mod http;
+mod job;
+mod job_routes;
+mod json;
+mod log;
+mod log_routes;
+mod meter;
+mod metrics;
+mod node;
+mod node_json;
+mod query;
+mod random;
+mod routes;
+mod rows;
+mod scenario;
+mod status;
+mod tail;
+mod tasks;
+mod wire;
+
+pub use meter::Cost;
+pub use scenario::{Clock, Fault, Scenario, Trouble};
+
+use crate::model::{DeathReason, JobStatus, NodeId, Secret};
+use bytes::Bytes;
+use cluster::Cluster;
+use meter::Meter;
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// A simulated head. Dropping it closes its sockets and connections.
+#[derive(Debug)]
+pub struct Head {
+    /// Where the dashboard listens.
+    pub dashboard: SocketAddr,
+    /// Where the GCS listens.
+    pub gcs: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Head {
+    /// Listens on free loopback ports. Must be called inside a tokio runtime.
+    pub async fn start(scenario: Scenario) -> io::Result<Self> {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self::start_at(scenario, any, any).await
+    }
+
+    /// Listens on the given addresses; fails when one is taken.
+    pub async fn start_at(scenario: Scenario, dashboard: SocketAddr, gcs: SocketAddr) -> io::Result<Self> {
+        let (dashboard, gcs) = (TcpListener::bind(dashboard).await?, TcpListener::bind(gcs).await?);
+        let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+        let addresses = (dashboard.local_addr()?, gcs.local_addr()?);
+        let shared = Arc::new(Shared::new(scenario, metrics.local_addr()?));
+        tokio::spawn(http::accept(metrics, shared.clone(), metrics::serve));
+        tokio::spawn(http::accept(dashboard, shared.clone(), http::serve));
+        tokio::spawn(http::accept(gcs, shared.clone(), gcs::serve));
+        Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
+    }
+
+    /// Misbehaves from now on as `trouble` says, in that order; an empty list is a good head again.
+    pub fn trouble(&self, trouble: Vec<Trouble>) {
+        locked(&self.shared.manners).trouble = trouble;
+    }
+
+    /// Changes the token that requests must carry (`None`: no token authentication any more).
+    pub fn set_token(&self, token: Option<Secret>) {
+        locked(&self.shared.manners).token = token;
+    }
+
+    /// Answers "stopped" to a stop request and does nothing, as some Ray versions do for a job that waits.
+    pub fn ignore_stop(&self, ignore: bool) {
+        locked(&self.shared.manners).deaf_to_stop = ignore;
+    }
+
+    /// Closes all open connections; new ones are accepted.
+    pub fn drop_connections(&self) {
+        self.shared.drop_connections();
+    }
+
+    /// What clients have cost this head so far.
+    pub fn cost(&self) -> Cost {
+        self.shared.meter.cost()
+    }
+
+    /// What killed the simulated `gcs_server`, if something did: a node id of a wrong length, as with the real one.
+    pub fn gcs_death(&self) -> Option<String> {
+        locked(&self.shared.gcs_death).clone()
+    }
+
+    /// Stops or resumes the autoscaler's monitor; its report stands still meanwhile.
+    pub fn run_monitor(&self, runs: bool) {
+        self.shared.now(|c| c.monitor.alive = runs);
+    }
+
+    /// Submission ids of jobs in that state, oldest first.
+    pub fn submissions(&self, status: JobStatus) -> Vec<String> {
+        let of = |c: &mut Cluster| {
+            let jobs = c.jobs.iter().filter(|j| j.status == status);
+            jobs.filter_map(|j| j.submission.clone()).collect()
+        };
+        self.shared.now(of)
+    }
+
+    /// Puts a job into a state; false when there is no such job.
+    pub fn turn_job(&self, id: &str, status: JobStatus) -> bool {
+        self.shared.now(|c| {
+            let now = c.now;
+            c.version += 1;
+            c.job(id).map(|j| j.turn(status, now)).is_some()
+        })
+    }
+
+    /// Adds bytes to a job's log, whose invented text gives way to them; false when there is no such job.
+    pub fn write_job_log(&self, id: &str, bytes: &[u8]) -> bool {
+        self.shared.now(|c| c.job(id).map(|j| j.log.write(bytes)).is_some())
+    }
+
+    /// Adds bytes to a log file, e.g. `monitor.log`.
+    pub fn write_file(&self, name: &str, bytes: &[u8]) {
+        self.shared.now(|c| c.files.entry(name.to_owned()).or_insert(log::Log::none()).write(bytes));
+    }
+
+    /// Living nodes, the head first.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        self.shared.now(|c| c.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id).collect())
+    }
+
+    /// Ends a node as if its raylet had crashed; false when there is no such node.
+    pub fn kill_node(&self, id: NodeId) -> bool {
+        self.shared.now(|c| {
+            let now = c.now;
+            c.version += 1;
+            let why = "health check failed due to missing too many heartbeats";
+            c.node(id).map(|n| n.die(now, DeathReason::Unexpected, why)).is_some()
+        })
+    }
+
+    /// Takes back what a node's agent measured, as before its first report.
+    pub fn silence_agent(&self, id: NodeId) -> bool {
+        self.shared.now(|c| {
+            c.version += 1;
+            c.node(id).map(|n| (n.sampled, n.written) = (None, None)).is_some()
+        })
+    }
+}
+
+impl Drop for Head {
+    fn drop(&mut self) {
+        locked(&self.shared.manners).closed = true;
+        self.drop_connections();
+    }
+}
+
+/// How the head behaves at the moment.
+#[derive(Debug)]
+struct Manners {
+    token: Option<Secret>,
+    trouble: Vec<Trouble>,
+    deaf_to_stop: bool,
+    closed: bool,
+}
+
+/// What all connections of a head share.
+struct Shared {
+    scenario: Scenario,
+    cluster: Mutex<Cluster>,
+    manners: Mutex<Manners>,
+    meter: Arc<Meter>,
+    gcs_death: Mutex<Option<String>>,
+    /// Big answers and the cluster version that they were made of.
+    kept: Mutex<HashMap<&'static str, (u64, Bytes)>>,
+    /// Where all nodes' Prometheus endpoints are, and how many requests they had.
+    metrics: SocketAddr,
+    scraped: AtomicUsize,
+    /// Counts the times that all connections were closed.
+    generation: watch::Sender<u64>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("scenario", &self.scenario).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn new(scenario: Scenario, metrics: SocketAddr) -> Self {
+        let token = scenario.token.clone();
+        Self {
+            cluster: Mutex::new(Cluster::new(&scenario)),
+            manners: Mutex::new(Manners { token, trouble: Vec::new(), deaf_to_stop: false, closed: false }),
+            meter: Arc::default(),
+            gcs_death: Mutex::default(),
+            kept: Mutex::default(),
+            metrics,
+            scraped: AtomicUsize::new(0),
+            generation: watch::Sender::new(0),
+            scenario,
+        }
+    }
+
+    /// Looks at, or changes, the cluster as it is now.
+    fn now<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
+        let mut cluster = locked(&self.cluster);
+        cluster.advance(self.scenario.clock.now().as_millis());
+        look(&mut cluster)
+    }
+
+    /// A big answer, made anew only when the cluster has changed.
+    fn kept(&self, name: &'static str, make: impl FnOnce(&mut Cluster) -> Bytes) -> Bytes {
+        self.now(|cluster| {
+            let mut kept = locked(&self.kept);
+            if let Some((version, body)) = kept.get(name)
+                && *version == cluster.version
+            {
+                return body.clone();
+            }
+            let body = make(cluster);
+            kept.insert(name, (cluster.version, body.clone()));
+            body
+        })
+    }
+
+    fn token(&self) -> Option<Secret> {
+        locked(&self.manners).token.clone()
+    }
+
+    fn deaf_to_stop(&self) -> bool {
+        locked(&self.manners).deaf_to_stop
+    }
+
+    fn drop_connections(&self) {
+        self.generation.send_modify(|n| *n += 1);
+    }
+
+    fn kill_gcs(&self, why: &str) {
+        locked(&self.gcs_death).get_or_insert_with(|| why.to_owned());
+    }
+
+    fn gcs_is_dead(&self) -> bool {
+        locked(&self.gcs_death).is_some()
+    }
+
+    fn is_closed(&self) -> bool {
+        locked(&self.manners).closed
+    }
+
+    /// The fault that a request for this path meets.
+    fn fault(&self, path: &str) -> Option<Fault> {
+        let manners = locked(&self.manners);
+        manners.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
+    }
+}
+
+/// The value behind a lock; a panic elsewhere leaves it usable.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

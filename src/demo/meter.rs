@@ -1,0 +1,112 @@
+//! Counts what clients cost a head: connections, requests, bytes on the wire.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What clients have cost a head so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Connections accepted, dashboard and GCS.
+    pub connections: u64,
+    /// Bytes written to them, headers included.
+    pub sent: u64,
+    /// Bytes read from them.
+    pub received: u64,
+    /// Requests by route; long path segments (ids) are written `*`.
+    pub requests: BTreeMap<String, u64>,
+}
+
+/// The counters.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    connections: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+    requests: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Meter {
+    /// Counts a request.
+    pub fn request(&self, path: &str) {
+        let route: Vec<&str> = path.split('/').map(|s| if s.len() > 32 { "*" } else { s }).collect();
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        *requests.entry(route.join("/")).or_default() += 1;
+    }
+
+    /// So far.
+    pub fn cost(&self) -> Cost {
+        Cost {
+            connections: self.connections.load(Ordering::Relaxed),
+            sent: self.sent.load(Ordering::Relaxed),
+            received: self.received.load(Ordering::Relaxed),
+            requests: self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+/// A connection whose bytes are counted.
+#[derive(Debug)]
+pub(super) struct Metered<S> {
+    stream: S,
+    meter: Arc<Meter>,
+}
+
+impl<S> Metered<S> {
+    /// Counts a new connection and, from now on, its bytes.
+    pub fn new(stream: S, meter: Arc<Meter>) -> Self {
+        meter.connections.fetch_add(1, Ordering::Relaxed);
+        Self { stream, meter }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.meter.received.fetch_add((buf.filled().len() - before) as u64, Ordering::Relaxed);
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if let Poll::Ready(Ok(n)) = &polled {
+            self.meter.sent.fetch_add(*n as u64, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        if let Poll::Ready(Ok(n)) = &polled {
+            self.meter.sent.fetch_add(*n as u64, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,229 @@
+//! A simulated node: what it offers, what of it is used, how it dies. How that is written stands in `node_json`.
+
+use super::random::Random;
+use crate::model::{DeathReason, NodeId};
+
+/// A kind of TPU slice: the node type of each of its hosts.
+#[derive(Debug)]
+pub(super) struct SliceKind {
+    /// The autoscaler's node type.
+    pub node_type: &'static str,
+    /// Ray's pod type label.
+    pub pod_type: &'static str,
+    /// Ray's accelerator label.
+    pub accelerator: &'static str,
+    /// Ray's topology label.
+    pub topology: &'static str,
+    /// Hosts, each with four chips.
+    pub hosts: usize,
+    /// CPUs of a host.
+    pub cpus: f64,
+}
+
+/// The kinds in a simulated fleet, in turn.
+pub(super) const SLICES: [SliceKind; 4] = [
+    SliceKind {
+        node_type: "tpu_slice_v5e_16",
+        pod_type: "v5litepod-16",
+        accelerator: "TPU-V5LITEPOD",
+        topology: "4x4",
+        hosts: 4,
+        cpus: 112.0,
+    },
+    SliceKind {
+        node_type: "tpu_slice_v5p_8",
+        pod_type: "v5p-8",
+        accelerator: "TPU-V5P",
+        topology: "2x2x1",
+        hosts: 1,
+        cpus: 208.0,
+    },
+    SliceKind {
+        node_type: "tpu_slice_v6e_32",
+        pod_type: "v6e-32",
+        accelerator: "TPU-V6E",
+        topology: "4x8",
+        hosts: 8,
+        cpus: 180.0,
+    },
+    SliceKind {
+        node_type: "tpu_slice_v4_8",
+        pod_type: "v4-8",
+        accelerator: "TPU-V4",
+        topology: "2x2x1",
+        hosts: 1,
+        cpus: 240.0,
+    },
+];
+
+/// How a node ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// Ray's reason.
+    pub reason: DeathReason,
+    /// Ray's sentence.
+    pub message: &'static str,
+}
+
+/// Each reason that Ray knows, in Ray's own words.
+pub(super) const ENDS: [(DeathReason, &str); 3] = [
+    (DeathReason::Unexpected, "health check failed due to missing too many heartbeats"),
+    (DeathReason::Expected, "Terminated by autoscaler."),
+    (DeathReason::Preempted, "Node was preempted."),
+];
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(super) struct SimNode {
+    /// Ray's id.
+    pub id: NodeId,
+    /// Address and name.
+    pub ip: String,
+    /// Host name.
+    pub hostname: String,
+    /// The autoscaler's node type.
+    pub node_type: &'static str,
+    /// The provider's id.
+    pub instance_id: String,
+    /// Whether this is the head.
+    pub is_head: bool,
+    /// Registered at, in milliseconds since the epoch.
+    pub started: i64,
+    /// Idle since; `None` while it works.
+    pub idle_since: Option<i64>,
+    /// How it ended, once it has.
+    pub end: Option<End>,
+    /// Logical resources: name, total, used.
+    pub resources: Vec<(String, f64, f64)>,
+    /// Labels.
+    pub labels: Vec<(String, String)>,
+    /// When the agent last measured; `None` while the agent is not up.
+    pub sampled: Option<i64>,
+    /// Measured CPU use, 0 to 100.
+    pub cpu_percent: f64,
+    /// Measured memory use, 0 to 1.
+    pub memory_share: f64,
+    /// The text of `/nodes?view=summary`, until the next change.
+    pub written: Option<String>,
+}
+
+impl SimNode {
+    /// A head of 32 CPUs.
+    pub fn head(random: &mut Random, now: i64) -> Self {
+        let mut node = Self::host(random, now, 0, "head", 32.0);
+        node.is_head = true;
+        node.resources.push(("node:__internal_head__".into(), 1.0, 0.0));
+        node
+    }
+
+    /// Host `worker` of the slice `slice`.
+    pub fn of_slice(
+        random: &mut Random,
+        now: i64,
+        number: usize,
+        kind: &SliceKind,
+        slice: &str,
+        worker: usize,
+    ) -> Self {
+        let mut node = Self::host(random, now, number, kind.node_type, kind.cpus);
+        node.instance_id = format!("{slice}-w-{worker}");
+        node.hostname = format!("t1v-n-{slice}-w-{worker}");
+        node.resources.push(("TPU".into(), 4.0, 0.0));
+        node.resources.push((slice.into(), 1.0, 0.0));
+        node.resources.push((format!("accelerator_type:{}", kind.accelerator), 1.0, 0.0));
+        if worker == 0 {
+            node.resources.push((format!("TPU-{}-head", kind.pod_type), 1.0, 0.0));
+        }
+        let labels = [
+            ("ray.io/accelerator-type", kind.accelerator.to_owned()),
+            ("ray.io/availability-zone", "us-central2-b".to_owned()),
+            ("ray.io/market-type", "spot".to_owned()),
+            ("ray.io/node-group", kind.node_type.to_owned()),
+            ("ray.io/tpu-pod-type", kind.pod_type.to_owned()),
+            ("ray.io/tpu-slice-name", slice.to_owned()),
+            ("ray.io/tpu-topology", kind.topology.to_owned()),
+            ("ray.io/tpu-worker-id", worker.to_string()),
+        ];
+        node.labels.extend(labels.map(|(k, v)| (k.to_owned(), v)));
+        node
+    }
+
+    fn host(random: &mut Random, now: i64, number: usize, node_type: &'static str, cpus: f64) -> Self {
+        let id = NodeId::from_bytes(&random.bytes::<28>());
+        let id = id.unwrap_or_else(|| unreachable!("an array of 28 bytes has 28 bytes"));
+        let ip = format!("10.{}.{}.{}", 128 + number / 65_536, number / 256 % 256, number % 256 + 1);
+        let memory = (cpus * 1.75 * 1024.0 * 1024.0 * 1024.0).round();
+        Self {
+            id,
+            hostname: format!("ray-{node_type}-{number}"),
+            node_type,
+            instance_id: format!("ray-{node_type}-{number}"),
+            is_head: false,
+            started: now - (3_600_000 + random.below(86_400_000) as i64),
+            idle_since: Some(now - random.below(600_000) as i64),
+            end: None,
+            resources: vec![
+                ("CPU".into(), cpus, 0.0),
+                ("memory".into(), memory, 0.0),
+                ("object_store_memory".into(), (memory * 0.3).round(), 0.0),
+                (format!("node:{ip}"), 1.0, 0.0),
+            ],
+            labels: vec![("ray.io/node-id".into(), id.to_string())],
+            sampled: Some(now),
+            cpu_percent: (random.unit() * 1000.0).round() / 10.0,
+            memory_share: random.unit(),
+            ip,
+            written: None,
+        }
+    }
+
+    /// Whether it has not died.
+    pub fn is_alive(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Gives the node work, or takes it away: all chips of a host or none, and some CPUs.
+    pub fn work(&mut self, random: &mut Random, now: i64) {
+        let busy = random.below(4) > 0;
+        let share = random.unit();
+        for (name, total, used) in &mut self.resources {
+            *used = match name.as_str() {
+                _ if !busy => 0.0,
+                "TPU" => *total,
+                "CPU" => (*total * share).round().max(1.0),
+                "memory" => (*total * share * 0.5).round(),
+                _ => 0.0,
+            };
+        }
+        self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
+        self.written = None;
+    }
+
+    /// Measures the machine, as its agent does every five seconds.
+    pub fn sample(&mut self, random: &mut Random, now: i64) {
+        self.sampled = Some(now);
+        self.cpu_percent = (random.unit() * 1000.0).round() / 10.0;
+        self.memory_share = (self.memory_share + random.unit() * 0.1 - 0.05).clamp(0.05, 0.95);
+        self.written = None;
+    }
+
+    /// Ends it.
+    pub fn die(&mut self, at: i64, reason: DeathReason, message: &'static str) {
+        self.end = Some(End { at, reason, message });
+        self.written = None;
+    }
+
+    /// Ray's `stateMessage`: the reason in words and the sentence.
+    pub fn state_message(&self) -> Option<String> {
+        let end = self.end?;
+        let kind = match end.reason {
+            DeathReason::Expected => "Expected termination",
+            DeathReason::Unexpected => "Unexpected termination",
+            DeathReason::Preempted => "Terminated due to preemption",
+            DeathReason::Unspecified => "Terminated",
+        };
+        Some(format!("{kind}: {}", end.message))
+    }
+}

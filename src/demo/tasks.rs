@@ -1,0 +1,99 @@
+//! Tasks and actors of the simulated jobs: four training steps and one actor for each driver that runs.
+
+use super::cluster::Cluster;
+use super::rows::listing;
+use crate::model::JobStatus;
+use serde_json::{Map, Value, json};
+
+/// Tasks of each running driver.
+const TASKS: usize = 4;
+
+fn drivers(cluster: &Cluster) -> impl Iterator<Item = (&str, i64)> {
+    let running = cluster.jobs.iter().filter(|j| j.status == JobStatus::Running);
+    running.filter_map(|j| Some((j.driver.as_deref()?, j.started)))
+}
+
+/// Rows of `/api/v0/tasks`.
+pub(super) fn tasks(cluster: &Cluster, detail: bool) -> Vec<Value> {
+    let nodes: Vec<String> =
+        cluster.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id.to_string()).collect();
+    let mut rows = Vec::new();
+    for (number, (job, started)) in drivers(cluster).enumerate() {
+        for i in 0..TASKS {
+            let waits = i + 1 == TASKS;
+            let mut row = json!({
+                "task_id": format!("{:032x}ffffffff{job}", started + i as i64), "attempt_number": 0,
+                "name": "train_step", "state": if waits { "PENDING_NODE_ASSIGNMENT" } else { "RUNNING" },
+                "job_id": job, "actor_id": null, "type": "NORMAL_TASK", "func_or_class_name": "train_step",
+                "parent_task_id": format!("{}{job}", "f".repeat(40)),
+                "node_id": (!waits).then(|| nodes[(number + i) % nodes.len()].clone()),
+                "worker_id": (!waits).then(|| format!("{:056x}", started + i as i64)),
+                "worker_pid": (!waits).then_some(1073 + i), "error_type": null,
+            });
+            if detail {
+                let began = (!waits).then_some(started as f64 + 900.0);
+                extend(
+                    &mut row,
+                    &json!({
+                        "language": "PYTHON", "required_resources": {"CPU": 1.0, "TPU": 4.0}, "runtime_env_info": null,
+                        "placement_group_id": null, "profiling_data": {}, "creation_time_ms": started as f64,
+                        "start_time_ms": began, "end_time_ms": null, "task_log_info": null, "error_message": null,
+                        "is_debugger_paused": null, "call_site": null, "label_selector": {},
+                        "events": [{"state": "PENDING_ARGS_AVAIL", "created_ms": started as f64}],
+                    }),
+                );
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// Rows of `/api/v0/actors`.
+pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
+    let head = cluster.head().to_string();
+    let row = |(i, (job, _)): (usize, (&str, i64))| {
+        let mut row = json!({
+            "actor_id": format!("{i:024x}{job}"), "class_name": "Holder", "state": "ALIVE", "job_id": job,
+            "name": "holder", "node_id": head, "pid": 970 + i, "ray_namespace": "train",
+        });
+        if detail {
+            extend(
+                &mut row,
+                &json!({
+                    "serialized_runtime_env": "{}", "required_resources": {"CPU": 1.0}, "death_cause": null,
+                    "is_detached": false, "placement_group_id": null, "repr_name": "", "num_restarts": "0",
+                    "num_restarts_due_to_lineage_reconstruction": "0", "num_restarts_due_to_node_preemption": "0",
+                    "call_site": null, "label_selector": {},
+                }),
+            );
+        }
+        row
+    };
+    drivers(cluster).enumerate().map(row).collect()
+}
+
+fn extend(row: &mut Value, more: &Value) {
+    if let (Some(row), Some(more)) = (row.as_object_mut(), more.as_object()) {
+        row.extend(more.clone());
+    }
+}
+
+/// `/api/v0/tasks/summarize` of rows that passed the filters.
+pub(super) fn summary(rows: &[Value]) -> String {
+    let mut states = Map::new();
+    for row in rows {
+        let count = states.entry(row["state"].as_str().unwrap_or_default()).or_insert(json!(0));
+        *count = json!(count.as_u64().unwrap_or(0) + 1);
+    }
+    let mut summary = Map::new();
+    if !rows.is_empty() {
+        let step = json!({"func_or_class_name": "train_step", "type": "NORMAL_TASK", "state_counts": states});
+        summary.insert("train_step".into(), step);
+    }
+    let cluster = json!({
+        "summary": summary, "total_tasks": rows.len(), "total_actor_tasks": 0, "total_actor_scheduled": 0,
+        "summary_by": "func_name",
+    });
+    listing(rows.len(), rows.len(), &json!({"node_id_to_summary": {"cluster": cluster}}))
+}

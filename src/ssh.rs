@@ -1,0 +1,84 @@
+//! One OpenSSH connection to one head: forwards, remote commands and an interactive login, all over one control
+//! master that is our child.
+//!
+//! The system's `ssh` does the work, so that `~/.ssh/config`, agents, hardware keys and jump hosts keep working.
+//! This room makes one attempt at a time and says in words why it failed; when to try again is the supervisor's
+//! business. It knows nothing of Ray.
+
+mod error;
+mod files;
+mod guard;
+mod hostkey;
+mod login;
+mod ports;
+mod remote;
+mod tunnel;
+
+pub use error::{KeyFault, SshError};
+pub use files::clear_stale_sockets;
+pub use hostkey::trust;
+pub use ports::{Pick, PortPlan, Taken};
+pub use remote::{Output, Remote, RemoteStream, quote};
+pub use tunnel::{Refusals, Tunnel};
+
+use crate::model::{ClusterName, SshAuth};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A local port on 127.0.0.1 and the head's own port behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Port on 127.0.0.1 here.
+    pub local: u16,
+    /// Port on `localhost` as the head sees it.
+    pub remote: u16,
+}
+
+/// When a connection without an answer is given up (`ServerAliveInterval` and `ServerAliveCountMax`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Silence before the server is asked for a sign of life; whole seconds, at least one.
+    pub every: Duration,
+    /// Unanswered questions after which the connection counts as lost.
+    pub misses: u32,
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self { every: Duration::from_secs(3), misses: 3 }
+    }
+}
+
+/// An interactive login on a head that a [`Tunnel`] has connected to, to be run in the foreground of a terminal.
+pub fn login(spec: &TunnelSpec) -> std::process::Command {
+    let mut command = std::process::Command::new(&spec.ssh);
+    command.args(login::interactive(spec));
+    guard::clean_environment(&mut command);
+    command
+}
+
+/// Everything that one connection needs to know.
+#[derive(Clone, Debug)]
+pub struct TunnelSpec {
+    /// The cluster, for the log file only.
+    pub name: ClusterName,
+    /// Host name, address or ssh alias of the head.
+    pub host: String,
+    /// How to log in. `private_key` with `~` expanded.
+    pub auth: SshAuth,
+    /// Forwards that exist once [`Tunnel::open`] returns.
+    pub forwards: Vec<Forward>,
+    /// Our own `known_hosts` file; created 0600 when missing.
+    pub known_hosts: PathBuf,
+    /// Folder of the control sockets; created 0700 when missing. Short: a Unix socket's path has about 100 bytes.
+    pub run_dir: PathBuf,
+    /// The `ssh` program.
+    pub ssh: PathBuf,
+    /// An ssh configuration in place of the user's and the system's (`ssh -F`).
+    pub ssh_config: Option<PathBuf>,
+    /// Limit of the TCP connection and of ssh's first exchange; whole seconds, at least one. The login as a whole
+    /// may take three times as long: a hardware key waits for a finger.
+    pub connect_timeout: Duration,
+    /// Signs of life.
+    pub keep_alive: KeepAlive,
+}

@@ -1,0 +1,399 @@
+//! What can go wrong with a connection, in words that tell a person what to do, and how it is read from what `ssh`
+//! said on its standard error (OpenSSH 8 to 10, English messages).
+
+use super::TunnelSpec;
+use super::login::Login;
+use crate::model::{Problem, ProblemKind, Timestamp};
+use std::path::PathBuf;
+
+/// Why a connection could not be had, broke, or did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SshError {
+    /// DNS, route, refused, timed out, or something there that is no ssh server.
+    #[error("{host} cannot be reached: {why}")]
+    Unreachable {
+        /// The head.
+        host: String,
+        /// The reason, as ssh or its proxy command said it.
+        why: String,
+    },
+    /// The host refused the login.
+    #[error("{host} refused {}", refused_with(user, key.as_ref()))]
+    KeyRefused {
+        /// The head.
+        host: String,
+        /// The user that tried to log in.
+        user: String,
+        /// The key of the cluster's file; none when ssh chose one by itself.
+        key: Option<PathBuf>,
+    },
+    /// The private key cannot be used; ssh was not even asked (it would silently try other keys).
+    #[error("the private key {} {fault}", path.display())]
+    KeyFile {
+        /// The key file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: KeyFault,
+    },
+    /// The host's key is not the one on file.
+    #[error("{host} shows another host key than the one on file")]
+    HostKeyChanged {
+        /// The head.
+        host: String,
+        /// The file with the known key when it is not ours, so that accepting the new one cannot mend it.
+        elsewhere: Option<PathBuf>,
+        /// Fingerprints on file, `SHA256:...`; empty when they could not be read.
+        known: String,
+        /// Fingerprint offered now; empty when it could not be learned.
+        offered: String,
+    },
+    /// A local port of a forward was taken between choosing and binding it.
+    #[error("port {port} on 127.0.0.1 is taken by another program")]
+    PortInUse {
+        /// The port.
+        port: u16,
+    },
+    /// The connection worked and ended.
+    #[error("the connection to {host} was lost: {why}")]
+    Lost {
+        /// The head.
+        host: String,
+        /// The reason.
+        why: String,
+    },
+    /// There is no such program.
+    #[error("the ssh program {} cannot be run", program.display())]
+    SshMissing {
+        /// What was to be run.
+        program: PathBuf,
+    },
+    /// Too many commands over one connection at the same time (`MaxSessions` of sshd, 10 by default).
+    #[error("too many commands at once over the connection to {host}")]
+    SessionsExhausted {
+        /// The head.
+        host: String,
+    },
+    /// A remote command ended with an error.
+    #[error("a command on {host} ended with {status}: {stderr}")]
+    Command {
+        /// The head.
+        host: String,
+        /// Its exit code; 128 and the signal when one ended it.
+        status: i32,
+        /// The beginning of its standard error.
+        stderr: String,
+    },
+    /// A remote command took too long and was ended.
+    #[error("a command on {host} did not end within {seconds} s")]
+    TooSlow {
+        /// The head.
+        host: String,
+        /// The limit.
+        seconds: u64,
+    },
+    /// Something on this machine.
+    #[error("{what}")]
+    Local {
+        /// What.
+        what: String,
+        /// What to do.
+        mend: String,
+    },
+    /// Anything else, in ssh's words.
+    #[error("ssh to {host} failed: {why}")]
+    Other {
+        /// The head.
+        host: String,
+        /// The last line that ssh wrote.
+        why: String,
+    },
+}
+
+/// What is wrong with a private key file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    /// It is not there.
+    #[error("does not exist")]
+    Missing,
+    /// It is a folder, or may not be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// Others may read it, so ssh ignores it.
+    #[error("can be read by others (mode {0:04o}), so ssh will not use it")]
+    TooOpen(u32),
+    /// It is locked, and a console must not ask for a passphrase.
+    #[error("has a passphrase, and no ssh agent holds it")]
+    Locked,
+    /// ssh cannot make sense of it.
+    #[error("cannot be used: {0}")]
+    Unusable(String),
+}
+
+fn refused_with(user: &str, key: Option<&PathBuf>) -> String {
+    match key {
+        Some(key) => format!("user {user} with the key {}", key.display()),
+        None => format!("user {user} with every key that ssh tried"),
+    }
+}
+
+impl SshError {
+    /// The problem to show, with its mend.
+    pub fn problem(&self, since: Timestamp) -> Problem {
+        Problem::new(self.kind(), self.to_string(), self.mend(), since)
+    }
+
+    fn kind(&self) -> ProblemKind {
+        match self {
+            Self::Unreachable { .. } => ProblemKind::Unreachable,
+            Self::KeyRefused { .. } | Self::KeyFile { .. } => ProblemKind::KeyRefused,
+            Self::HostKeyChanged { known, offered, elsewhere: None, .. } => {
+                ProblemKind::HostKeyChanged { known: known.clone(), offered: offered.clone() }
+            }
+            Self::PortInUse { .. } => ProblemKind::PortInUse,
+            Self::Lost { .. } => ProblemKind::TunnelLost,
+            _ => ProblemKind::Other,
+        }
+    }
+
+    fn mend(&self) -> String {
+        match self {
+            Self::Unreachable { host, .. } => {
+                format!("is the machine up, and the network or VPN? `ssh {host}` shows what ssh sees")
+            }
+            Self::KeyRefused { user, key: Some(key), .. } => format!(
+                "check auth.ssh_user and auth.ssh_private_key in the cluster's file; the head must have {}.pub in \
+                 ~{user}/.ssh/authorized_keys",
+                key.display()
+            ),
+            Self::KeyRefused { .. } => {
+                "name the key as auth.ssh_private_key in the cluster's file, or load it with ssh-add".into()
+            }
+            Self::KeyFile { path, fault } => fault.mend(&path.display().to_string()),
+            Self::HostKeyChanged { elsewhere: Some(file), offered, .. } => {
+                format!("if {offered} is the right one, have {} corrected", file.display())
+            }
+            Self::HostKeyChanged { host, .. } => format!(
+                "if {host} was created anew, compare the fingerprints and accept the new key; if not, someone may \
+                 stand between you and it"
+            ),
+            Self::PortInUse { .. } => "the console takes the next free port".into(),
+            Self::SshMissing { .. } => {
+                "install the OpenSSH client (Debian: apt install openssh-client), or name it in the settings"
+                    .into()
+            }
+            Self::SessionsExhausted { .. } => "close a log that is followed over ssh, then try again".into(),
+            Self::TooSlow { .. } => "try again; the head may be overloaded".into(),
+            Self::Local { mend, .. } => mend.clone(),
+            Self::Other { host, .. } => format!("`ssh {host}` in a shell shows more"),
+            Self::Lost { .. } | Self::Command { .. } => String::new(),
+        }
+    }
+
+    /// Why no connection came about, from ssh's standard error and exit code. A failed host key check says
+    /// nothing about fingerprints yet: `hostkey::changed` looks.
+    pub(super) fn connecting(spec: &TunnelSpec, login: &Login, lines: &[String], code: i32) -> Self {
+        let host = spec.host.clone();
+        let has = |what: &str| lines.iter().any(|l| l.contains(what));
+        if matches!(code, 126 | 127) {
+            return Self::SshMissing { program: spec.ssh.clone() };
+        }
+        if let Some(fault) = lines.iter().find_map(|l| unloadable_key(l))
+            && let Some(path) = spec.auth.private_key.clone()
+            && has("Permission denied")
+        {
+            return Self::KeyFile { path, fault };
+        }
+        if has(": Permission denied (") || has("Too many authentication failures") {
+            return Self::KeyRefused { host, user: login.user.clone(), key: spec.auth.private_key.clone() };
+        }
+        if has("Host key verification failed") && !has("REVOKED HOST KEY") {
+            let file = lines.iter().find_map(|l| offending_file(l));
+            let elsewhere = file.filter(|f| *f != spec.known_hosts);
+            return Self::HostKeyChanged { host, elsewhere, known: String::new(), offered: String::new() };
+        }
+        if let Some(why) = lines.iter().rev().find_map(|l| unreachable(l, &host, lines)) {
+            return Self::Unreachable { host, why };
+        }
+        Self::Other { host, why: last_word(lines, code) }
+    }
+
+    /// Why a working connection ended.
+    pub(super) fn lost(host: &str, lines: &[String], code: i32) -> Self {
+        let has = |what: &str| lines.iter().any(|l| l.contains(what));
+        let why = if has("not responding") {
+            "the host stopped answering".into()
+        } else if has("closed by remote host") {
+            "the host closed it".into()
+        } else {
+            last_word(lines, code)
+        };
+        Self::Lost { host: host.into(), why }
+    }
+}
+
+impl KeyFault {
+    fn mend(&self, path: &str) -> String {
+        match self {
+            Self::Missing => "correct auth.ssh_private_key in the cluster's file".into(),
+            Self::Unreadable(_) => format!("`ls -l {path}` shows whose it is"),
+            Self::TooOpen(_) => format!("chmod 600 {path}"),
+            Self::Locked => format!("ssh-add {path}"),
+            Self::Unusable(_) => format!("`ssh-keygen -y -f {path}` shows whether it is a private key"),
+        }
+    }
+}
+
+/// `Load key "FILE": reason`.
+fn unloadable_key(line: &str) -> Option<KeyFault> {
+    let (_, reason) = line.strip_prefix("Load key \"")?.split_once("\": ")?;
+    Some(KeyFault::Unusable(reason.to_owned()))
+}
+
+/// `Offending ED25519 key in FILE:LINE`.
+fn offending_file(line: &str) -> Option<PathBuf> {
+    let (_, place) = line.strip_prefix("Offending ")?.split_once(" key in ")?;
+    Some(place.rsplit_once(':')?.0.into())
+}
+
+/// The reason in one line that says that there was no way to an ssh server.
+fn unreachable(line: &str, host: &str, all: &[String]) -> Option<String> {
+    if let Some(rest) = line.strip_prefix("ssh: connect to host ") {
+        return Some(rest.rsplit_once(": ").map_or(rest, |(_, why)| why).to_lowercase());
+    }
+    if let Some(rest) = line.strip_prefix("ssh: Could not resolve hostname ") {
+        return Some(format!(
+            "its name cannot be resolved ({})",
+            rest.trim_start_matches(host).trim_matches([':', ' '])
+        ));
+    }
+    if line.contains("timed out") {
+        return Some("connection timed out".into());
+    }
+    let no_server =
+        ["kex_exchange_identification", "banner exchange", "Connection closed by ", "Connection reset by "];
+    if !no_server.iter().any(|w| line.starts_with(w)) {
+        return None;
+    }
+    // A proxy command that failed said why before ssh noticed.
+    let proxy =
+        all.iter().find(|l| !no_server.iter().any(|w| l.starts_with(w)) && !l.starts_with("Warning: "));
+    Some(
+        proxy
+            .cloned()
+            .unwrap_or_else(|| "what listens there is not an ssh server, or closed the door".into()),
+    )
+}
+
+/// The last line that means something, or how the program ended.
+fn last_word(lines: &[String], code: i32) -> String {
+    let line = lines.iter().rev().find(|l| !l.is_empty() && !l.starts_with("Warning: Permanently added"));
+    line.cloned().unwrap_or_else(|| format!("ssh ended with code {code} and no word"))
+}
+
+/// `channel_setup_fwd_listener_tcpip: cannot listen to port: 8265`.
+pub(super) fn port_in_use(lines: &[String]) -> Option<u16> {
+    lines.iter().rev().find_map(|l| l.rsplit_once("cannot listen to port: ")?.1.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ClusterName, SshAuth};
+
+    fn spec() -> TunnelSpec {
+        TunnelSpec {
+            name: ClusterName::new("tb"),
+            host: "10.77.0.1".into(),
+            auth: SshAuth { private_key: Some("/k".into()), ..SshAuth::default() },
+            forwards: Vec::new(),
+            known_hosts: "/kh".into(),
+            run_dir: "/run/x".into(),
+            ssh: "ssh".into(),
+            ssh_config: None,
+            connect_timeout: std::time::Duration::from_secs(5),
+            keep_alive: super::super::KeepAlive::default(),
+        }
+    }
+
+    /// Recorded from OpenSSH 9.2.
+    fn read(stderr: &str, code: i32) -> SshError {
+        let login = Login { user: "ray".into(), filed_as: "10.77.0.1".into() };
+        let lines: Vec<String> = stderr.lines().map(str::to_owned).collect();
+        SshError::connecting(&spec(), &login, &lines, code)
+    }
+
+    #[test]
+    fn no_way_to_the_host_is_told_in_words() {
+        let why = |stderr| match read(stderr, 255) {
+            SshError::Unreachable { why, .. } => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(why("ssh: connect to host 10.77.0.1 port 2299: Connection refused"), "connection refused");
+        assert_eq!(why("ssh: connect to host 10.77.0.199 port 22: No route to host"), "no route to host");
+        assert_eq!(
+            why("ssh: Could not resolve hostname 10.77.0.1: Temporary failure in name resolution"),
+            "its name cannot be resolved (Temporary failure in name resolution)"
+        );
+        assert_eq!(
+            why(
+                "kex_exchange_identification: Connection closed by remote host\nConnection closed by 10.77.0.1 port 8265"
+            ),
+            "what listens there is not an ssh server, or closed the door"
+        );
+        assert_eq!(
+            why(
+                "ERROR: (gcloud) login expired\nkex_exchange_identification: Connection closed by remote host"
+            ),
+            "ERROR: (gcloud) login expired"
+        );
+        assert_eq!(
+            why("Connection timed out during banner exchange\nConnection to 127.0.0.1 port 2222 timed out"),
+            "connection timed out"
+        );
+    }
+
+    #[test]
+    fn refused_keys_and_broken_keys_differ() {
+        assert!(matches!(
+            read("ray@10.77.0.1: Permission denied (publickey).", 255),
+            SshError::KeyRefused { user, key: Some(_), .. } if user == "ray"
+        ));
+        assert!(matches!(
+            read("Load key \"/k\": error in libcrypto\nray@10.77.0.1: Permission denied (publickey).", 255),
+            SshError::KeyFile { fault: KeyFault::Unusable(why), .. } if why == "error in libcrypto"
+        ));
+    }
+
+    #[test]
+    fn a_changed_key_names_the_file_that_knows_it() {
+        let text = "Offending ED25519 key in /etc/ssh/ssh_known_hosts:1\nHost key verification failed.";
+        assert!(matches!(
+            read(text, 255),
+            SshError::HostKeyChanged { elsewhere: Some(file), .. } if file.ends_with("ssh/ssh_known_hosts")
+        ));
+    }
+
+    #[test]
+    fn every_problem_on_the_way_up_comes_with_a_mend() {
+        for (stderr, code) in [
+            ("ssh: connect to host x port 22: Connection refused", 255),
+            ("ray@x: Permission denied (publickey).", 255),
+            ("Host key verification failed.", 255),
+            ("Bad configuration option: nonsense", 255),
+            ("", 127),
+        ] {
+            let problem = read(stderr, code).problem(Timestamp::default());
+            assert!(!problem.what.is_empty() && !problem.mend.is_empty(), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn the_taken_port_is_read() {
+        let lines = [
+            "bind [127.0.0.1]:18270: Address already in use",
+            "channel_setup_fwd_listener_tcpip: cannot listen to port: 18270",
+        ];
+        assert_eq!(port_in_use(&lines.map(str::to_owned)), Some(18270));
+        assert_eq!(port_in_use(&[]), None);
+    }
+}

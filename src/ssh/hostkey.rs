@@ -1,0 +1,136 @@
+//! Which key a host is known by, which one it offers now, and how a person's "yes, that one" is put on file.
+//!
+//! Our own `known_hosts` file never holds a key that nobody accepted, not even for a moment, and no login is tried
+//! with a key that was not accepted.
+
+use super::error::SshError;
+use super::login::{self, Login};
+use super::{TunnelSpec, files, guard};
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Forgets the keys that the host was known by and puts the one with this fingerprint (`SHA256:...`) on file.
+///
+/// The host is asked for its key once more, in the same way as a connection would be made (jump hosts and proxy
+/// commands included, which `ssh-keyscan` cannot do). Only a key with exactly that fingerprint is written, in one
+/// rename; any other is a [`SshError::HostKeyChanged`] again.
+pub async fn trust(spec: &TunnelSpec, fingerprint: &str) -> Result<(), SshError> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+    files::prepare(spec)?;
+    let login = Login::resolve(spec).await?;
+    let offered = offered(spec, &login).await?;
+    if offered.fingerprint != fingerprint {
+        return Err(SshError::HostKeyChanged {
+            host: spec.host.clone(),
+            elsewhere: None,
+            known: fingerprint.to_owned(),
+            offered: offered.fingerprint,
+        });
+    }
+    let _turn = ONE_AT_A_TIME.lock().await;
+    replace(spec, &login, &offered.line).await
+}
+
+/// Whether our own file knows the host.
+pub(super) async fn is_known(spec: &TunnelSpec, login: &Login) -> Result<bool, SshError> {
+    let empty = fs::metadata(&spec.known_hosts).is_ok_and(|m| m.len() == 0);
+    Ok(!empty && keygen(&["-F", &login.filed_as, "-f"], &spec.known_hosts).await?.is_some())
+}
+
+/// The error for a failed host key check, with both fingerprints as far as they can be learned. `elsewhere` is the
+/// file that knows the host, when it is not ours.
+pub(super) async fn changed(spec: &TunnelSpec, login: &Login, elsewhere: Option<PathBuf>) -> SshError {
+    let file = elsewhere.as_ref().unwrap_or(&spec.known_hosts);
+    let known = keygen(&["-l", "-F", &login.filed_as, "-f"], file).await;
+    let known = known.ok().flatten().map(|text| fingerprints(&text).join(", ")).unwrap_or_default();
+    match offered(spec, login).await {
+        Ok(Offered { fingerprint: offered, .. }) => {
+            SshError::HostKeyChanged { host: spec.host.clone(), elsewhere, known, offered }
+        }
+        Err(error) => error,
+    }
+}
+
+/// A key as the host offers it.
+struct Offered {
+    /// Its line for a `known_hosts` file.
+    line: String,
+    fingerprint: String,
+}
+
+/// Looks at the host's key: connects with an empty `known_hosts` file and reads what ssh wrote into it.
+async fn offered(spec: &TunnelSpec, login: &Login) -> Result<Offered, SshError> {
+    let seen = files::own_path(&spec.run_dir, ".key")?;
+    let answer = look(spec, login, &seen).await;
+    match fs::remove_file(&seen) {
+        Err(e) if answer.is_ok() => Err(files::cannot_use(&seen, &e)),
+        _ => answer,
+    }
+}
+
+async fn look(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered, SshError> {
+    let (child, lifeline) = guard::spawn(login::key_probe(spec, seen))?;
+    let limit = spec.connect_timeout.max(Duration::from_secs(1)) * 2;
+    let output = tokio::time::timeout(limit, child.wait_with_output()).await;
+    drop(lifeline);
+    // The login itself was meant to fail; what counts is whether a key came before.
+    if let Ok(line) = fs::read_to_string(seen)
+        && let Some(text) = keygen(&["-l", "-f"], seen).await?
+        && let Some(fingerprint) = fingerprints(&text).pop()
+    {
+        return Ok(Offered { line, fingerprint });
+    }
+    match output {
+        Ok(Ok(output)) => {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let lines: Vec<String> = stderr.lines().map(|l| l.trim().to_owned()).collect();
+            Err(SshError::connecting(spec, login, &lines, guard::code(output.status)))
+        }
+        _ => Err(SshError::Unreachable { host: spec.host.clone(), why: "connection timed out".into() }),
+    }
+}
+
+/// Writes the file anew: without the host's old lines, with the new one.
+async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), SshError> {
+    let known = &spec.known_hosts;
+    let mut draft = known.clone().into_os_string();
+    draft.push(format!(".{}", std::process::id()));
+    let draft = PathBuf::from(draft);
+    let write = |text: &[u8], truncate: bool| {
+        let mut file = fs::OpenOptions::new();
+        file.create(true).write(true).mode(0o600).truncate(truncate).append(!truncate);
+        file.open(&draft)?.write_all(text)
+    };
+    let failed = |e: std::io::Error| files::cannot_use(known, &e);
+    write(&fs::read(known).map_err(failed)?, true).map_err(failed)?;
+    keygen(&["-R", &login.filed_as, "-f"], &draft).await?;
+    if keygen(&["-F", &login.filed_as, "-f"], &draft).await?.is_some() {
+        return Err(failed(std::io::Error::other("ssh-keygen -R leaves the old key in it")));
+    }
+    write(line.as_bytes(), false).map_err(failed)?;
+    fs::rename(&draft, known).map_err(failed)?;
+    // ssh-keygen leaves what it changed as FILE.old.
+    let mut old = draft.into_os_string();
+    old.push(".old");
+    match fs::remove_file(&old) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed(e)),
+        _ => Ok(()),
+    }
+}
+
+/// What `ssh-keygen` prints; none when it ended with an error, as for a host that is not in the file.
+async fn keygen(args: &[&str], file: &Path) -> Result<Option<String>, SshError> {
+    let args: Vec<OsString> = args.iter().map(OsString::from).chain([file.into()]).collect();
+    let output = login::local(Path::new("ssh-keygen"), &args).await?;
+    Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+/// The `SHA256:...` words of `ssh-keygen -l`.
+fn fingerprints(text: &str) -> Vec<String> {
+    text.split_whitespace().filter(|w| w.starts_with("SHA256:")).map(str::to_owned).collect()
+}

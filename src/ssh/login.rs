@@ -1,0 +1,221 @@
+//! How `ssh` is told where to log in: the options of the control master, of its clients, and what the user's own
+//! configuration makes of the host's name.
+
+use super::error::SshError;
+use super::guard::{self, clean_environment};
+use super::{Forward, TunnelSpec};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tokio::process::Command;
+
+/// The word on the master's standard output that says that the login is complete.
+pub(super) const READY: &str = "marin-tui-ready";
+
+/// Limit of the small local programs (`ssh -G`, `ssh-keygen`).
+const LOCAL_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the user's ssh configuration makes of a spec (`ssh -G`).
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    /// The user that logs in.
+    pub user: String,
+    /// The name of the host's key in `known_hosts`: `HostKeyAlias`, `host` or `[host]:port`.
+    pub filed_as: String,
+}
+
+impl Login {
+    /// Asks ssh, which connects to nothing for this.
+    pub(super) async fn resolve(spec: &TunnelSpec) -> Result<Self, SshError> {
+        let mut args = vec!["-G".into()];
+        args.extend(target(spec));
+        args.extend(["--".into(), spec.host.clone().into()]);
+        let output = local(&spec.ssh, &args).await?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let field = |name: &str| {
+            text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')).unwrap_or_default().to_owned()
+        };
+        let host = field("hostname");
+        if !output.status.success() || host.is_empty() {
+            let lines: Vec<String> =
+                String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
+            let nobody = Self { user: String::new(), filed_as: String::new() };
+            return Err(SshError::connecting(spec, &nobody, &lines, guard::code(output.status)));
+        }
+        let filed_as = match (field("hostkeyalias"), field("port").as_str()) {
+            (alias, _) if !alias.is_empty() => alias,
+            (_, "22") => host,
+            (_, port) => format!("[{host}]:{port}"),
+        };
+        Ok(Self { user: field("user"), filed_as })
+    }
+}
+
+/// Arguments that choose the configuration, the host's port, the user, the key and the proxy.
+fn target(spec: &TunnelSpec) -> Vec<OsString> {
+    let mut args: Vec<OsString> = Vec::new();
+    if let Some(file) = &spec.ssh_config {
+        args.extend(["-F".into(), file.into()]);
+    }
+    if let Some(user) = &spec.auth.user {
+        args.extend(["-l".into(), user.into()]);
+    }
+    if let Some(port) = spec.auth.port {
+        args.extend(["-p".into(), port.to_string().into()]);
+    }
+    if let Some(key) = &spec.auth.private_key {
+        args.extend([
+            "-o".into(),
+            path_option("IdentityFile", key),
+            "-o".into(),
+            "IdentitiesOnly=yes".into(),
+        ]);
+    }
+    if let Some(proxy) = &spec.auth.proxy_command {
+        args.extend(["-o".into(), format!("ProxyCommand={proxy}").into()]);
+    }
+    args
+}
+
+/// `ssh` with everything that a connection of ours must and must not do, whatever the user's configuration says,
+/// up to but without the host.
+///
+/// The global `known_hosts` stays in use: a site's certificate authority and revoked keys are worth having, and who
+/// can write that file owns this machine anyway. A host that our own file knows is checked strictly: accept-new
+/// would wave through a known host that suddenly offers a key of another type.
+fn connect(spec: &TunnelSpec, known_hosts: &Path, checking: &str) -> Vec<OsString> {
+    let mut args = vec![spec.ssh.clone().into()];
+    args.extend(target(spec));
+    let timeout = spec.connect_timeout.as_secs().max(1).to_string();
+    let every = spec.keep_alive.every.as_secs().max(1).to_string();
+    let misses = spec.keep_alive.misses.to_string();
+    let options = [
+        ("BatchMode", "yes"),
+        ("StrictHostKeyChecking", checking),
+        ("UpdateHostKeys", "no"),
+        ("HashKnownHosts", "no"),
+        ("CheckHostIP", "no"),
+        ("VisualHostKey", "no"),
+        ("ConnectTimeout", &timeout),
+        ("ConnectionAttempts", "1"),
+        ("ServerAliveInterval", &every),
+        ("ServerAliveCountMax", &misses),
+        // The messages that tell what happened are of this level.
+        ("LogLevel", "INFO"),
+        ("RequestTTY", "no"),
+        ("RemoteCommand", "none"),
+        ("ForwardAgent", "no"),
+        ("ForwardX11", "no"),
+        ("Tunnel", "no"),
+        ("ControlPersist", "no"),
+        // The user's own LocalForward of 8265 would collide with ours; ours are added when the login is complete.
+        ("ClearAllForwardings", "yes"),
+    ];
+    args.extend(
+        options.into_iter().flat_map(|(name, value)| ["-o".into(), format!("{name}={value}").into()]),
+    );
+    args.extend(["-o".into(), path_option("UserKnownHostsFile", known_hosts)]);
+    args
+}
+
+/// The control master: logs in, says [`READY`], listens on its socket and waits.
+pub(super) fn master(spec: &TunnelSpec, socket: &Path, checking: &str) -> Vec<OsString> {
+    let mut args = connect(spec, &spec.known_hosts, checking);
+    let ready = format!("LocalCommand=echo {READY}").into();
+    args.extend(["-o".into(), "PermitLocalCommand=yes".into(), "-o".into(), ready]);
+    args.extend(["-o".into(), "ControlMaster=yes".into(), "-o".into(), path_option("ControlPath", socket)]);
+    args.extend(["-N".into(), "--".into(), spec.host.clone().into()]);
+    args
+}
+
+/// An interactive login, to be run in the foreground of a terminal.
+///
+/// It makes a connection of its own: the control master would read the terminal in the client's place, and may not,
+/// being no part of the terminal's foreground. The host's key was checked when the master connected, so nothing
+/// unknown is accepted here; what ssh has to ask it may ask.
+pub(super) fn interactive(spec: &TunnelSpec) -> Vec<OsString> {
+    let mut args = target(spec);
+    for option in
+        ["StrictHostKeyChecking=yes", "ClearAllForwardings=yes", "ControlMaster=no", "ControlPath=none"]
+    {
+        args.extend(["-o".into(), option.into()]);
+    }
+    args.extend(["-o".into(), path_option("UserKnownHostsFile", &spec.known_hosts)]);
+    args.extend(["-t".into(), "--".into(), spec.host.clone().into()]);
+    args
+}
+
+/// A connection that shows the host's key, writes it to `known_hosts` and goes no further: the only way to log in
+/// that it may try is `none`.
+pub(super) fn key_probe(spec: &TunnelSpec, known_hosts: &Path) -> Vec<OsString> {
+    let mut args = connect(spec, known_hosts, "accept-new");
+    for option in
+        ["GlobalKnownHostsFile=none", "PreferredAuthentications=none", "ControlMaster=no", "ControlPath=none"]
+    {
+        args.extend(["-o".into(), option.into()]);
+    }
+    args.extend(["-T", "--"].map(OsString::from));
+    args.extend([spec.host.clone().into(), "exit".into()]);
+    args
+}
+
+/// A client of the master. It reads no configuration, and never connects by itself when the master is gone.
+pub(super) fn client(ssh: &Path, socket: &Path) -> Vec<OsString> {
+    let mut args = vec![ssh.into(), "-F".into(), "none".into()];
+    args.extend(["-o".into(), path_option("ControlPath", socket), "-o".into(), "ControlMaster=no".into()]);
+    args.extend(["-o".into(), "ProxyCommand=false".into()]);
+    args
+}
+
+/// Asks the master for forwards, all in one call.
+pub(super) fn forwarding(spec: &TunnelSpec, socket: &Path) -> Vec<OsString> {
+    let mut args = client(&spec.ssh, socket);
+    args.extend(["-O".into(), "forward".into()]);
+    for Forward { local, remote } in &spec.forwards {
+        args.extend(["-L".into(), format!("127.0.0.1:{local}:localhost:{remote}").into()]);
+    }
+    args.extend(["--".into(), spec.host.clone().into()]);
+    args
+}
+
+/// `NAME="PATH"`, with blanks and percent signs kept as they are (`ssh_config(5)`, TOKENS).
+fn path_option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(format!("{name}=\""));
+    match path.to_str() {
+        Some(text) => option.push(text.replace('%', "%%")),
+        None => option.push(path),
+    }
+    option.push("\"");
+    option
+}
+
+/// Runs a small local program to its end.
+pub(super) async fn local(program: &Path, args: &[OsString]) -> Result<Output, SshError> {
+    let failed = |why: &str| SshError::Local {
+        what: format!("{} cannot be run: {why}", program.display()),
+        mend: "install the OpenSSH client (Debian: apt install openssh-client), or name it in the settings"
+            .into(),
+    };
+    let mut command = Command::new(program);
+    command.args(args).env("LC_ALL", "C").kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    clean_environment(command.as_std_mut());
+    let run = async {
+        let child = command.spawn().map_err(|e| match e.kind() {
+            ErrorKind::NotFound => SshError::SshMissing { program: program.into() },
+            _ => failed(&e.to_string()),
+        })?;
+        child.wait_with_output().await.map_err(|e| failed(&e.to_string()))
+    };
+    tokio::time::timeout(LOCAL_LIMIT, run).await.map_err(|_| failed("it does not end"))?
+}
+
+/// Whether a private key is locked with a passphrase: it cannot be read with an empty one. For the words after a
+/// refusal only.
+pub(super) async fn is_locked(key: &Path) -> bool {
+    let args = ["-y", "-P", "", "-f"].map(OsString::from).into_iter().chain([key.into()]);
+    let answer = local(Path::new("ssh-keygen"), &args.collect::<Vec<_>>()).await;
+    answer.is_ok_and(|output| String::from_utf8_lossy(&output.stderr).contains("incorrect passphrase"))
+}

@@ -1,0 +1,154 @@
+//! Local ports for forwards: the first free one from a preferred number on, and who holds the others.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
+
+/// Ports tried from the preferred one on.
+const TRIED: u16 = 200;
+
+/// The ports given out so far. One for all clusters, so that two never get the same.
+#[derive(Debug, Default)]
+pub struct PortPlan {
+    given: BTreeSet<u16>,
+}
+
+/// A port to forward, and those that had to be passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// The free port.
+    pub port: u16,
+    /// Ports that other programs hold. Those given to other clusters are not named.
+    pub taken: Vec<Taken>,
+}
+
+/// A port that another program holds. Displays as `8265 is held by ssh (pid 4711)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The port.
+    pub port: u16,
+    /// Its holder, e.g. `ssh (pid 4711)`; only Linux tells, and only about one's own processes.
+    pub holder: Option<String>,
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let holder = self.holder.as_deref().unwrap_or("another program");
+        write!(f, "{} is held by {holder}", self.port)
+    }
+}
+
+impl PortPlan {
+    /// A plan with nothing given out.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives out the first free port from `first` on; none when 200 in a row are taken. Between this and ssh's own
+    /// binding another program may be faster: `SshError::PortInUse` then, and asking again gives the next one.
+    pub fn take(&mut self, first: u16) -> Option<Pick> {
+        let mut taken = Vec::new();
+        for port in (first..=u16::MAX).take(usize::from(TRIED)).filter(|p| !self.given.contains(p)) {
+            if is_free(port) {
+                self.given.insert(port);
+                return Some(Pick { port, taken });
+            }
+            taken.push(Taken { port, holder: holder(port) });
+        }
+        None
+    }
+
+    /// Takes a port back.
+    pub fn give_back(&mut self, port: u16) {
+        self.given.remove(&port);
+    }
+}
+
+/// Whether nobody listens there. Browsers try `::1` first for `NAME.localhost`: whoever listens there would get
+/// the requests, and the token, that are meant for the forward.
+fn is_free(port: u16) -> bool {
+    let bind = |address: SocketAddr| TcpListener::bind(address).map_err(|e| e.kind());
+    let six = bind((Ipv6Addr::LOCALHOST, port).into());
+    bind((Ipv4Addr::LOCALHOST, port).into()).is_ok() && !matches!(six, Err(ErrorKind::AddrInUse))
+}
+
+/// The listener's program, from Linux's `/proc` (`proc_net_tcp(5)`).
+fn holder(port: u16) -> Option<String> {
+    let inodes: BTreeSet<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .flat_map(|table| listeners(&table, port))
+        .map(|inode| format!("socket:[{inode}]"))
+        .collect();
+    if inodes.is_empty() {
+        return None;
+    }
+    let entries = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    let mut pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let pid = pids.find(|pid| holds(&Path::new("/proc").join(pid.to_string()), &inodes))?;
+    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(format!("{} (pid {pid})", comm.trim_end()))
+}
+
+fn holds(process: &Path, sockets: &BTreeSet<String>) -> bool {
+    let Ok(files) = fs::read_dir(process.join("fd")) else { return false };
+    let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    links.into_iter().any(|link| link.to_str().is_some_and(|l| sockets.contains(l)))
+}
+
+/// Inodes of the sockets that listen on a port (state 0A), on whichever address.
+fn listeners(table: &str, port: u16) -> Vec<String> {
+    let suffix = format!(":{port:04X}");
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|f| f.len() > 9 && f[1].ends_with(&suffix) && f[3] == "0A").map(|f| f[9].to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_named_with_its_holder_and_the_next_one_given() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let first = listener.local_addr().unwrap().port();
+        let mut plan = PortPlan::new();
+        let pick = plan.take(first).unwrap();
+        assert!(pick.port > first);
+        assert_eq!(pick.taken[0].port, first);
+        if cfg!(target_os = "linux") {
+            let us = format!("(pid {})", std::process::id());
+            assert!(pick.taken[0].holder.as_ref().unwrap().ends_with(&us), "{pick:?}");
+        }
+        drop(listener);
+        assert_eq!(plan.take(first).unwrap(), Pick { port: first, taken: Vec::new() });
+        assert_ne!(plan.take(first).unwrap().port, first, "given out already");
+        plan.give_back(first);
+        assert_eq!(plan.take(first).unwrap().port, first);
+    }
+
+    #[test]
+    fn the_other_loopback_address_counts() {
+        let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else {
+            return; // This machine has no IPv6.
+        };
+        assert!(!is_free(listener.local_addr().unwrap().port()));
+    }
+
+    #[test]
+    fn the_end_of_the_numbers_is_no_panic() {
+        let pick = PortPlan::new().take(u16::MAX);
+        assert!(pick.is_none_or(|p| p.port == u16::MAX));
+    }
+
+    #[test]
+    fn only_listeners_on_that_port_are_read() {
+        let table = "  sl  local_address rem_address   st\n\
+            0: 0100007F:2049 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 4242 1\n\
+            1: 0100007F:2049 0100007F:1F90 01 00000000:00000000 00:00000000 00000000 1000 0 4243 1\n\
+            2: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 4244 1\n";
+        assert_eq!(listeners(table, 0x2049), ["4242"]);
+    }
+}

@@ -1,0 +1,247 @@
+//! The control master of one head: opens, stays, and says why it ended.
+//!
+//! A task reads its standard error for as long as it lives: that is where ssh says what happened, and the only
+//! place that tells "the head is up, but nothing listens behind a forward".
+
+use super::error::{KeyFault, SshError, port_in_use};
+use super::guard::{self, Lifeline};
+use super::login::{self, Login};
+use super::remote::Remote;
+use super::{TunnelSpec, files, hostkey};
+use crate::model::text::printable;
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::process::Child;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Lines of standard error that are kept; the warning about a changed host key has 17.
+const KEPT_LINES: usize = 24;
+/// Longer lines are cut.
+const LINE_MAX: usize = 2000;
+/// How long the master may take to answer over its socket, or to end when asked.
+const LOCAL_ANSWER: Duration = Duration::from_secs(3);
+/// How long the rest of standard error is waited for once the process has ended.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// Connections that the head refused to make to a forward's remote port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// How many since the connection was opened.
+    pub count: u64,
+    /// The last reason in ssh's words, e.g. `connect failed: Connection refused` (nothing listens) or
+    /// `administratively prohibited: open failed` (sshd's `AllowTcpForwarding no`).
+    pub reason: String,
+}
+
+/// What is known about the master's process.
+#[derive(Debug, Default)]
+struct Story {
+    /// The last lines of its standard error, safe to print.
+    lines: VecDeque<String>,
+    /// Its exit code once it has ended.
+    ended: Option<i32>,
+}
+
+impl Story {
+    fn lines(&self) -> Vec<String> {
+        self.lines.iter().cloned().collect()
+    }
+}
+
+/// One open connection. Dropping it kills ssh and whatever it started.
+#[derive(Debug)]
+pub struct Tunnel {
+    spec: TunnelSpec,
+    remote: Remote,
+    lifeline: Lifeline,
+    story: watch::Receiver<Story>,
+    refusals: watch::Receiver<Refusals>,
+}
+
+impl Tunnel {
+    /// Logs in and sets the forwards up; one attempt. Dropping the future abandons it without a trace.
+    pub async fn open(spec: TunnelSpec) -> Result<Self, SshError> {
+        files::prepare(&spec)?;
+        if let Some(key) = &spec.auth.private_key {
+            files::check_key(key, &spec.run_dir)?;
+        }
+        let socket = files::own_path(&spec.run_dir, "")?;
+        let login = Login::resolve(&spec).await?;
+        let checking = if hostkey::is_known(&spec, &login).await? { "yes" } else { "accept-new" };
+        let (mut child, lifeline) = guard::spawn(login::master(&spec, &socket, checking))?;
+        let stdout = child.stdout.take();
+        let (story, refusals) = attend(child, &spec);
+        let tunnel = Self {
+            remote: Remote::new(spec.ssh.clone(), socket, spec.host.clone()),
+            spec,
+            lifeline,
+            story,
+            refusals,
+        };
+        let limit = tunnel.spec.connect_timeout.max(Duration::from_secs(1)) * 3;
+        let ready = async { says_ready(stdout).await || std::future::pending().await };
+        tokio::select! {
+            _ = ready => {}
+            error = tunnel.refused(&login) => return Err(error),
+            () = tokio::time::sleep(limit) => {
+                let why = format!("the login did not end within {} s", limit.as_secs());
+                return Err(SshError::Unreachable { host: tunnel.spec.host.clone(), why });
+            }
+        }
+        tunnel.forward().await?;
+        Ok(tunnel)
+    }
+
+    /// Waits until the connection is lost, and says why.
+    pub async fn closed(&self) -> SshError {
+        let (lines, code) = self.end().await;
+        SshError::lost(&self.spec.host, &lines, code)
+    }
+
+    /// Ends the connection in ssh's own way; the forwards' ports are free afterwards.
+    pub async fn close(mut self) {
+        self.lifeline.ask_to_end().await;
+        if timeout(LOCAL_ANSWER, self.end()).await.is_err() {
+            tracing::warn!(cluster = %self.spec.name, "ssh does not end by itself; it is killed");
+        }
+    }
+
+    /// What runs commands over this connection. It outlives the tunnel harmlessly: commands then fail as lost.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// The connections refused behind the forwards: the proof that the head is up and a service on it is down.
+    pub fn refusals(&self) -> watch::Receiver<Refusals> {
+        self.refusals.clone()
+    }
+
+    async fn end(&self) -> (Vec<String>, i32) {
+        let mut story = self.story.clone();
+        match story.wait_for(|s| s.ended.is_some()).await {
+            Ok(story) => (story.lines(), story.ended.unwrap_or_default()),
+            // The task that attends is gone: the runtime shuts down.
+            Err(_) => (Vec::new(), 255),
+        }
+    }
+
+    /// Waits until the login has failed, and says why.
+    async fn refused(&self, login: &Login) -> SshError {
+        let (lines, code) = self.end().await;
+        match SshError::connecting(&self.spec, login, &lines, code) {
+            SshError::HostKeyChanged { elsewhere, .. } => {
+                hostkey::changed(&self.spec, login, elsewhere).await
+            }
+            SshError::KeyRefused { key: Some(path), .. } if login::is_locked(&path).await => {
+                SshError::KeyFile { path, fault: KeyFault::Locked }
+            }
+            error => error,
+        }
+    }
+
+    async fn forward(&self) -> Result<(), SshError> {
+        if self.spec.forwards.is_empty() {
+            return Ok(());
+        }
+        let (child, lifeline) = guard::spawn(login::forwarding(&self.spec, self.remote.socket()))?;
+        let answer = timeout(LOCAL_ANSWER, child.wait_with_output()).await;
+        drop(lifeline);
+        let said = match answer {
+            Ok(Ok(output)) if output.status.success() => return Ok(()),
+            Ok(Ok(output)) => printable(String::from_utf8_lossy(&output.stderr).trim()).into_owned(),
+            Ok(Err(e)) => e.to_string(),
+            Err(_) => "ssh does not answer".into(),
+        };
+        // The client knows only that it failed; which port it was, the master says.
+        let mut story = self.story.clone();
+        let named = story.wait_for(|s| s.ended.is_some() || port_in_use(&s.lines()).is_some());
+        if let Ok(Ok(story)) = timeout(LOCAL_ANSWER, named).await
+            && let Some(port) = port_in_use(&story.lines())
+        {
+            return Err(SshError::PortInUse { port });
+        }
+        Err(SshError::Other { host: self.spec.host.clone(), why: said })
+    }
+}
+
+/// Reads the master's standard output until it says that the login is complete. False when it never does.
+async fn says_ready(stdout: Option<impl AsyncRead + Unpin>) -> bool {
+    let Some(stdout) = stdout else { return false };
+    // The user's shell runs the local command and may have a greeting of its own.
+    let mut lines = BufReader::new(stdout).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if line == login::READY {
+            return true;
+        }
+    }
+    false
+}
+
+/// Starts the task that reads what the master says until it ends.
+fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<Story>, watch::Receiver<Refusals>) {
+    let (story, told) = watch::channel(Story::default());
+    let (refusals, refused) = watch::channel(Refusals::default());
+    let cluster = spec.name.clone();
+    tokio::spawn(async move {
+        let stderr = child.stderr.take();
+        let hear = |line: String| {
+            tracing::debug!(%cluster, "ssh: {line}");
+            if let Some(reason) = refusal(&line) {
+                refusals.send_modify(|r| *r = Refusals { count: r.count + 1, reason: reason.to_owned() });
+            }
+            story.send_modify(|s| {
+                if s.lines.len() == KEPT_LINES {
+                    s.lines.pop_front();
+                }
+                s.lines.push_back(line);
+            });
+        };
+        let mut reading = std::pin::pin!(read_lines(stderr, hear));
+        let status = tokio::select! {
+            () = &mut reading => child.wait().await,
+            status = child.wait() => {
+                // Its last words are in the pipe. A deaf proxy command may hold the other end for ever.
+                if timeout(LAST_WORDS, &mut reading).await.is_err() {
+                    tracing::debug!(%cluster, "something that ssh started outlives it");
+                }
+                status
+            }
+        };
+        let code = status.map_or(255, guard::code);
+        story.send_modify(|s| s.ended = Some(code));
+    });
+    (told, refused)
+}
+
+/// Hands over each line, made safe to print, until the stream ends. A long line is cut.
+async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(String)) {
+    let Some(mut from) = from else { return };
+    let mut line = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let n = from.read(&mut chunk).await.unwrap_or(0);
+        for &byte in &chunk[..n] {
+            if byte == b'\n' {
+                hear(printable(String::from_utf8_lossy(&line).trim()).into_owned());
+                line.clear();
+            } else if line.len() < LINE_MAX {
+                line.push(byte);
+            }
+        }
+        if n == 0 {
+            break;
+        }
+    }
+    if !line.is_empty() {
+        hear(printable(String::from_utf8_lossy(&line).trim()).into_owned());
+    }
+}
+
+/// `channel 1: open failed: connect failed: Connection refused`. One command too many over the connection is told
+/// in almost the same words (`connect failed: open failed`) and is no refusal behind a forward.
+fn refusal(line: &str) -> Option<&str> {
+    let (_, reason) = line.strip_prefix("channel ")?.split_once(": open failed: ")?;
+    (reason != "connect failed: open failed").then_some(reason)
+}

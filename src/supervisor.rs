@@ -1,0 +1,155 @@
+//! The core that both front ends call: one task per cluster that joins tunnel, token and Ray client.
+//!
+//! Waiting, retrying and reconnecting live here and nowhere else: a front end sends a [`Request`] and never waits,
+//! and learns everything from the [`Update`]s. One cluster's trouble never reaches another's task.
+
+mod backoff;
+mod connect;
+mod cost;
+mod limits;
+mod machines;
+mod ports;
+mod serve;
+mod stop;
+mod streams;
+mod tail;
+mod task;
+mod wake;
+
+use crate::config::{Folders, Settings};
+use crate::model::{ClusterName, ClusterSpec, Problem, Request, Secret, Timestamp, Update};
+use crate::ssh::{self, PortPlan, TunnelSpec};
+use crate::token;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use task::{ClusterTask, Out, Shared};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// Variables of ours that no child may inherit.
+pub const SECRET_VARIABLES: [&str; 2] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"];
+
+/// Longest wait for every ssh to end when the console is quit.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// What every cluster's task needs to know.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The ssh program.
+    pub ssh: PathBuf,
+    /// `ssh -F`; none leaves the user's own configuration in force.
+    pub ssh_config: Option<PathBuf>,
+    /// The ray command, e.g. `["uv", "run", "ray"]`; run only to ask for a head's address.
+    pub ray: Vec<String>,
+    /// Time between two refreshes of the cluster on the screen.
+    pub focused: Duration,
+    /// The same for the others.
+    pub background: Duration,
+    /// Our `known_hosts` file.
+    pub known_hosts: PathBuf,
+    /// Folder for control sockets, ours alone.
+    pub run_dir: PathBuf,
+    /// Where tokens are looked for.
+    pub token: token::Places,
+}
+
+impl Options {
+    /// As the settings say.
+    pub fn new(settings: &Settings, folders: &Folders, token: token::Places) -> Self {
+        Self {
+            ssh: settings.ssh.clone(),
+            ssh_config: settings.ssh_config.clone(),
+            ray: settings.ray.clone(),
+            focused: settings.refresh(),
+            background: settings.background_refresh(),
+            known_hosts: folders.state.join("known_hosts"),
+            run_dir: folders.run.clone(),
+            token,
+        }
+    }
+}
+
+/// How a front end gets at a cluster directly.
+#[derive(Clone, Default)]
+pub struct Reach {
+    /// The dashboard's address for a browser on this machine.
+    pub url: Option<String>,
+    /// How to log in to its head.
+    pub login: Option<TunnelSpec>,
+}
+
+struct Handle {
+    requests: mpsc::UnboundedSender<Request>,
+    reach: watch::Receiver<Reach>,
+}
+
+/// Every cluster's task.
+pub struct Supervisor {
+    handles: BTreeMap<ClusterName, Handle>,
+    tasks: JoinSet<()>,
+    token: token::Places,
+}
+
+impl Supervisor {
+    /// Starts a task for each cluster; news go to `updates`. All connect side by side.
+    pub fn start(specs: Vec<ClusterSpec>, options: Options, updates: &mpsc::Sender<Update>) -> Self {
+        if let Err(e) = ssh::clear_stale_sockets(&options.run_dir) {
+            tracing::warn!("old control sockets stay: {e}");
+        }
+        let token = options.token.clone();
+        let shared = Shared {
+            options: Arc::new(options),
+            ports: Arc::new(Mutex::new(PortPlan::new())),
+            wakes: wake::watch_for_wakes(),
+        };
+        let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), token };
+        for (place, spec) in specs.into_iter().enumerate() {
+            let (requests, heard) = mpsc::unbounded_channel();
+            let (reach, seen) = watch::channel(Reach::default());
+            let out = Out { cluster: spec.name.clone(), updates: updates.clone() };
+            supervisor.handles.insert(spec.name.clone(), Handle { requests, reach: seen });
+            let task = ClusterTask::new(spec, place, &shared, out, heard, reach);
+            supervisor.tasks.spawn(task.run());
+        }
+        supervisor
+    }
+
+    /// Asks something of a cluster's task; the answer comes as news.
+    pub fn ask(&self, cluster: &ClusterName, request: Request) {
+        if let Some(handle) = self.handles.get(cluster) {
+            // A task ends only when we do.
+            let _ = handle.requests.send(request);
+        }
+    }
+
+    /// The cluster's token, for the clipboard.
+    pub fn token(&self, cluster: &ClusterName) -> Result<Secret, Problem> {
+        let found = token::find(&self.token, cluster);
+        found.map(|f| f.token).map_err(|e| e.problem(cluster, &self.token, Timestamp::now()))
+    }
+
+    /// The dashboard's address for a browser on this machine.
+    pub fn browser_url(&self, cluster: &ClusterName) -> Result<String, String> {
+        let url = self.handles.get(cluster).and_then(|h| h.reach.borrow().url.clone());
+        url.ok_or_else(|| format!("{cluster} is not connected; its dashboard cannot be opened"))
+    }
+
+    /// The command that logs in to the cluster's head in the foreground terminal.
+    pub fn login(&self, cluster: &ClusterName) -> Result<Command, String> {
+        let login = self.handles.get(cluster).and_then(|h| h.reach.borrow().login.clone());
+        let login =
+            login.ok_or_else(|| format!("{cluster} has no SSH connection now, so no head to log in to"))?;
+        Ok(ssh::login(&login))
+    }
+
+    /// Ends every task and waits until its ssh is gone.
+    pub async fn shutdown(mut self) {
+        self.handles.clear();
+        let all_gone = async { while self.tasks.join_next().await.is_some() {} };
+        // What is still there then is killed with the runtime.
+        let _ = tokio::time::timeout(FAREWELL, all_gone).await;
+    }
+}

@@ -1,0 +1,38 @@
+//! Puts the YAML's limits beside what the autoscaler reports.
+
+use crate::model::{Autoscaler, NodeTypeCount, NodeTypeLimits, Text};
+
+/// Fills in `min` and `max` by type and adds the types that the report left out because no node of them exists.
+/// The head's own type is left out unless the report names it: it cannot be scaled.
+pub fn with_limits(mut report: Autoscaler, limits: &[NodeTypeLimits]) -> Autoscaler {
+    for limit in limits {
+        let known = report.types.iter_mut().find(|t| t.name.raw() == limit.name);
+        match known {
+            Some(count) => (count.min, count.max) = (Some(limit.min), Some(limit.max)),
+            None if limit.is_head => {}
+            None => report.types.push(NodeTypeCount {
+                name: Text::from(limit.name.as_str()),
+                min: Some(limit.min),
+                max: Some(limit.max),
+                ..NodeTypeCount::default()
+            }),
+        }
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_of_the_file_has_a_row_with_its_limits() {
+        let limit = |name: &str, is_head| NodeTypeLimits { name: name.into(), min: 1, max: 4, is_head };
+        let seen = NodeTypeCount { name: "cpu".into(), active: 2, ..NodeTypeCount::default() };
+        let report = Autoscaler { types: vec![seen], ..Autoscaler::default() };
+        let types =
+            with_limits(report, &[limit("head", true), limit("cpu", false), limit("tpu", false)]).types;
+        let rows: Vec<_> = types.iter().map(|t| (t.name.raw(), t.active, t.min, t.max)).collect();
+        assert_eq!(rows, [("cpu", 2, Some(1), Some(4)), ("tpu", 0, Some(1), Some(4))]);
+    }
+}

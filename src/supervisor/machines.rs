@@ -1,0 +1,47 @@
+//! Which machines' figures to ask for next. The dashboard is one Python process that a whole team shares, and each
+//! node's answer weighs about 20 kB: only nodes on the screen, a few at a time, the longest unasked first.
+
+use crate::model::NodeId;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// A node's agent samples every 5 s: asking more often brings nothing new.
+const FRESH: Duration = Duration::from_secs(5);
+/// Requests in one round.
+const ROUND: usize = 4;
+
+/// Remembers who was asked when.
+#[derive(Debug, Default)]
+pub struct Machines {
+    asked: HashMap<NodeId, Instant>,
+}
+
+impl Machines {
+    /// The nodes to ask now, and marks them asked.
+    pub fn next_round(&mut self, visible: &[NodeId], now: Instant) -> Vec<NodeId> {
+        self.asked.retain(|id, _| visible.contains(id));
+        let age = |id: &NodeId| self.asked.get(id).map_or(Duration::MAX, |at| now.duration_since(*at));
+        let mut due: Vec<NodeId> = visible.iter().filter(|id| age(id) >= FRESH).copied().collect();
+        due.sort_by_key(|id| std::cmp::Reverse(age(id)));
+        due.truncate(ROUND);
+        self.asked.extend(due.iter().map(|id| (*id, now)));
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_unasked_come_first_and_nobody_is_asked_twice_at_once() {
+        let ids: Vec<NodeId> = (0..6).filter_map(|i| NodeId::from_bytes(&[i; 28])).collect();
+        let mut machines = Machines::default();
+        let t = Instant::now();
+        assert_eq!(machines.next_round(&ids, t), ids[..4]);
+        assert_eq!(machines.next_round(&ids, t + Duration::from_secs(1)), ids[4..]);
+        assert!(machines.next_round(&ids, t + Duration::from_secs(2)).is_empty());
+        assert_eq!(machines.next_round(&ids, t + FRESH), ids[..4]);
+        assert_eq!(machines.next_round(&ids[5..], t + FRESH * 2), ids[5..]);
+    }
+}

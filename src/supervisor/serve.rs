@@ -1,0 +1,287 @@
+//! While a session is up: polling, requests, machine figures, and noticing that it is up no longer.
+
+use super::connect::{self, Session};
+use super::limits::with_limits;
+use super::machines::Machines;
+use super::streams::Way;
+use super::task::{ClusterTask, End};
+use super::{cost::CostMeter, stop};
+use crate::model::{Link, News, NodeId, Physical, ProblemKind, Request, Snapshot, Timestamp};
+use crate::ray::{Client, Poller, RayError};
+use crate::ssh::SshError;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+
+/// Machine figures, our cost and the round trip are looked at this often.
+const TICK: Duration = Duration::from_secs(2);
+/// A small request measures the round trip this often.
+const PING: Duration = Duration::from_secs(15);
+/// After a wake the way must prove itself within this time.
+const PROBE: Duration = Duration::from_secs(3);
+/// A slow head is given this many times its own answer time before it is asked again.
+const POLITE: u32 = 5;
+/// Longest pause after a failed refresh.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+type Refresh = JoinHandle<(Poller, Duration, Result<Snapshot, RayError>)>;
+
+/// Reads the state, never twice at once.
+struct Polling {
+    poller: Option<Poller>,
+    running: Option<Refresh>,
+    due: Instant,
+}
+
+impl Polling {
+    fn new(client: Client) -> Self {
+        Self { poller: Some(Poller::new(client)), running: None, due: Instant::now() }
+    }
+
+    /// Starts a refresh unless one is still unanswered.
+    fn start(&mut self) {
+        if let Some(mut poller) = self.poller.take() {
+            self.running = Some(tokio::spawn(async move {
+                let began = Instant::now();
+                let result = poller.refresh().await;
+                (poller, began.elapsed(), result)
+            }));
+        }
+    }
+
+    /// Resolves with the refresh under way; for ever pending without one.
+    async fn finished(&mut self) -> Option<(Duration, Result<Snapshot, RayError>)> {
+        let Some(running) = &mut self.running else { return std::future::pending().await };
+        let joined = running.await;
+        self.running = None;
+        let (poller, took, result) = joined.ok()?;
+        self.poller = Some(poller);
+        Some((took, result))
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.abort();
+        }
+    }
+}
+
+/// The answer to a small question.
+enum Aside {
+    /// The round trip.
+    Latency(Result<Duration, RayError>),
+    /// Machine figures.
+    Figures(Vec<(NodeId, Physical)>),
+}
+
+/// Everything that lives as long as one session.
+struct Serving {
+    session: Session,
+    polling: Polling,
+    /// Small questions under way, beside the polling.
+    asides: JoinSet<Aside>,
+    machines: Machines,
+    cost: CostMeter,
+    pinged: Instant,
+    /// Since when the last answer came; none while the head does not answer as it should.
+    up_since: Option<Timestamp>,
+    refusals: u64,
+    changed: tokio::sync::mpsc::UnboundedSender<()>,
+}
+
+impl ClusterTask {
+    /// Serves requests and polls until the session ends.
+    pub async fn serve(&mut self, session: Session) -> End {
+        let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
+        let mut s = Serving {
+            polling: Polling::new(session.client.clone()),
+            asides: JoinSet::new(),
+            machines: Machines::default(),
+            cost: CostMeter::default(),
+            pinged: Instant::now(),
+            up_since: None,
+            refusals: 0,
+            changed,
+            session,
+        };
+        self.client = Some(s.session.client.clone());
+        self.streams.set_way(Some(Way {
+            client: s.session.client.clone(),
+            remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),
+            head: None,
+        }));
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.wakes.mark_unchanged();
+        let end = loop {
+            tokio::select! {
+                why = tunnel_end(&s.session) => break End::Lost(why.problem(Timestamp::now())),
+                request = self.requests.recv() => {
+                    if let Some(end) = self.heed(request, &mut s) {
+                        break end;
+                    }
+                }
+                () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
+                Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
+                Some(()) = changes.recv() => s.polling.due = Instant::now(),
+                Some(Ok(answer)) = s.asides.join_next() => self.answered(answer, &mut s).await,
+                _ = tick.tick() => self.tick(&mut s).await,
+                Ok(()) = self.wakes.changed() => {
+                    if let Some(end) = self.probe(&mut s).await {
+                        break end;
+                    }
+                }
+            }
+        };
+        s.session.close().await;
+        end
+    }
+
+    /// What a request means while the session is up.
+    fn heed(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
+        match request {
+            None => return Some(End::Closed),
+            Some(Request::Reconnect) => return Some(End::Again),
+            Some(Request::Refresh) => s.polling.due = Instant::now(),
+            Some(Request::StopJob(id)) => {
+                let client = s.session.client.clone();
+                tokio::spawn(stop::stop_and_watch(client, id, self.out.clone(), s.changed.clone()));
+            }
+            Some(other) => {
+                if let Request::Focus(true) = other {
+                    s.polling.due = Instant::now();
+                }
+                self.note(other);
+            }
+        }
+        None
+    }
+
+    /// A refresh came back.
+    async fn refreshed(&mut self, took: Duration, result: Result<Snapshot, RayError>, s: &mut Serving) {
+        match result {
+            Ok(mut snapshot) => {
+                let base = if self.focused { self.options.focused } else { self.options.background };
+                s.polling.due = Instant::now() + base.max(took * POLITE);
+                self.backoff.reset();
+                self.trouble = None;
+                self.streams
+                    .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
+                let report = Arc::unwrap_or_clone(snapshot.autoscaler);
+                snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
+                if s.up_since.is_none() {
+                    s.up_since = Some(Timestamp::now());
+                    self.tell_up(s).await;
+                }
+                self.out.send(News::Snapshot(Arc::new(snapshot))).await;
+            }
+            Err(error) => self.trouble(&error, s).await,
+        }
+    }
+
+    /// A refresh failed though the tunnel stands.
+    async fn trouble(&mut self, error: &RayError, s: &mut Serving) {
+        let now = Timestamp::now();
+        let refusals = s.session.refusals();
+        let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
+        let mut problem = error.problem(now);
+        if matches!(problem.kind, ProblemKind::TokenMissing | ProblemKind::TokenRefused) {
+            match connect::renew_token(&self.spec, &self.options, &mut s.session).await {
+                Ok(true) => {
+                    tracing::info!(cluster = %self.spec.name, "another token was found");
+                    s.polling = Polling::new(s.session.client.clone());
+                    self.client = Some(s.session.client.clone());
+                    self.streams.set_client(&s.session.client);
+                    return;
+                }
+                Ok(false) => {}
+                Err(found_none) => problem = found_none,
+            }
+        } else if refused {
+            problem = connect::dashboard_down(now);
+        }
+        let problem = self.dated(problem);
+        let pause = self.backoff.next(LONGEST_PAUSE);
+        s.up_since = None;
+        s.polling.due = Instant::now() + pause;
+        tracing::warn!(cluster = %self.spec.name, what = %problem.what, "refresh failed");
+        self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
+    }
+
+    /// Every two seconds: our cost, the round trip, machine figures.
+    async fn tick(&mut self, s: &mut Serving) {
+        let now = Instant::now();
+        let meter = s.session.client.meter();
+        let requests = meter.http.requests() + meter.gcs.requests();
+        let bytes = meter.http.bytes() + meter.gcs.bytes();
+        self.out.send(News::Cost(s.cost.sample(now, requests, bytes))).await;
+        if s.up_since.is_none() {
+            return;
+        }
+        if now.duration_since(s.pinged) >= PING {
+            s.pinged = now;
+            let client = s.session.client.clone();
+            s.asides.spawn(async move { Aside::Latency(connect::ping(&client).await) });
+        }
+        if self.focused && s.asides.is_empty() {
+            let round = s.machines.next_round(&self.visible, now);
+            if !round.is_empty() {
+                s.asides.spawn(figures(s.session.client.clone(), round));
+            }
+        }
+    }
+
+    async fn answered(&mut self, answer: Aside, s: &mut Serving) {
+        match answer {
+            Aside::Latency(Ok(latency)) => {
+                s.session.latency = latency;
+                self.tell_up(s).await;
+            }
+            // The next refresh meets the same trouble and tells it.
+            Aside::Latency(Err(e)) => tracing::debug!(cluster = %self.spec.name, error = %e, "ping"),
+            Aside::Figures(figures) if figures.is_empty() => {}
+            Aside::Figures(figures) => self.out.send(News::Physical(figures)).await,
+        }
+    }
+
+    /// After a sleep or on another network: the way proves itself within seconds or is built anew.
+    async fn probe(&mut self, s: &mut Serving) -> Option<End> {
+        let answer = tokio::time::timeout(PROBE, connect::ping(&s.session.client)).await;
+        if matches!(answer, Ok(Ok(_))) {
+            s.polling.due = Instant::now();
+            return None;
+        }
+        tracing::info!(cluster = %self.spec.name, "the connection did not survive");
+        Some(End::Again)
+    }
+
+    async fn tell_up(&self, s: &Serving) {
+        let Some(since) = s.up_since else { return };
+        let gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
+        let link = Link::Up { since, latency: s.session.latency, gcs, token_auth: s.session.token.is_some() };
+        self.out.send(News::Link(link)).await;
+    }
+}
+
+/// Resolves when the connection ends; never without one.
+async fn tunnel_end(session: &Session) -> SshError {
+    match &session.tunnel {
+        Some((tunnel, _)) => tunnel.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
+    let mut figures = Vec::with_capacity(nodes.len());
+    for id in nodes {
+        match client.physical(id).await {
+            Ok(Some(physical)) => figures.push((id, physical)),
+            Ok(None) => {}
+            Err(e) => tracing::debug!(node = %id, error = %e, "no machine figures"),
+        }
+    }
+    Aside::Figures(figures)
+}

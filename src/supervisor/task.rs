@@ -1,0 +1,232 @@
+//! One cluster's task: up, serve, rest, again. Holds what outlives a connection: the focus, the open log streams,
+//! since when a trouble lasts.
+
+use super::backoff::Backoff;
+use super::connect::{self, Opener, Session};
+use super::streams::Streams;
+use super::wake::Wakes;
+use super::{Options, Reach};
+use crate::model::{
+    ClusterName, ClusterSpec, JobStopOutcome, Link, News, NodeId, Problem, ProblemKind, Request, Timestamp,
+    Update,
+};
+use crate::ray::Client;
+use crate::ssh::PortPlan;
+use std::mem::{Discriminant, discriminant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// Longest pause between two tries.
+const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// News of one cluster on their way to the front end. Waits when the front end is behind: that slows this cluster's
+/// task and nothing else.
+#[derive(Clone)]
+pub struct Out {
+    /// Whose news.
+    pub cluster: ClusterName,
+    /// The one channel.
+    pub updates: mpsc::Sender<Update>,
+}
+
+impl Out {
+    /// Sends. A front end that is gone needs no news.
+    pub async fn send(&self, news: News) {
+        let _ = self.updates.send(Update { cluster: self.cluster.clone(), news }).await;
+    }
+}
+
+/// Why a phase of the task's life ended.
+pub enum End {
+    /// The way is broken.
+    Lost(Problem),
+    /// Somebody asked to try now, or circumstances changed.
+    Again,
+    /// The front end is gone.
+    Closed,
+}
+
+/// One cluster's task.
+pub struct ClusterTask {
+    pub(super) spec: Arc<ClusterSpec>,
+    place: usize,
+    pub(super) options: Arc<Options>,
+    ports: Arc<Mutex<PortPlan>>,
+    pub(super) out: Out,
+    pub(super) requests: mpsc::UnboundedReceiver<Request>,
+    pub(super) wakes: Wakes,
+    reach: watch::Sender<Reach>,
+    /// On the screen.
+    pub(super) focused: bool,
+    /// Nodes on the screen.
+    pub(super) visible: Vec<NodeId>,
+    pub(super) streams: Streams,
+    /// Of the session before.
+    pub(super) client: Option<Client>,
+    pub(super) backoff: Backoff,
+    /// What has been wrong since when.
+    pub(super) trouble: Option<(Discriminant<ProblemKind>, Timestamp)>,
+}
+
+/// What all clusters' tasks share.
+pub struct Shared {
+    /// How to connect.
+    pub options: Arc<Options>,
+    /// Local ports.
+    pub ports: Arc<Mutex<PortPlan>>,
+    /// Sleep and network changes.
+    pub wakes: Wakes,
+}
+
+impl ClusterTask {
+    /// For the cluster at that place in the list.
+    pub fn new(
+        spec: ClusterSpec,
+        place: usize,
+        shared: &Shared,
+        out: Out,
+        requests: mpsc::UnboundedReceiver<Request>,
+        reach: watch::Sender<Reach>,
+    ) -> Self {
+        Self {
+            spec: Arc::new(spec),
+            place,
+            options: Arc::clone(&shared.options),
+            ports: Arc::clone(&shared.ports),
+            out,
+            requests,
+            wakes: shared.wakes.clone(),
+            reach,
+            focused: false,
+            visible: Vec::new(),
+            streams: Streams::new(),
+            client: None,
+            backoff: Backoff::default(),
+            trouble: None,
+        }
+    }
+
+    /// Runs until the front end is gone.
+    pub async fn run(mut self) {
+        loop {
+            let end = match self.go_up().await {
+                Ok(session) => self.serve(session).await,
+                Err(end) => end,
+            };
+            self.streams.set_way(None);
+            self.reach.send_replace(Reach::default());
+            match end {
+                End::Closed => return,
+                End::Again => self.backoff.reset(),
+                End::Lost(problem) => {
+                    if let End::Closed = self.rest(problem).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens a session while requests are still heard.
+    async fn go_up(&mut self) -> Result<Session, End> {
+        let opener = Opener {
+            before: self.client.clone(),
+            spec: Arc::clone(&self.spec),
+            place: self.place,
+            options: Arc::clone(&self.options),
+            ports: Arc::clone(&self.ports),
+            out: self.out.clone(),
+            reach: self.reach.clone(),
+        };
+        let up = opener.open();
+        tokio::pin!(up);
+        loop {
+            tokio::select! {
+                session = &mut up => return session.map_err(End::Lost),
+                request = self.requests.recv() => {
+                    if let Some(end) = self.heed_while_down(request).await {
+                        return Err(end);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits before the next try: until the back-off is over, somebody asks, or circumstances change. What only a
+    /// person can mend is not tried again by itself.
+    async fn rest(&mut self, problem: Problem) -> End {
+        let problem = self.dated(problem);
+        let patient = matches!(problem.kind, ProblemKind::HostKeyChanged { .. } | ProblemKind::Config);
+        let at = Timestamp::now().plus(self.backoff.next(LONGEST_REST));
+        tracing::warn!(cluster = %self.spec.name, what = %problem.what, "link down");
+        let link = if patient { Link::Stopped { problem } } else { Link::Retrying { problem, at } };
+        self.out.send(News::Link(link)).await;
+        self.wakes.mark_unchanged();
+        loop {
+            // By the wall clock: after a sleep the wait is over at once.
+            let left = at.until(Timestamp::now()).min(Duration::from_secs(1));
+            tokio::select! {
+                () = tokio::time::sleep(left), if !patient => {
+                    if at.until(Timestamp::now()).is_zero() {
+                        return End::Again;
+                    }
+                }
+                Ok(()) = self.wakes.changed(), if !patient => {
+                    self.backoff.reset();
+                    return End::Again;
+                }
+                request = self.requests.recv() => {
+                    if let Some(end) = self.heed_while_down(request).await {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a request means without a connection. `Some` ends the current phase.
+    async fn heed_while_down(&mut self, request: Option<Request>) -> Option<End> {
+        match request {
+            None => return Some(End::Closed),
+            Some(Request::Reconnect | Request::Refresh) => {
+                self.backoff.reset();
+                return Some(End::Again);
+            }
+            Some(Request::TrustHostKey(fingerprint)) => {
+                let trusted = connect::trust(&self.spec, &self.options, &fingerprint).await;
+                return Some(match trusted {
+                    Ok(()) => End::Again,
+                    Err(problem) => End::Lost(problem),
+                });
+            }
+            Some(Request::StopJob(id)) => {
+                let outcome = JobStopOutcome::Failed("the cluster is not connected; nothing was sent".into());
+                self.out.send(News::JobStop { id, outcome }).await;
+            }
+            Some(other) => self.note(other),
+        }
+        None
+    }
+
+    /// What is remembered from a request, connected or not.
+    pub fn note(&mut self, request: Request) {
+        match request {
+            Request::Focus(focused) => self.focused = focused,
+            Request::Visible(nodes) => self.visible = nodes,
+            Request::Follow(stream, source) => self.streams.open(stream, source, &self.out),
+            Request::Unfollow(stream) => self.streams.close(stream),
+            Request::Refresh | Request::Reconnect | Request::StopJob(_) | Request::TrustHostKey(_) => {}
+        }
+    }
+
+    /// The problem with the time since when it has been so: a trouble that stays the same keeps its beginning.
+    pub fn dated(&mut self, mut problem: Problem) -> Problem {
+        let kind = discriminant(&problem.kind);
+        match self.trouble {
+            Some((same, since)) if same == kind => problem.since = since,
+            _ => self.trouble = Some((kind, problem.since)),
+        }
+        problem
+    }
+}

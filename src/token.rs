@@ -1,0 +1,252 @@
+//! Where a cluster's token comes from, in the order of Ray's own loader (`RayAuthTokenLoader`, Ray 2.53 and 2.60),
+//! with one place added: the cluster's cached file, so that clusters with different tokens live side by side.
+//!
+//! Every failure says which place it was and what mends it; no value ever appears in one.
+
+use crate::model::text::printable;
+use crate::model::{ClusterName, Problem, ProblemKind, Secret, Timestamp};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The places to look in, first to last.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `RAY_AUTH_TOKEN`; an empty value counts as unset.
+    pub variable: Option<Secret>,
+    /// `RAY_AUTH_TOKEN_PATH`; a file that cannot be used there is an error, nothing after it is tried.
+    pub path_variable: Option<PathBuf>,
+    /// Folder with one file per cluster, named as the cluster.
+    pub cache: PathBuf,
+    /// The home folder, for `~/.ray/auth_token`.
+    pub home: Option<PathBuf>,
+}
+
+/// Where a token was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `RAY_AUTH_TOKEN`.
+    Variable,
+    /// A file.
+    File(PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable => f.write_str("RAY_AUTH_TOKEN"),
+            Self::File(path) => f.write_str(&printable(&path.display().to_string())),
+        }
+    }
+}
+
+/// A token and where it came from.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The token.
+    pub token: Secret,
+    /// Its place.
+    pub source: Source,
+    /// Others can read the file.
+    pub exposed: bool,
+}
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Nothing in any place.
+    #[error("no token: RAY_AUTH_TOKEN is not set and there is no {}", shown(.tried))]
+    NotFound {
+        /// Files that do not exist.
+        tried: Vec<PathBuf>,
+    },
+    /// A file exists and cannot be read.
+    #[error("{} cannot be read: {error}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A place holds something that is no token.
+    #[error("{place} {why}")]
+    Unusable {
+        /// The place.
+        place: Source,
+        /// What is wrong with its content.
+        why: &'static str,
+    },
+}
+
+fn shown(files: &[PathBuf]) -> String {
+    let names: Vec<_> = files.iter().map(|f| printable(&f.display().to_string()).into_owned()).collect();
+    names.join(" or ")
+}
+
+impl TokenError {
+    /// What to show for that cluster.
+    pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
+        let cached = places.cache.join(cluster.as_str());
+        let mend = match self {
+            Self::NotFound { .. } => {
+                format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN_PATH", cached.display())
+            }
+            Self::Unreadable { file, .. } => format!("check the owner and mode of {}", file.display()),
+            Self::Unusable { place, .. } => {
+                format!("write the token anew, alone on the first line of {place}")
+            }
+        };
+        Problem::new(ProblemKind::TokenMissing, self.to_string(), mend, since)
+    }
+}
+
+/// Looks for the cluster's token. Reads files; cheap enough to be called again whenever a cluster refuses one.
+pub fn find(places: &Places, cluster: &ClusterName) -> Result<Found, TokenError> {
+    if let Some(secret) = places.variable.as_ref().filter(|s| !s.expose().is_empty()) {
+        let token = parse(secret.expose(), &Source::Variable)?;
+        return Ok(Found { token, source: Source::Variable, exposed: false });
+    }
+    if let Some(file) = places.path_variable.as_ref().filter(|p| !p.as_os_str().is_empty()) {
+        return read(file);
+    }
+    let cached = file_name(cluster).map(|name| places.cache.join(name));
+    let default = places.home.as_ref().map(|home| home.join(".ray/auth_token"));
+    let mut tried = Vec::new();
+    for file in [cached, default].into_iter().flatten() {
+        match read(&file) {
+            Err(TokenError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                tried.push(file);
+            }
+            found => return found,
+        }
+    }
+    Err(TokenError::NotFound { tried })
+}
+
+/// The cluster's name as a file name, unless it would lead elsewhere.
+fn file_name(cluster: &ClusterName) -> Option<&str> {
+    let name = cluster.as_str();
+    (!name.contains(['/', '\\', '\0']) && !matches!(name, "" | "." | "..")).then_some(name)
+}
+
+fn read(file: &Path) -> Result<Found, TokenError> {
+    let bytes = fs::read(file).map_err(|error| TokenError::Unreadable { file: file.into(), error })?;
+    let source = Source::File(file.into());
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| TokenError::Unusable { place: source.clone(), why: "is not a text file" })?;
+    let token = parse(text, &source)?;
+    Ok(Found { token, exposed: others_can_read(file), source })
+}
+
+/// Ray takes the first line only and trims spaces, `\r` and `\n` around it. What could not stand in an HTTP header
+/// (RFC 9110, section 5.5) is refused here, with words, and not by a library later.
+fn parse(text: &str, place: &Source) -> Result<Secret, TokenError> {
+    let unusable = |why| TokenError::Unusable { place: place.clone(), why };
+    if text.starts_with('\u{feff}') {
+        return Err(unusable("begins with a byte order mark, which Ray would take for a part of the token"));
+    }
+    let token =
+        text.trim_matches([' ', '\r', '\n']).lines().next().unwrap_or_default().trim_matches([' ', '\r']);
+    if token.is_empty() {
+        return Err(unusable("is empty"));
+    }
+    if !token.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        return Err(unusable("holds characters that no token has"));
+    }
+    Ok(Secret::new(token))
+}
+
+#[cfg(unix)]
+fn others_can_read(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(file).is_ok_and(|m| m.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use tempfile::TempDir;
+
+    fn places(dir: &TempDir) -> Places {
+        let cache = dir.path().join("cache");
+        fs::create_dir_all(&cache).unwrap();
+        fs::create_dir_all(dir.path().join(".ray")).unwrap();
+        Places { cache, home: Some(dir.path().into()), ..Places::default() }
+    }
+
+    fn find_for(places: &Places) -> Result<Found, TokenError> {
+        find(places, &ClusterName::new("c1"))
+    }
+
+    #[test]
+    fn places_are_tried_in_rays_order() {
+        let dir = TempDir::new().unwrap();
+        let mut places = places(&dir);
+        assert!(matches!(find_for(&places), Err(TokenError::NotFound { tried }) if tried.len() == 2));
+        fs::write(dir.path().join(".ray/auth_token"), "home\n").unwrap();
+        assert_eq!(find_for(&places).unwrap().token.expose(), "home");
+        fs::write(places.cache.join("c1"), "cached\r\nrest").unwrap();
+        assert_eq!(find_for(&places).unwrap().token.expose(), "cached");
+        let by_path = dir.path().join("by-path");
+        fs::write(&by_path, "  by path  \n").unwrap();
+        places.path_variable = Some(by_path);
+        assert_eq!(find_for(&places).unwrap().token.expose(), "by path");
+        places.variable = Some(Secret::new("variable\n"));
+        let found = find_for(&places).unwrap();
+        assert_eq!((found.token.expose(), found.source), ("variable", Source::Variable));
+        places.variable = Some(Secret::new(""));
+        assert_eq!(find_for(&places).unwrap().token.expose(), "by path");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_used_is_an_error_and_nothing_after_it_is_tried() {
+        let dir = TempDir::new().unwrap();
+        let mut places = places(&dir);
+        fs::write(dir.path().join(".ray/auth_token"), "home\n").unwrap();
+        places.path_variable = Some(dir.path().join("missing"));
+        assert!(matches!(find_for(&places), Err(TokenError::Unreadable { .. })));
+        let bad = dir.path().join("bad");
+        places.path_variable = Some(bad.clone());
+        for content in
+            [&b""[..], b" \n", b"\n", b"\xef\xbb\xbftoken\n", b"to\x1bken\n", b"\xff\xfe", "tök".as_bytes()]
+        {
+            fs::write(&bad, content).unwrap();
+            assert!(matches!(find_for(&places), Err(TokenError::Unusable { .. })), "{content:?}");
+        }
+        fs::remove_file(&bad).unwrap();
+        fs::create_dir(&bad).unwrap();
+        assert!(matches!(find_for(&places), Err(TokenError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_noticed() {
+        let dir = TempDir::new().unwrap();
+        let places = places(&dir);
+        let file = places.cache.join("c1");
+        fs::write(&file, "secret").unwrap();
+        for (mode, exposed) in [(0o600, false), (0o640, true), (0o604, true)] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(find_for(&places).unwrap().exposed, exposed, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn no_error_shows_a_value_and_no_name_leads_out_of_the_cache() {
+        let dir = TempDir::new().unwrap();
+        let mut places = places(&dir);
+        places.variable = Some(Secret::new("hun\u{7}ter2"));
+        let error = find_for(&places).unwrap_err();
+        let problem = error.problem(&ClusterName::new("c1"), &places, Timestamp::default());
+        assert!(!format!("{error} {error:?} {problem:?} {places:?}").contains("ter2"));
+        fs::write(dir.path().join("outside"), "x").unwrap();
+        places.variable = None;
+        assert!(find(&places, &ClusterName::new("../outside")).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! The only place with a terminal: the loop, signals, the clipboard, the browser, a shell on a head.
+//!
+//! A key press is one call stack: input -> `App::update` -> effects -> draw. News come through one bounded channel.
+//! Nothing here is awaited in a key's path: what may take time runs beside the loop and comes back as an event.
+
+mod clipboard;
+mod input;
+mod perform;
+mod terminal;
+
+pub use clipboard::{Copier, Multiplexer, Place};
+pub use input::Inputs;
+pub use perform::Performer;
+
+use crate::app::{App, Effect, Event};
+use crate::model::{Timestamp, Update};
+use crate::supervisor::Supervisor;
+use crate::ui::{self, Theme};
+use crossterm::event::EventStream;
+use futures_util::{Stream, StreamExt};
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Shortest time between two frames that news alone ask for. A key is answered at once.
+const FRAME: Duration = Duration::from_millis(16);
+/// News taken in before looking at the keyboard again.
+const BATCH: usize = 32;
+
+/// Why the loop came back.
+pub enum Exit {
+    /// The person, or a signal, wants out.
+    Quit,
+    /// The terminal is to be handed to this command, and then back.
+    Suspend(Box<Command>),
+}
+
+/// Runs the console on the real terminal until it is quit.
+pub async fn run(
+    app: &mut App,
+    first: Vec<Effect>,
+    theme: &Theme,
+    supervisor: Supervisor,
+    mut updates: mpsc::Receiver<Update>,
+    mouse: bool,
+) -> io::Result<()> {
+    let quit = input::quit_signals()?;
+    tokio::pin!(quit);
+    let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
+    performer.perform_all(first);
+    loop {
+        let mut guard = terminal::Guard::take(mouse)?;
+        let mut inputs = Inputs { keys: EventStream::new(), quit: quit.as_mut(), updates: &mut updates };
+        let exit = event_loop(&mut guard.screen, app, theme, &mut performer, &mut inputs).await?;
+        // The event stream reads the terminal from a thread of its own: it must be gone before another program
+        // reads there.
+        drop(inputs);
+        drop(guard);
+        match exit {
+            Exit::Quit => break,
+            Exit::Suspend(command) => {
+                let outcome = perform::hand_over(*command).await;
+                app.update(Event::Done(outcome), Timestamp::now());
+            }
+        }
+    }
+    performer.shutdown().await;
+    Ok(())
+}
+
+/// The loop, over any terminal and any source of input: the tests drive this very function.
+pub async fn event_loop<B, K, Q>(
+    screen: &mut Terminal<B>,
+    app: &mut App,
+    theme: &Theme,
+    performer: &mut Performer,
+    inputs: &mut Inputs<'_, K, Q>,
+) -> io::Result<Exit>
+where
+    B: Backend<Error = io::Error>,
+    K: Stream<Item = io::Result<crossterm::event::Event>> + Unpin,
+    Q: Future<Output = ()> + Unpin,
+{
+    let mut last_frame: Option<Instant> = None;
+    let mut urgent = true;
+    loop {
+        if app.is_dirty() && (urgent || last_frame.is_none_or(|t| t.elapsed() >= FRAME)) {
+            let now = Timestamp::now();
+            let mut drawn = None;
+            screen.draw(|frame| drawn = Some(ui::draw(frame, app, theme, now)))?;
+            if let Some(areas) = drawn {
+                let effects = app.drawn(areas);
+                performer.perform_all(effects);
+            }
+            last_frame = Some(Instant::now());
+            urgent = false;
+        }
+        let wait = if app.is_dirty() {
+            Some(FRAME.saturating_sub(last_frame.map_or(FRAME, |t| t.elapsed())))
+        } else {
+            app.next_change(Timestamp::now())
+        };
+        let effects = tokio::select! {
+            biased;
+            () = &mut inputs.quit => return Ok(Exit::Quit),
+            input = inputs.keys.next() => {
+                let Some(input) = input else { return Ok(Exit::Quit) };
+                urgent = true;
+                app.update(Event::from(input?), Timestamp::now())
+            }
+            done = performer.done() => app.update(Event::Done(done), Timestamp::now()),
+            update = inputs.updates.recv() => {
+                let Some(update) = update else { return Ok(Exit::Quit) };
+                let mut effects = app.update(Event::Update(update), Timestamp::now());
+                for _ in 1..BATCH {
+                    let Ok(update) = inputs.updates.try_recv() else { break };
+                    effects.extend(app.update(Event::Update(update), Timestamp::now()));
+                }
+                effects
+            }
+            () = sleep_or_forever(wait) => app.update(Event::Tick, Timestamp::now()),
+        };
+        for effect in effects {
+            match effect {
+                Effect::Quit => return Ok(Exit::Quit),
+                Effect::Redraw => screen.clear()?,
+                Effect::SshHead(cluster) => {
+                    if let Some(command) = performer.login(&cluster) {
+                        return Ok(Exit::Suspend(Box::new(command)));
+                    }
+                }
+                effect => performer.perform(effect),
+            }
+        }
+    }
+}
+
+async fn sleep_or_forever(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,120 @@
+//! The clipboard: the desktop's own where there is one, else the terminal's by OSC 52 (xterm control sequences,
+//! "Manipulate Selection Data"), which works over SSH.
+
+use arboard::Clipboard;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use std::io::{self, Write};
+
+/// Where the terminal's own clipboard must be used and how its sequence must be wrapped to get there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// No desktop clipboard of the person in front of the screen can be reached from this process.
+    pub remote: bool,
+    /// The multiplexer around us.
+    pub multiplexer: Multiplexer,
+}
+
+/// A terminal multiplexer that keeps control sequences to itself unless they are wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multiplexer {
+    /// None.
+    None,
+    /// tmux.
+    Tmux,
+    /// GNU screen.
+    Screen,
+}
+
+impl Place {
+    /// From the environment's variables.
+    pub fn detect(var: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name| var(name).is_some_and(|v| !v.is_empty());
+        let headless =
+            cfg!(not(any(target_os = "macos", windows))) && !set("DISPLAY") && !set("WAYLAND_DISPLAY");
+        let multiplexer = match () {
+            () if set("TMUX") => Multiplexer::Tmux,
+            () if set("STY") => Multiplexer::Screen,
+            () => Multiplexer::None,
+        };
+        Self { remote: headless || set("SSH_CONNECTION") || set("SSH_TTY"), multiplexer }
+    }
+}
+
+/// Puts text on the clipboard. Holds the desktop's clipboard open: on X11 its content dies with its owner.
+pub struct Copier {
+    place: Place,
+    desktop: Option<Clipboard>,
+}
+
+impl Copier {
+    /// For that place.
+    pub fn new(place: Place) -> Self {
+        Self { place, desktop: None }
+    }
+
+    /// Copies `text`; returns how, in words for the screen. `terminal` is where OSC 52 goes.
+    pub fn copy(&mut self, text: &str, terminal: &mut impl Write) -> io::Result<&'static str> {
+        if !self.place.remote && self.copy_to_desktop(text).is_ok() {
+            return Ok("to the clipboard");
+        }
+        terminal.write_all(osc52(text, self.place.multiplexer).as_bytes())?;
+        terminal.flush()?;
+        Ok("through the terminal (OSC 52); if nothing arrives, your terminal refuses it")
+    }
+
+    fn copy_to_desktop(&mut self, text: &str) -> Result<(), arboard::Error> {
+        let clipboard = match &mut self.desktop {
+            Some(clipboard) => clipboard,
+            none => none.insert(Clipboard::new()?),
+        };
+        clipboard.set_text(text)
+    }
+}
+
+fn osc52(text: &str, multiplexer: Multiplexer) -> String {
+    let plain = format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text));
+    match multiplexer {
+        Multiplexer::None => plain,
+        // tmux acts on the plain form when `set-clipboard` is on, and passes the wrapped one on when
+        // `allow-passthrough` is: whichever it is set to, one arrives.
+        Multiplexer::Tmux => format!("{plain}\x1bPtmux;{}\x1b\\", plain.replace('\x1b', "\x1b\x1b")),
+        // screen passes strings of at most 768 bytes.
+        Multiplexer::Screen => {
+            let chunks = plain.as_bytes().chunks(700).map(String::from_utf8_lossy);
+            chunks.fold(String::new(), |all, chunk| all + "\x1bP" + &chunk + "\x1b\\")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(vars: &[(&str, &str)]) -> Place {
+        let find = |name: &str| vars.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned());
+        Place::detect(find)
+    }
+
+    #[test]
+    fn over_ssh_or_without_a_display_the_terminal_copies() {
+        assert!(place(&[("DISPLAY", ":0"), ("SSH_CONNECTION", "1 2 3 4")]).remote);
+        assert_eq!(place(&[]).remote, cfg!(not(any(target_os = "macos", windows))));
+        assert!(!place(&[("DISPLAY", ":0")]).remote);
+        assert_eq!(place(&[("TMUX", "/tmp/x")]).multiplexer, Multiplexer::Tmux);
+        assert_eq!(place(&[("STY", "1.x")]).multiplexer, Multiplexer::Screen);
+    }
+
+    #[test]
+    fn osc52_carries_the_text_through_multiplexers() {
+        let mut out = Vec::new();
+        let mut copier = Copier::new(Place { remote: true, multiplexer: Multiplexer::None });
+        let how = copier.copy("hello", &mut out).unwrap();
+        assert!(how.contains("OSC 52"));
+        assert_eq!(out, b"\x1b]52;c;aGVsbG8=\x07");
+        let tmux = osc52("hello", Multiplexer::Tmux);
+        assert_eq!(tmux, "\x1b]52;c;aGVsbG8=\x07\x1bPtmux;\x1b\x1b]52;c;aGVsbG8=\x07\x1b\\");
+        let screen = osc52(&"x".repeat(2000), Multiplexer::Screen);
+        assert!(screen.split("\x1b\\").all(|part| part.len() <= 768));
+    }
+}

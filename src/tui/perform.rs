@@ -1,0 +1,130 @@
+//! Carries out what the app asks of the world outside, and reports how it came out.
+
+use super::clipboard::{Copier, Place};
+use crate::app::{Effect, Outcome};
+use crate::model::ClusterName;
+use crate::supervisor::{SECRET_VARIABLES, Supervisor};
+use std::io;
+use std::process::{Command, Stdio};
+use tokio::sync::mpsc;
+
+/// Carries out effects. Whatever may take time runs on a thread of its own.
+pub struct Performer {
+    supervisor: Supervisor,
+    copier: Copier,
+    remote: bool,
+    outcomes: (mpsc::UnboundedSender<Outcome>, mpsc::UnboundedReceiver<Outcome>),
+}
+
+impl Performer {
+    /// For the clusters of `supervisor`, copying from `place`.
+    pub fn new(supervisor: Supervisor, place: Place) -> Self {
+        Self {
+            supervisor,
+            copier: Copier::new(place),
+            remote: place.remote,
+            outcomes: mpsc::unbounded_channel(),
+        }
+    }
+
+    /// The next outcome; waits for ever when there is none.
+    pub async fn done(&mut self) -> Outcome {
+        match self.outcomes.1.recv().await {
+            Some(outcome) => outcome,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Carries out every one of them.
+    pub fn perform_all(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.perform(effect);
+        }
+    }
+
+    /// Carries out one. Those that concern the loop itself (quit, redraw, suspend) are the loop's.
+    pub fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Ask(cluster, request) => self.supervisor.ask(&cluster, request),
+            Effect::Copy { what, text } => self.copy(&what, &text),
+            Effect::CopyToken(cluster) => match self.supervisor.token(&cluster) {
+                Ok(token) => self.copy(&format!("token of {cluster}"), token.expose()),
+                Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
+            },
+            Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
+            Effect::Quit | Effect::Redraw | Effect::SshHead(_) => {}
+        }
+    }
+
+    /// The command that logs in to a cluster's head; says why when there is none.
+    pub fn login(&mut self, cluster: &ClusterName) -> Option<Command> {
+        self.supervisor.login(cluster).map_err(|why| self.report(Outcome::Failed(why))).ok()
+    }
+
+    /// Ends every cluster's task and waits until its ssh is gone.
+    pub async fn shutdown(self) {
+        self.supervisor.shutdown().await;
+    }
+
+    fn report(&self, outcome: Outcome) {
+        // The receiver lives as long as we do.
+        let _ = self.outcomes.0.send(outcome);
+    }
+
+    fn copy(&mut self, what: &str, text: &str) {
+        let outcome = match self.copier.copy(text, &mut io::stdout()) {
+            Ok(how) => Outcome::Copied(format!("copied {what} {how}")),
+            Err(e) => Outcome::Failed(format!("could not copy {what}: {e}")),
+        };
+        self.report(outcome);
+    }
+
+    fn open_dashboard(&mut self, cluster: &ClusterName) {
+        let url = match self.supervisor.browser_url(cluster) {
+            Ok(url) => url,
+            Err(why) => return self.report(Outcome::Failed(why)),
+        };
+        if self.remote {
+            // A browser started here would open where nobody sits.
+            return self.copy(&format!("dashboard address {url}"), &url);
+        }
+        let outcomes = self.outcomes.0.clone();
+        std::thread::spawn(move || {
+            let outcome = match start_browser(&url) {
+                Ok(()) => Outcome::Opened(format!("opened {url}")),
+                Err(e) => Outcome::Failed(format!("no browser could be started ({e}); the address is {url}")),
+            };
+            // The console may have been quit meanwhile.
+            let _ = outcomes.send(outcome);
+        });
+    }
+}
+
+/// Starts the first browser command that works, quietly and without our secrets in its environment.
+fn start_browser(url: &str) -> io::Result<()> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for mut command in open::commands(url) {
+        for name in SECRET_VARIABLES {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        match command.status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => last = io::Error::other(status.to_string()),
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
+}
+
+/// Runs a command in the foreground terminal and waits for it.
+pub(super) async fn hand_over(mut command: Command) -> Outcome {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let ran = tokio::task::spawn_blocking(move || command.status()).await;
+    match ran {
+        Ok(Ok(status)) if status.success() => Outcome::Returned(format!("back from {program}")),
+        Ok(Ok(status)) => Outcome::Returned(format!("back from {program} ({status})")),
+        Ok(Err(e)) => Outcome::Failed(format!("could not start {program}: {e}")),
+        Err(e) => Outcome::Failed(format!("{program}: {e}")),
+    }
+}

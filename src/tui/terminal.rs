@@ -1,0 +1,70 @@
+//! The terminal while it is ours: raw mode, the alternate screen, mouse and bracketed paste, and all of it put back
+//! on every way out, panics included.
+
+use crossterm::cursor::Show;
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
+use crossterm::execute;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::Once;
+
+/// What draws to the real terminal. Buffered: a frame goes out in one write.
+pub type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
+
+/// The terminal, ours until dropped.
+pub struct Guard {
+    /// Draw through this.
+    pub screen: Screen,
+}
+
+impl Guard {
+    /// Takes the terminal over. `mouse` captures the mouse (and takes the terminal's own text selection away).
+    pub fn take(mouse: bool) -> io::Result<Self> {
+        restore_on_panic();
+        enable_raw_mode()?;
+        // From here on a failure must put raw mode back: the guard does, once it exists.
+        let screen = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout())))
+            .inspect_err(|_| restore())?;
+        let mut guard = Self { screen };
+        execute!(guard.screen.backend_mut(), EnterAlternateScreen, EnableBracketedPaste)?;
+        if mouse {
+            execute!(guard.screen.backend_mut(), EnableMouseCapture)?;
+        }
+        guard.screen.clear()?;
+        Ok(guard)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Puts everything back. Harmless when repeated; a terminal that is gone (SIGHUP) cannot be told anything, so errors
+/// have nobody to go to.
+fn restore() {
+    let mut out = io::stdout();
+    let _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
+    let _ = out.flush();
+}
+
+/// A panic anywhere, in a background task too, must leave a usable terminal with its message on the normal screen.
+/// The process ends with it: a console that goes on without one of its parts would show stale data as if it were
+/// true, on a screen that is no longer ours.
+fn restore_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore();
+            report(panic);
+            std::process::exit(101);
+        }));
+    });
+}

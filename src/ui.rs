@@ -1,0 +1,161 @@
+//! Pure drawing: the state of the screen becomes cells. Reads no clock, does no I/O, changes nothing.
+//!
+//! ```text
+//!  header     fleet › us-central2            ● up 12 ms  Ray 2.60.0  token ok  data <5 s
+//!  banner     what is wrong, since when, the mend (only then)
+//!  ╭ 1 Nodes ───────────────╮╭ 4 Autoscaler ─────────╮      below 110 columns: a line of
+//!  ╰────────────────────────╯╰───────────────────────╯      tabs, the focused pane, and the
+//!  ╭ 2 Jobs ────────────────╮╭ 3 Log ────────────────╮      log under it
+//!  ╰────────────────────────╯╰───────────────────────╯
+//!  footer     keys valid now, or the prompt
+//! ```
+
+mod autoscaler;
+mod chrome;
+mod clusters;
+mod dialog;
+mod frame;
+mod grid;
+mod jobs;
+mod log;
+mod nodes;
+mod theme;
+mod words;
+
+pub use theme::{Colors, Theme};
+
+use crate::app::{Action, App, Area, Areas, Cluster, Filter, Pane, View};
+use crate::model::Timestamp;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// From this width on all four panes stand side by side.
+const WIDE: u16 = 110;
+/// Below this nothing sensible can be shown.
+const SMALLEST: (u16, u16) = (24, 6);
+
+/// What every part needs to draw itself.
+struct Draw<'a> {
+    app: &'a App,
+    theme: &'a Theme,
+    now: Timestamp,
+}
+
+impl Draw<'_> {
+    fn is_focused(&self, pane: Pane) -> bool {
+        self.app.pane() == pane
+    }
+
+    /// How the selected row of that pane is marked.
+    fn selection(&self, pane: Pane) -> Style {
+        if self.is_focused(pane) { self.theme.selected } else { self.theme.marked }
+    }
+
+    /// The first key of an action, as the screen shows it.
+    fn key(&self, action: Action) -> String {
+        self.app.keymap().keys_of(action).next().unwrap_or_default()
+    }
+
+    /// Says why a table is empty.
+    fn say_empty(&self, buf: &mut Buffer, area: Area, cluster: &Cluster, what: &str, filter: &Filter) {
+        let text = match () {
+            () if !filter.text().is_empty() => {
+                format!("{what} passes the filter; {} clears it", self.key(Action::Back))
+            }
+            () if cluster.known => format!("{what} here"),
+            () if cluster.problem().is_some() => "nothing known: the cluster was never reached".to_owned(),
+            () => "waiting for the first answer".to_owned(),
+        };
+        if area.height > 0 {
+            grid::put(buf, area.x, area.y, area.width, false, &text, self.theme.dim);
+        }
+    }
+}
+
+/// Draws everything; returns where things are, for the mouse.
+pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
+    let area = frame.area();
+    let buf = frame.buffer_mut();
+    let d = Draw { app, theme, now };
+    let mut areas = Areas::default();
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        grid::put(buf, area.x, area.y, area.width, false, "make the window larger", theme.warn);
+        return areas;
+    }
+    let (header, rest) = split_top(area, 1);
+    let (footer, body) = split_bottom(rest, 1);
+    chrome::header(buf, header, &d);
+    match (app.view(), app.current()) {
+        (View::Cluster(_), Some(cluster)) => draw_cluster(buf, body, &d, cluster, &mut areas),
+        _ => areas.list = Some(clusters::draw(buf, body, &d)),
+    }
+    chrome::toasts(buf, body, &d);
+    if let Some(dialog) = app.dialog() {
+        let (area, last) = dialog::draw(buf, body, &d, dialog);
+        (areas.dialog, areas.dialog_last) = (Some(area), last);
+    }
+    if let Some(column) = chrome::footer(buf, footer, &d) {
+        frame.set_cursor_position((column, footer.y));
+    }
+    areas
+}
+
+fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster, areas: &mut Areas) {
+    let area = chrome::banner(buf, area, d, cluster);
+    if d.app.is_zoomed() {
+        return draw_pane(buf, area, d, cluster, d.app.pane(), areas);
+    }
+    if area.width >= WIDE && area.height >= 16 {
+        let left = area.width * 58 / 100;
+        let upper = area.height / 2;
+        let (top, bottom) = split_top(area, upper);
+        let halves =
+            |r: Rect| (Rect { width: left, ..r }, Rect { x: r.x + left, width: r.width - left, ..r });
+        let ((nodes, scaler), (jobs, log)) = (halves(top), halves(bottom));
+        for (pane, area) in
+            [(Pane::Nodes, nodes), (Pane::Autoscaler, scaler), (Pane::Jobs, jobs), (Pane::Log, log)]
+        {
+            draw_pane(buf, area, d, cluster, pane, areas);
+        }
+        return;
+    }
+    let (tabs, area) = split_top(area, 1);
+    chrome::tabs(buf, tabs, d, cluster);
+    let pane = d.app.pane();
+    if pane == Pane::Log || area.height < 14 {
+        return draw_pane(buf, area, d, cluster, pane, areas);
+    }
+    let (upper, lower) = split_top(area, area.height.div_ceil(2));
+    draw_pane(buf, upper, d, cluster, pane, areas);
+    draw_pane(buf, lower, d, cluster, Pane::Log, areas);
+}
+
+fn draw_pane(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster, pane: Pane, areas: &mut Areas) {
+    match pane {
+        Pane::Nodes => areas.nodes = Some(nodes::draw(buf, area, d, cluster)),
+        Pane::Jobs => areas.jobs = Some(jobs::draw(buf, area, d, cluster)),
+        Pane::Log => areas.log = Some(log::draw(buf, area, d, cluster)),
+        Pane::Autoscaler => {
+            let (area, last) = autoscaler::draw(buf, area, d, cluster);
+            (areas.autoscaler, areas.autoscaler_last) = (Some(area), last);
+        }
+    }
+}
+
+fn split_top(area: Rect, height: u16) -> (Rect, Rect) {
+    let height = height.min(area.height);
+    (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
+}
+
+fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
+    let height = height.min(area.height);
+    let rest = area.height - height;
+    (Rect { y: area.y + rest, height, ..area }, Rect { height: rest, ..area })
+}
+
+/// A pane's title with the filter in force.
+fn filtered(title: &str, filter: &str, rows: usize) -> String {
+    if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} left") }
+}

@@ -1,0 +1,280 @@
+//! What frames the panes: header, banner, tabs, footer, toasts.
+
+use super::frame::{Title, pane};
+use super::grid::{cut, put};
+use super::{Draw, autoscaler, log, words};
+use crate::app::describe::bytes;
+use crate::app::{Action, Cluster, Context, Pane, PromptKind, Tone, View};
+use crate::model::text::printable;
+use crate::model::{Link, ProblemKind};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+/// Where we are on the left; on the right the link's truth and the data's age, which never give way.
+pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+    let here = d.app.current();
+    let crumb = here.map_or_else(|| "clusters".to_owned(), |c| format!("clusters › {}", c.name()));
+    let mut parts: Vec<(String, Style)> = Vec::new();
+    if let Some(cluster) = here {
+        parts.push(words::link(cluster, d.now, d.theme));
+        if !cluster.snapshot.ray_version.is_empty() {
+            parts.push((format!("ray {}", cluster.snapshot.ray_version), d.theme.dim));
+        }
+        parts.extend(token(cluster, d));
+        if let Some(Link::Up { gcs: false, .. }) = cluster.link {
+            parts.push(("over http".into(), d.theme.dim));
+        }
+        if area.width >= 140 {
+            let cost = cluster.cost;
+            let text =
+                format!("{} req {}/min", cost.requests_per_minute, bytes(cost.bytes_per_minute as f64));
+            parts.push((text, d.theme.dim));
+        }
+        let age = words::age(cluster.age(d.now), d.app.fresh());
+        let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
+        parts.push((format!("data {age}"), tone));
+    } else {
+        let up = d.app.clusters().iter().filter(|c| matches!(c.link, Some(Link::Up { .. }))).count();
+        parts.push((format!("{up} of {} up", d.app.clusters().len()), d.theme.dim));
+    }
+    // From the left the less important ones give way.
+    let room = usize::from(area.width.saturating_sub(2));
+    while parts.len() > 2
+        && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + crumb.width() + 2 > room
+    {
+        parts.remove(1);
+    }
+    let width: usize = parts.iter().map(|(t, _)| t.width() + 2).sum();
+    let spans: Vec<Span> =
+        parts.iter().flat_map(|(t, s)| [Span::raw("  "), Span::styled(t.as_str(), *s)]).collect();
+    let left = u16::try_from(room.saturating_sub(width)).unwrap_or(0);
+    put(buf, area.x + 1, area.y, left, false, &crumb, d.theme.text.add_modifier(Modifier::BOLD));
+    let at = area.x + 1 + left;
+    buf.set_line(at, area.y, &Line::from(spans), area.right().saturating_sub(at));
+}
+
+fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
+    match cluster.link.as_ref()? {
+        Link::Up { token_auth: true, .. } => Some(("token ok".into(), d.theme.dim)),
+        Link::Up { token_auth: false, .. } => Some(("no token needed".into(), d.theme.dim)),
+        _ => None,
+    }
+}
+
+/// What is wrong, since when, and the mend; nothing when nothing is. Returns what is left of the area.
+pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
+    let mut lines: Vec<(String, Style)> = Vec::new();
+    if let Some(problem) = cluster.problem() {
+        let since = words::minutes(problem.since.age(d.now));
+        lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
+        let mend = match (&cluster.link, &problem.kind) {
+            (_, ProblemKind::HostKeyChanged { .. }) => {
+                format!("{}; {} shows both fingerprints", problem.mend, d.key(Action::HostKey))
+            }
+            (Some(Link::Retrying { .. }), _) if problem.mend.is_empty() => {
+                format!("it goes on by itself; {} tries now", d.key(Action::Reconnect))
+            }
+            _ => problem.mend.clone(),
+        };
+        lines.push((format!("  {mend}"), d.theme.text));
+    } else {
+        let missing = cluster.snapshot.missing.iter().map(|m| (format!("! {}", printable(m)), d.theme.warn));
+        lines.extend(missing);
+    }
+    let mut y = area.y;
+    for (text, style) in lines {
+        let wrapped = wrap(&text, usize::from(area.width.saturating_sub(2)));
+        for line in wrapped.iter().take(usize::from(area.bottom().saturating_sub(y + 4)).min(3)) {
+            put(buf, area.x + 1, y, area.width.saturating_sub(2), false, line, style);
+            y += 1;
+        }
+    }
+    Rect { y, height: area.bottom() - y, ..area }
+}
+
+/// Words onto lines of that width.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let indent = text.len() - text.trim_start().len();
+    for word in text.split(' ') {
+        let line = lines.last().map_or(0, |l| l.width());
+        if line > 0 && line + 1 + word.width() > width {
+            lines.push(" ".repeat(indent));
+        }
+        let Some(line) = lines.last_mut() else { break };
+        if !line.is_empty() && !line.ends_with(' ') {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if word.is_empty() {
+            line.push(' ');
+        }
+        // A word that is longer than a line is cut into pieces.
+        while lines.last().is_some_and(|l| l.width() > width) && width > 1 {
+            let Some(long) = lines.pop() else { break };
+            let kept = cut(&long, width).trim_end_matches('…').len();
+            lines.push(long[..kept].to_owned());
+            lines.push(long[kept..].to_owned());
+            if kept == 0 {
+                return lines;
+            }
+        }
+    }
+    lines
+}
+
+/// The panes that are not on the screen, each with its truth in a few words.
+pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
+    let (alive, joining, dead) = cluster.node_counts();
+    let (running, waiting, failed) = cluster.job_counts(d.now);
+    let counted = |n: usize, glyph: &str| if n > 0 { format!(" {glyph}{n}") } else { String::new() };
+    let nodes = format!("1 Nodes {alive}{}{}", counted(joining, "+"), counted(dead, "✕"));
+    let jobs = format!("2 Jobs {running}{}{}", counted(waiting, "◐"), counted(failed, "✕"));
+    let (scaler, tone) = autoscaler::summary(cluster, d);
+    let tabs = [
+        (Pane::Nodes, nodes, if dead > 0 { d.theme.bad } else { d.theme.dim }),
+        (Pane::Jobs, jobs, d.theme.dim),
+        (Pane::Log, format!("3 Log {}", log::summary(&cluster.log, d)), d.theme.dim),
+        (Pane::Autoscaler, format!("4 Autoscaler {scaler}"), tone),
+    ];
+    let mut spans = Vec::new();
+    for (pane, text, tone) in tabs {
+        let style = if d.is_focused(pane) { d.theme.accent.add_modifier(Modifier::BOLD) } else { tone };
+        spans.push(Span::styled(if spans.is_empty() { " " } else { " │ " }, d.theme.border));
+        spans.push(Span::styled(text, style));
+    }
+    buf.set_line(area.x, area.y, &Line::from(spans), area.width);
+}
+
+/// Keys valid now, or the prompt. Returns the cursor's column when something is typed.
+pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
+    if let Some(prompt) = d.app.prompt() {
+        let sign = match prompt.kind {
+            PromptKind::Filter => "filter (! inverts): ",
+            PromptKind::Search => "search: ",
+            PromptKind::Command => ":",
+        };
+        let text = printable(&prompt.text);
+        put(
+            buf,
+            area.x + 1,
+            area.y,
+            area.width.saturating_sub(2),
+            false,
+            &format!("{sign}{text}"),
+            d.theme.text,
+        );
+        let column = area.x + 1 + u16::try_from(sign.width() + text.width()).unwrap_or(u16::MAX - 2);
+        if prompt.kind == PromptKind::Command {
+            let fits: Vec<String> =
+                d.app.commands().into_iter().filter(|c| c.starts_with(&prompt.text)).collect();
+            let hint = fits.join("  ");
+            let at = column.saturating_add(3);
+            put(buf, at, area.y, area.right().saturating_sub(at + 1), false, &hint, d.theme.dim);
+        }
+        return Some(column.min(area.right().saturating_sub(1)));
+    }
+    let mut x = area.x + 1;
+    let hints = hints(d);
+    // The last one, help, keeps its place whatever the width.
+    let reserve = hints.last().map_or(0, |(key, label)| key.width() + label.width() + 1);
+    for (i, (key, label)) in hints.iter().enumerate() {
+        let after = if i + 1 == hints.len() { 0 } else { reserve + 2 };
+        let width = u16::try_from(key.width() + 1 + label.width()).unwrap_or(u16::MAX);
+        if usize::from(x.saturating_add(width)) + after > usize::from(area.right()) {
+            continue;
+        }
+        buf.set_string(x, area.y, key, d.theme.accent);
+        buf.set_string(x + u16::try_from(key.width()).unwrap_or(0) + 1, area.y, label, d.theme.dim);
+        x = x.saturating_add(width + 2);
+    }
+    None
+}
+
+/// Keys and labels, the most useful first, help (or the way out of a dialog) last.
+fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
+    let key = |action| d.key(action);
+    match d.app.context() {
+        Context::Ask => vec![
+            (key(Action::Open), "press the button"),
+            (key(Action::NextPane), "the other button"),
+            (key(Action::Accept), "yes"),
+            (key(Action::Back), "cancel"),
+        ],
+        Context::Tell => {
+            vec![(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Back), "close")]
+        }
+        context => {
+            let shown =
+                d.app.keymap().hints(context).filter(|(a, _)| worth_showing(*a, d) && *a != Action::Help);
+            let labelled =
+                shown.map(|(a, key)| (key, a.describe().label)).filter(|(_, label)| !label.is_empty());
+            labelled.chain([(key(Action::Help), "help")]).collect()
+        }
+    }
+}
+
+/// Keys that would do nothing now are not offered.
+fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
+    let Some(cluster) = d.app.meant() else {
+        return !matches!(action, Action::Ssh | Action::Dashboard | Action::CopyToken);
+    };
+    let up = matches!(cluster.link, Some(Link::Up { .. }));
+    match action {
+        Action::StopJob => cluster.job().is_some_and(|j| !j.status.is_ended()),
+        Action::Reconnect => !up,
+        Action::HostKey => {
+            matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
+        }
+        Action::Dashboard | Action::Ssh => up,
+        Action::Clusters => d.app.clusters().len() + d.app.broken().len() > 1,
+        Action::Quit => d.app.view() == View::Clusters,
+        _ => true,
+    }
+}
+
+/// Messages, above the footer on the right.
+pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+    let mut bottom = area.bottom();
+    for toast in d.app.toasts().shown().iter().rev() {
+        let (glyph, tone) = match toast.tone {
+            Tone::Info => ("·", d.theme.accent),
+            Tone::Good => ("✓", d.theme.good),
+            Tone::Bad => ("✕", d.theme.bad),
+        };
+        let room = area.width.saturating_sub(4).min(76);
+        let lines = wrap(&format!("{glyph} {}", toast.text), usize::from(room.saturating_sub(4)));
+        let width = u16::try_from(lines.iter().map(|l| l.width()).max().unwrap_or(0)).unwrap_or(room) + 4;
+        let height = u16::try_from(lines.len()).unwrap_or(1) + 2;
+        if bottom < area.y + height {
+            return;
+        }
+        bottom -= height;
+        let frame = Rect {
+            x: area.right().saturating_sub(width + 1),
+            y: bottom,
+            width: width.min(area.width),
+            height,
+        };
+        clear(buf, frame);
+        let hint = if toast.tone == Tone::Bad { d.key(Action::Back) } else { String::new() };
+        let style = d.theme;
+        let inner =
+            pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });
+        for (y, line) in (inner.y..).zip(&lines) {
+            put(buf, inner.x, y, inner.width, false, line, tone);
+        }
+    }
+}
+
+/// Blanks an area for something that lies over it.
+pub fn clear(buf: &mut Buffer, area: Rect) {
+    for y in area.top()..area.bottom() {
+        for x in area.left()..area.right() {
+            buf[(x, y)].reset();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Dialogs: a question with two buttons, or something told at length.
+
+use super::Draw;
+use super::chrome::{clear, wrap};
+use super::frame::{Title, pane};
+use super::grid::put;
+use crate::app::{Area, Dialog};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use unicode_width::UnicodeWidthStr;
+
+/// Draws it in the middle; returns where, and the highest first line of what is told.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, dialog: &Dialog) -> (Area, usize) {
+    let (title, rows, buttons) = match dialog {
+        Dialog::Ask { title, lines, yes, on_yes, .. } => (title, lines, Some((*yes, *on_yes))),
+        Dialog::Tell { title, lines, .. } => (title, lines, None),
+    };
+    let widest = if buttons.is_some() { 84 } else { 110 };
+    let width = area.width.saturating_sub(4).min(widest);
+    let inside = usize::from(width.saturating_sub(4));
+    let label =
+        rows.iter().filter(|(_, t)| !t.is_empty()).map(|(l, _)| l.width()).max().unwrap_or(0).min(inside / 3);
+    let lines = lay_out(rows, label, inside);
+    let extra = if buttons.is_some() { 4 } else { 2 };
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(extra).min(area.height);
+    let frame =
+        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    clear(buf, frame);
+    let body = usize::from(height.saturating_sub(extra));
+    let last = lines.len().saturating_sub(body);
+    let top = if let Dialog::Tell { top, .. } = dialog { (*top).min(last) } else { 0 };
+    let right = if last > top { format!("{} more below", last - top) } else { String::new() };
+    let inner = pane(buf, frame, d.theme, &Title { left: title, right: &right, tone: None, focused: true });
+    for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top).take(body)) {
+        let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
+        put(buf, inner.x, y, u16::try_from(label).unwrap_or(0), false, name, d.theme.dim);
+        put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
+    }
+    if let Some((yes, on_yes)) = buttons {
+        draw_buttons(buf, inner, d, yes, on_yes);
+    }
+    (Area { x: frame.x, y: frame.y, width, height }, last)
+}
+
+/// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
+/// takes the whole width.
+fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String, String)> {
+    let indent = if label > 0 { label + 2 } else { 0 };
+    let mut lines = Vec::with_capacity(rows.len());
+    for (name, text) in rows {
+        if name.is_empty() {
+            lines.extend(wrap(text, width.max(1)).into_iter().map(|line| (String::new(), line)));
+            continue;
+        }
+        for (i, line) in wrap(text, width.saturating_sub(indent).max(1)).into_iter().enumerate() {
+            let first = i == 0;
+            let line = if first { line } else { format!("{}{line}", " ".repeat(indent)) };
+            lines.push((if first { name.clone() } else { String::new() }, line));
+        }
+    }
+    lines
+}
+
+fn draw_buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: bool) {
+    let button = |text: &str, focused: bool| {
+        let style = if focused { d.theme.selected } else { d.theme.text };
+        (
+            if focused { format!("[ {text} ]") } else { format!("  {text}  ") },
+            style.add_modifier(Modifier::BOLD),
+        )
+    };
+    let (cancel, cancel_style) = button("Cancel", !on_yes);
+    let (accept, accept_style) = button(yes, on_yes);
+    let width = u16::try_from(cancel.width() + 3 + accept.width()).unwrap_or(0);
+    let y = inner.bottom().saturating_sub(1);
+    let x = inner.right().saturating_sub(width).max(inner.x);
+    buf.set_stringn(x, y, &cancel, inner.width.into(), cancel_style);
+    let at = x + u16::try_from(cancel.width() + 3).unwrap_or(0);
+    buf.set_stringn(at, y, &accept, inner.right().saturating_sub(at).into(), accept_style);
+}

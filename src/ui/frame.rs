@@ -1,0 +1,63 @@
+//! A pane's border: number and title on the left, counts on the right.
+
+use super::Theme;
+use super::grid::cut;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::symbols::border::ROUNDED;
+use unicode_width::UnicodeWidthStr;
+
+/// What stands in a border.
+pub struct Title<'a> {
+    /// On the left.
+    pub left: &'a str,
+    /// On the right.
+    pub right: &'a str,
+    /// The right's style; none is the border's own.
+    pub tone: Option<Style>,
+    /// Brighter.
+    pub focused: bool,
+}
+
+/// Draws a rounded border with its titles; returns what is inside, one column of air left and right.
+pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> Rect {
+    if area.width < 4 || area.height < 2 {
+        return Rect { width: 0, height: 0, ..area };
+    }
+    let style = if title.focused { theme.focused } else { theme.border };
+    let (right_edge, bottom) = (area.right() - 1, area.bottom() - 1);
+    for x in area.x..area.right() {
+        buf[(x, area.y)].set_symbol(ROUNDED.horizontal_top).set_style(style);
+        buf[(x, bottom)].set_symbol(ROUNDED.horizontal_bottom).set_style(style);
+    }
+    for y in area.y..area.bottom() {
+        buf[(area.x, y)].set_symbol(ROUNDED.vertical_left).set_style(style);
+        buf[(right_edge, y)].set_symbol(ROUNDED.vertical_right).set_style(style);
+    }
+    for (x, y, symbol) in [
+        (area.x, area.y, ROUNDED.top_left),
+        (right_edge, area.y, ROUNDED.top_right),
+        (area.x, bottom, ROUNDED.bottom_left),
+        (right_edge, bottom, ROUNDED.bottom_right),
+    ] {
+        buf[(x, y)].set_symbol(symbol);
+    }
+    let room = usize::from(area.width.saturating_sub(6));
+    let left = cut(title.left, room);
+    let left_style = if title.focused { style.add_modifier(Modifier::BOLD) } else { theme.text };
+    if room > 0 && !left.is_empty() {
+        buf.set_string(area.x + 2, area.y, format!(" {left} "), left_style);
+    }
+    let right = cut(title.right, room.saturating_sub(left.width() + 3));
+    if right.width() > 1 {
+        let width = u16::try_from(right.width()).unwrap_or(0);
+        buf.set_string(right_edge - 3 - width, area.y, format!(" {right} "), title.tone.unwrap_or(theme.dim));
+    }
+    Rect {
+        x: area.x + 2,
+        y: area.y + 1,
+        width: area.width.saturating_sub(4),
+        height: area.height.saturating_sub(2),
+    }
+}

@@ -1,0 +1,138 @@
+//! The log pane: the visible lines of the ring, a title that says what is read and how it stands.
+
+use super::frame::{Title, pane};
+use super::{Draw, grid::cut};
+use crate::app::{Area, Cluster, LogView, Pane};
+use crate::model::{LogEnd, LogSource};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Draws it; returns where the lines are.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
+    let log = &cluster.log;
+    let mut title = format!("3 Log {}", source(log.source()));
+    if !log.search().is_empty() {
+        title = format!("{title}  /{} {} found", log.search(), log.match_count());
+    }
+    let (state, tone) = state(log, d);
+    let focused = d.is_focused(Pane::Log);
+    let inner =
+        pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
+    let note = note(log);
+    let height = inner.height.saturating_sub(u16::from(note.is_some()));
+    let body = Rect { height, ..inner };
+    if log.is_empty() {
+        let hint = if log.source().is_some() {
+            "no line yet"
+        } else {
+            "no log is open: choose a job, a node or the autoscaler and open its log"
+        };
+        buf.set_stringn(body.x, body.y, if height > 0 { hint } else { "" }, body.width.into(), d.theme.dim);
+    } else if log.wraps() {
+        wrapped(buf, body, d, log);
+    } else {
+        let top = log.window(height.into());
+        for (y, i) in (body.y..body.bottom()).zip(top..log.len()) {
+            let line = log.line(i).unwrap_or_default();
+            write(buf, body.x, y, body.width, line, style(line, log, d));
+        }
+    }
+    if let Some(note) = note {
+        let text = cut(&note, inner.width.into());
+        buf.set_stringn(inner.x, inner.bottom().saturating_sub(1), text, inner.width.into(), d.theme.warn);
+    }
+    Area { x: body.x, y: body.y, width: body.width, height: body.height }
+}
+
+/// Long lines over several rows; when following, the end of the last one is at the bottom.
+fn wrapped(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
+    let height = usize::from(area.height);
+    let mut rows: Vec<(&str, Style)> = Vec::with_capacity(height * 2);
+    for i in log.window(height)..log.len() {
+        let line = log.line(i).unwrap_or_default();
+        let style = style(line, log, d);
+        rows.extend(pieces(line, area.width.into()).into_iter().map(|p| (p, style)));
+        if !log.follows() && rows.len() >= height {
+            break;
+        }
+    }
+    let from = if log.follows() { rows.len().saturating_sub(height) } else { 0 };
+    for (y, (text, style)) in (area.y..area.bottom()).zip(rows.into_iter().skip(from)) {
+        buf.set_stringn(area.x, y, text, area.width.into(), style);
+    }
+}
+
+fn pieces(line: &str, width: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let (mut start, mut room) = (0, width);
+    for (i, c) in line.char_indices() {
+        let w = c.width().unwrap_or(0);
+        if w > room {
+            pieces.push(&line[start..i]);
+            (start, room) = (i, width);
+        }
+        room = room.saturating_sub(w);
+    }
+    pieces.push(&line[start..]);
+    pieces
+}
+
+fn write(buf: &mut Buffer, x: u16, y: u16, width: u16, line: &str, style: Style) {
+    let text = cut(line, width.into());
+    buf.set_stringn(x, y, &text, width.into(), style);
+}
+
+/// A match of the search, else trouble by its usual words.
+fn style(line: &str, log: &LogView, d: &Draw<'_>) -> Style {
+    // Long lines are judged by their beginning, where loggers put the level.
+    let head = line.char_indices().nth(120).map_or(line, |(i, _)| &line[..i]);
+    let says = |words: [&str; 3]| words.iter().any(|w| head.contains(w));
+    match () {
+        () if log.matches(line) => d.theme.found,
+        () if says(["ERROR", "Traceback", "CRITICAL"]) => d.theme.bad,
+        () if says(["WARN", "Warning", "warning:"]) => d.theme.warn,
+        () => d.theme.text,
+    }
+}
+
+fn source(source: Option<&LogSource>) -> String {
+    match source {
+        None => String::new(),
+        Some(LogSource::Job(id)) => id.to_string(),
+        Some(LogSource::Monitor(name)) => crate::model::text::printable(name).into_owned(),
+        Some(LogSource::File { node, name }) => {
+            let id = node.to_string();
+            format!("{name} {}", &id[..8])
+        }
+    }
+}
+
+fn state(log: &LogView, d: &Draw<'_>) -> (String, Style) {
+    match (log.end(), log.follows()) {
+        _ if log.source().is_none() => (String::new(), d.theme.dim),
+        (LogEnd::Failed(_), _) => ("FAILED".into(), d.theme.bad),
+        (LogEnd::Interrupted(_), _) => ("INTERRUPTED".into(), d.theme.warn),
+        (_, false) => (format!("{} below", log.below()), d.theme.warn),
+        (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),
+        (LogEnd::Open, true) => ("FOLLOW".into(), d.theme.good),
+    }
+}
+
+fn note(log: &LogView) -> Option<String> {
+    match log.end() {
+        LogEnd::Interrupted(why) | LogEnd::Failed(why) => {
+            Some(crate::model::text::printable(why).into_owned())
+        }
+        LogEnd::Open | LogEnd::Complete => None,
+    }
+}
+
+/// The pane's truth in one line, for the tabs.
+pub fn summary(log: &LogView, d: &Draw<'_>) -> String {
+    let name = source(log.source());
+    let name = cut(&name, 18).into_owned();
+    let (state, _) = state(log, d);
+    [name, state.to_lowercase()].into_iter().filter(|s| s.width() > 0).collect::<Vec<_>>().join(" ")
+}

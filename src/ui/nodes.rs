@@ -1,0 +1,121 @@
+//! The nodes pane.
+
+use super::frame::{Title, pane};
+use super::grid::{Cell, Column, Grid};
+use super::{Draw, filtered, words};
+use crate::app::describe::{death_word, number};
+use crate::app::{Area, Cluster, NODE_COLUMNS, Pane};
+use crate::model::{Node, NodeState, Physical, Resource};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use std::borrow::Cow;
+
+const COLUMNS: [Column; 11] = [
+    Column::text("", 1, 0),
+    Column::rest("NODE", 15, 0),
+    Column::rest("TYPE", 8, 3),
+    Column::text("STATE", 8, 0),
+    Column::number("CPU", 7, 1),
+    Column::number("MEM", 7, 6),
+    Column::number("TPU", 7, 2),
+    Column::number("CPU%", 4, 4),
+    Column::number("MEM%", 4, 5),
+    Column::number("DISK%", 5, 7),
+    Column::number("UP", 7, 4),
+];
+
+/// Draws it; returns where the rows are.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
+    let (alive, joining, dead) = cluster.node_counts();
+    let mut counts = vec![format!("{alive} alive")];
+    counts.extend((joining > 0).then(|| format!("{joining} joining")));
+    counts.extend((dead > 0).then(|| format!("{dead} dead")));
+    let counts = if cluster.known { counts.join(" · ") } else { String::new() };
+    let title = filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len());
+    let focused = d.is_focused(Pane::Nodes);
+    let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
+    let top = cluster.nodes.window(usize::from(inner.height.saturating_sub(1)));
+    let grid = Grid {
+        columns: &COLUMNS,
+        sort: cluster.nodes.sort(),
+        sortable: &NODE_COLUMNS,
+        top,
+        rows: cluster.nodes.len(),
+        selected: Some((cluster.nodes.cursor(), d.selection(Pane::Nodes))),
+    };
+    let rows = &cluster.snapshot.nodes;
+    let drawn = grid.draw(buf, inner, d.theme, |position| {
+        let node = cluster.nodes.row(position).and_then(|i| rows.get(i));
+        node.map(|n| row(n, cluster.physical.get(&n.id), d, cluster)).unwrap_or_default()
+    });
+    if cluster.nodes.is_empty() {
+        d.say_empty(buf, drawn, cluster, "no node", cluster.nodes.filter());
+    }
+    drawn
+}
+
+fn row<'a>(node: &'a Node, physical: Option<&Physical>, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
+    let stale = cluster.is_stale(d.now);
+    let text = if stale || node.state == NodeState::Dead { d.theme.dim } else { d.theme.text };
+    let (glyph, tone) = words::node(node.state, d.theme);
+    let tone = if stale { d.theme.dim } else { tone };
+    let plain = |s: Cow<'a, str>| Cell::new(s, text);
+    let name = if node.name.is_empty() { node.address.shown() } else { node.name.shown() };
+    let kind = match (node.is_head, node.node_type.is_empty()) {
+        (true, _) => Cow::Borrowed("head"),
+        (false, true) => Cow::Borrowed("-"),
+        (false, false) => node.node_type.shown(),
+    };
+    let glyph = if node.is_head && node.state.is_alive() { "⌂" } else { glyph };
+    let mut cells = vec![Cell::new(glyph, tone), plain(name), plain(kind)];
+    if node.state == NodeState::Dead {
+        // The figures of a dead node say nothing; when and why it died does.
+        let when = node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
+        cells.push(Cell::new("dead", tone));
+        let why = node.death.as_ref().map(|death| {
+            let message =
+                if death.message.is_empty() { String::new() } else { format!(": {}", death.message) };
+            format!("{} {when} ago{message}", death_word(death.reason))
+        });
+        cells.push(Cell::spanning(why.unwrap_or_else(|| format!("{when} ago")), d.theme.dim));
+        return cells;
+    }
+    cells.push(Cell::new(node.state.word(), tone));
+    let accelerator = node.resources.get("TPU").or_else(|| node.resources.get("GPU"));
+    cells.push(plain(used(node.resources.get("CPU"), number).into()));
+    cells.push(plain(used(node.resources.get("memory"), gigabytes).into()));
+    cells.push(plain(used(accelerator, number).into()));
+    let share = |m: Option<(u64, u64)>| m.filter(|(_, t)| *t > 0).map(|(u, t)| 100.0 * u as f64 / t as f64);
+    let percents = [
+        physical.and_then(|p| p.cpu_percent),
+        physical.and_then(|p| share(p.memory)),
+        physical.and_then(|p| share(p.disk)),
+    ];
+    cells.extend(percents.map(|p| percent(p, text, d)));
+    let up = node.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
+    cells.push(plain(up.into()));
+    cells
+}
+
+/// `16/120`; `-` for a resource that the node does not have, `?` for a use that is unknown.
+fn used(resource: Option<&Resource>, say: impl Fn(f64) -> String) -> String {
+    match resource {
+        None => "-".into(),
+        Some(r) => format!("{}/{}", r.used.map_or_else(|| "?".into(), &say), say(r.total)),
+    }
+}
+
+/// Memory without its unit: the column is narrow, and all are in GB.
+fn gigabytes(value: f64) -> String {
+    let gb = value / 1e9;
+    if gb < 9.95 { number((gb * 10.0).round() / 10.0) } else { format!("{gb:.0}") }
+}
+
+fn percent(value: Option<f64>, text: Style, d: &Draw<'_>) -> Cell<'static> {
+    match value {
+        None => Cell::new("?", d.theme.dim),
+        Some(v) if v >= 90.0 => Cell::new(format!("{v:.0}%"), d.theme.bad),
+        Some(v) => Cell::new(format!("{v:.0}%"), text),
+    }
+}

@@ -1,0 +1,97 @@
+//! A state is a glyph and a word and a colour: here they are put together.
+
+use super::Theme;
+use crate::app::Cluster;
+use crate::model::time::brief;
+use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Timestamp};
+use ratatui::style::Style;
+use std::time::Duration;
+
+/// A node's state.
+pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
+    match state {
+        NodeState::Alive => ("●", theme.good),
+        NodeState::Idle => ("○", theme.good),
+        NodeState::Draining => ("◐", theme.warn),
+        NodeState::Dead => ("✕", theme.bad),
+    }
+}
+
+/// A job's state.
+pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
+    match status {
+        JobStatus::Pending => ("◐", theme.warn),
+        JobStatus::Running => ("●", theme.good),
+        JobStatus::Succeeded => ("✓", theme.dim),
+        JobStatus::Stopped => ("■", theme.dim),
+        JobStatus::Failed => ("✕", theme.bad),
+        JobStatus::Unknown => ("?", theme.warn),
+    }
+}
+
+/// The way to a cluster, in a few words.
+pub fn link(cluster: &Cluster, now: Timestamp, theme: &Theme) -> (String, Style) {
+    match &cluster.link {
+        None => ("○ waiting".into(), theme.dim),
+        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), theme.warn),
+        Some(Link::Up { latency, .. }) => (format!("● up {}", trip(*latency)), theme.good),
+        Some(Link::Retrying { problem, at }) => {
+            (format!("✕ {}, again in {}", kind(&problem.kind), countdown(at.until(now))), theme.bad)
+        }
+        Some(Link::Stopped { problem }) => (format!("✕ {}", kind(&problem.kind)), theme.bad),
+    }
+}
+
+fn at(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Address => "finding the head",
+        Phase::Tunnel => "opening ssh",
+        Phase::Dashboard => "asking ray",
+    }
+}
+
+/// A kind of problem in two or three words.
+pub fn kind(kind: &ProblemKind) -> &'static str {
+    match kind {
+        ProblemKind::Config => "broken file",
+        ProblemKind::Address => "no address",
+        ProblemKind::Unreachable => "unreachable",
+        ProblemKind::KeyRefused => "key refused",
+        ProblemKind::HostKeyChanged { .. } => "host key changed",
+        ProblemKind::PortInUse => "port in use",
+        ProblemKind::TunnelLost => "connection lost",
+        ProblemKind::DashboardSilent => "dashboard silent",
+        ProblemKind::NotRay => "not ray",
+        ProblemKind::TokenMissing => "no token",
+        ProblemKind::TokenRefused => "token refused",
+        ProblemKind::Other => "broken",
+    }
+}
+
+fn trip(latency: Duration) -> String {
+    match latency.as_millis() {
+        0 => "<1 ms".into(),
+        ms @ 1..10_000 => format!("{ms} ms"),
+        ms => format!("{} s", ms / 1000),
+    }
+}
+
+/// Whole seconds, rounded up: a countdown ends at "1 s", not at "0 s".
+pub fn countdown(left: Duration) -> String {
+    format!("{} s", left.as_millis().div_ceil(1000))
+}
+
+/// An age; below `fresh` no number, so that the text stands still.
+pub fn age(age: Option<Duration>, fresh: Duration) -> String {
+    match age {
+        None => "-".into(),
+        Some(age) if age < fresh => format!("<{} s", fresh.as_secs()),
+        Some(age) if age < Duration::from_secs(120) => format!("{} s", age.as_secs()),
+        Some(age) => brief(age),
+    }
+}
+
+/// A duration without seconds, so that it stands still for a minute.
+pub fn minutes(d: Duration) -> String {
+    if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
+}

@@ -1,0 +1,112 @@
+//! Cluster files and settings as they lie on a disk, broken ones first.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use marin_tui::config::{Config, ConfigError, Entry, Env, Sources, load};
+use marin_tui::model::{HeadAddress, Timestamp};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+fn load_in(dir: &Path, sources: &Sources, vars: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let home = dir.join("home");
+    let home = home.to_str().unwrap();
+    let vars: Vec<_> = [("HOME", home)].into_iter().chain(vars.iter().copied()).collect();
+    load(sources, &Env::new(&vars, dir), Timestamp::default())
+}
+
+fn write(dir: &TempDir, name: &str, content: impl AsRef<[u8]>) {
+    let path = dir.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+fn broken(config: &Config, file: &str) -> String {
+    let found = config.entries.iter().find_map(|e| match e {
+        Entry::Broken(b) if b.file.ends_with(file) => Some(format!("{}; {}", b.problem.what, b.problem.mend)),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{file} is not broken: {:?}", config.entries))
+}
+
+#[test]
+fn a_broken_file_is_a_row_and_hides_no_other() {
+    let dir = TempDir::new().unwrap();
+    let good = "cluster_name: good\nprovider: {type: local, head_ip: 10.0.0.1}\n";
+    write(&dir, "infra/good.yaml", good);
+    write(&dir, "infra/twin.yaml", good);
+    write(&dir, "infra/tab.yaml", "cluster_name: x\nprovider:\n\ttype: local\n");
+    write(&dir, "infra/latin1.yaml", b"cluster_name: x\n# caf\xe9\n");
+    write(&dir, "infra/huge.yaml", vec![b'#'; 5 << 20]);
+    write(&dir, "infra/empty.yaml", "");
+    write(&dir, "infra/list.yaml", "- a\n- b\n");
+    write(&dir, "infra/escape.yaml", "cluster_name: \"a\\e]0;x\\a\"\nprovider: {type: nonsense\\e}\n");
+    write(&dir, "infra/marin-cluster-template.yaml", "cluster_name: {{NAME}}\n");
+    write(&dir, "infra/vllm.yaml", "cluster_name: {{ name }}\n");
+    write(&dir, "infra/notes.txt", "not yaml");
+    let config = load_in(dir.path(), &Sources::default(), &[]).unwrap();
+    let good: Vec<_> = config.entries.iter().filter_map(Entry::cluster).map(|c| c.name.as_str()).collect();
+    assert_eq!(good, ["good"]);
+    assert_eq!(config.skipped.len(), 2);
+    assert!(broken(&config, "tab.yaml").contains("tab.yaml:3:"), "{}", broken(&config, "tab.yaml"));
+    assert!(broken(&config, "tab.yaml").contains("YAML wants spaces"), "{}", broken(&config, "tab.yaml"));
+    assert!(broken(&config, "latin1.yaml").contains("latin1.yaml:2:1: is not UTF-8"));
+    assert!(broken(&config, "huge.yaml").contains("larger than 2 MB"));
+    assert!(broken(&config, "empty.yaml").contains("is empty"));
+    assert!(broken(&config, "list.yaml").contains("list.yaml:1:1"));
+    assert!(broken(&config, "twin.yaml").contains("already taken by"));
+    assert!(!broken(&config, "escape.yaml").contains('\x1b'));
+}
+
+#[test]
+fn the_folder_named_wins_over_the_settings_and_those_over_the_default() {
+    let dir = TempDir::new().unwrap();
+    for place in ["a", "b", "infra"] {
+        write(
+            &dir,
+            &format!("{place}/c.yaml"),
+            format!("cluster_name: in-{place}\nprovider: {{type: gcp}}\n"),
+        );
+    }
+    let first = |sources: &Sources| {
+        let config = load_in(dir.path(), sources, &[]).unwrap();
+        config.entries[0].cluster().unwrap().name.to_string()
+    };
+    assert_eq!(first(&Sources::default()), "in-infra");
+    write(&dir, "home/.config/marin-tui/config.yaml", "infra: [b]\n");
+    assert_eq!(first(&Sources::default()), "in-b");
+    assert_eq!(first(&Sources { infra: Some("a".into()), ..Sources::default() }), "in-a");
+    assert_eq!(first(&Sources { infra: Some("a/c.yaml".into()), ..Sources::default() }), "in-a");
+}
+
+#[test]
+fn nothing_found_says_what_to_do() {
+    let dir = TempDir::new().unwrap();
+    let error = load_in(dir.path(), &Sources::default(), &[]).unwrap_err().to_string();
+    assert!(error.contains("--infra") && error.contains("--address"), "{error}");
+    let named = Sources { config: Some("none.yaml".into()), ..Sources::default() };
+    assert!(load_in(dir.path(), &named, &[]).unwrap_err().to_string().contains("none.yaml"));
+}
+
+#[test]
+fn an_address_attaches_directly() {
+    let dir = TempDir::new().unwrap();
+    let head = |sources: &Sources, vars: &[(&str, &str)]| {
+        let config = load_in(dir.path(), sources, vars)?;
+        Ok::<_, ConfigError>(config.entries[0].cluster().unwrap().head.clone())
+    };
+    let named =
+        Sources { address: Some("http://h:8265/".into()), gcs: Some("h:6379".into()), ..Sources::default() };
+    let direct = |gcs: Option<&str>| HeadAddress::Direct {
+        dashboard: "http://h:8265".into(),
+        gcs: gcs.map(Into::into),
+    };
+    assert_eq!(head(&named, &[]).unwrap(), direct(Some("h:6379")));
+    assert_eq!(head(&Sources::default(), &[("RAY_ADDRESS", "http://h:8265")]).unwrap(), direct(None));
+    // Ray's other forms of RAY_ADDRESS are not ours to use.
+    assert!(head(&Sources::default(), &[("RAY_ADDRESS", "ray://h:10001")]).is_err());
+    for bad in ["h:8265", "http://", "ray://h:10001"] {
+        let sources = Sources { address: Some(bad.into()), ..Sources::default() };
+        assert!(head(&sources, &[]).unwrap_err().to_string().contains("http://HOST:8265"), "{bad}");
+    }
+}

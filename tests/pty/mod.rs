@@ -1,0 +1,162 @@
+//! The binary in a real pseudo-terminal, read through a VT parser, as a person's terminal would.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long anything on the screen may take to appear before a test gives up.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A program in its own terminal.
+pub struct Pty {
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    seen: Arc<Mutex<Seen>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+struct Seen {
+    parser: vt100::Parser<Callbacks>,
+    raw: Vec<u8>,
+}
+
+/// What the program asked of the terminal beyond painting.
+#[derive(Default)]
+struct Callbacks {
+    clipboard: Vec<Vec<u8>>,
+}
+
+impl vt100::Callbacks for Callbacks {
+    fn copy_to_clipboard(&mut self, _: &mut vt100::Screen, _: &[u8], data: &[u8]) {
+        self.clipboard.push(data.to_vec());
+    }
+}
+
+impl Pty {
+    /// Starts `argv` with `env` added in a terminal of that size.
+    pub fn start(argv: &[&str], env: &[(&str, &str)], cols: u16, rows: u16) -> Self {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(argv[0]);
+        command.args(&argv[1..]);
+        command.env("TERM", "xterm-256color");
+        for (k, v) in env {
+            command.env(k, v);
+        }
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let parser = vt100::Parser::new_with_callbacks(rows, cols, 0, Callbacks::default());
+        let seen = Arc::new(Mutex::new(Seen { parser, raw: Vec::new() }));
+        let mut from = pair.master.try_clone_reader().unwrap();
+        let into = Arc::clone(&seen);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 1 << 16];
+            while let Ok(n) = from.read(&mut buffer) {
+                if n == 0 {
+                    break;
+                }
+                let mut seen = into.lock().unwrap();
+                seen.parser.process(&buffer[..n]);
+                seen.raw.extend_from_slice(&buffer[..n]);
+            }
+        });
+        let keys = pair.master.take_writer().unwrap();
+        Self { master: pair.master, keys, child, seen, reader: Some(reader) }
+    }
+
+    /// The screen as text, a line a row.
+    pub fn text(&self) -> String {
+        self.seen.lock().unwrap().parser.screen().contents()
+    }
+
+    /// Every byte the program wrote so far.
+    pub fn raw(&self) -> Vec<u8> {
+        self.seen.lock().unwrap().raw.clone()
+    }
+
+    /// What the program put on the clipboard through the terminal (OSC 52), still in base64.
+    pub fn clipboard(&self) -> Vec<Vec<u8>> {
+        self.seen.lock().unwrap().parser.callbacks().clipboard.clone()
+    }
+
+    /// Whether the terminal is as a shell expects it: normal screen, visible cursor, no mouse, no bracketed paste.
+    pub fn is_restored(&self) -> bool {
+        let seen = self.seen.lock().unwrap();
+        let screen = seen.parser.screen();
+        !screen.alternate_screen()
+            && !screen.hide_cursor()
+            && !screen.bracketed_paste()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+
+    /// Types. `\r` is Enter, `\x1b` Esc.
+    pub fn send(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until the screen satisfies `is`; panics with the screen when it does not in time.
+    pub fn wait(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
+        self.wait_for(what, DEADLINE, is)
+    }
+
+    /// The same with another deadline.
+    pub fn wait_for(&self, what: &str, deadline: Duration, is: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + deadline;
+        loop {
+            let text = self.text();
+            if is(&text) {
+                return text;
+            }
+            assert!(Instant::now() < end, "no {what} after {deadline:?}; the screen:\n{text}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until `needle` is on the screen.
+    pub fn wait_text(&self, needle: &str) -> String {
+        self.wait(needle, |text| text.contains(needle))
+    }
+
+    /// Changes the terminal's size.
+    pub fn resize(&self, cols: u16, rows: u16) {
+        self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        self.seen.lock().unwrap().parser.screen_mut().set_size(rows, cols);
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Waits for the program's end and for its last output.
+    pub fn wait_exit(&mut self) -> ExitStatus {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                if let Some(reader) = self.reader.take() {
+                    // The terminal's other side may be held open by something the program started.
+                    let end = Instant::now() + Duration::from_secs(5);
+                    while !reader.is_finished() && Instant::now() < end {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                }
+                return status;
+            }
+            assert!(Instant::now() < end, "it does not end; the screen:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
