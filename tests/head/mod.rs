@@ -1,12 +1,12 @@
 //! A real single-node Ray head with token auth, on free ports, under a temporary folder; gone with its processes
 //! when dropped.
 
-use marin_tui::model::Secret;
+use marin_tui::model::{AutoscalerVersion, Secret};
 use marin_tui::ray::{Client, Endpoint};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The token of every test head.
@@ -19,6 +19,7 @@ pub struct Head {
     gcs: u16,
     version: String,
     venv: PathBuf,
+    drivers: Vec<Child>,
 }
 
 /// The virtual environment of one Ray version: `MARIN_TUI_RAY_<VERSION>`, or `target/ray-<VERSION>`.
@@ -43,11 +44,11 @@ fn free_ports<const N: usize>() -> [u16; N] {
 }
 
 impl Head {
-    /// Starts a head and waits until its dashboard answers. A second try is for ports that somebody took meanwhile.
-    pub async fn start(version: &str) -> Self {
-        let head = Self::launch(version).or_else(|log| {
+    /// Starts a head with an autoscaler of that kind (without node types to launch) and waits until its dashboard answers. A second try is for ports that somebody took meanwhile.
+    pub async fn start(version: &str, autoscaler: AutoscalerVersion) -> Self {
+        let head = Self::launch(version, autoscaler).or_else(|log| {
             eprintln!("{log}");
-            Self::launch(version)
+            Self::launch(version, autoscaler)
         });
         let head = head.unwrap_or_else(|log| panic!("ray start failed twice: {log}"));
         let client = head.client();
@@ -56,7 +57,7 @@ impl Head {
     }
 
     /// Runs `ray start`; its log when it fails.
-    fn launch(version: &str) -> Result<Self, String> {
+    fn launch(version: &str, autoscaler: AutoscalerVersion) -> Result<Self, String> {
         let venv = venv(version);
         // Short: Ray puts sockets below it, whose paths are limited to 107 bytes.
         let dir = tempfile::Builder::new().prefix("ray").rand_bytes(4).tempdir_in("/tmp").unwrap();
@@ -80,6 +81,7 @@ impl Head {
                 format!("--runtime-env-agent-port={env}"),
             ])
             .env("PATH", path)
+            .env("RAY_enable_autoscaler_v2", if autoscaler == AutoscalerVersion::V2 { "1" } else { "0" })
             .env("RAY_AUTH_MODE", "token")
             .env("RAY_AUTH_TOKEN", TOKEN)
             .env("RAY_TMPDIR", dir.path())
@@ -88,7 +90,7 @@ impl Head {
             .stderr(log)
             .status()
             .unwrap();
-        let head = Self { dir, dashboard, gcs, version: version.to_owned(), venv };
+        let head = Self { dir, dashboard, gcs, version: version.to_owned(), venv, drivers: Vec::new() };
         if status.success() { Ok(head) } else { Err(head.start_log()) }
     }
 
@@ -141,19 +143,13 @@ impl Head {
     }
 
     /// Starts a driver by hand: Python that connects with `ray.init` and then runs `code`.
-    pub fn drive(&self, code: &str) {
+    pub fn drive(&mut self, code: &str) {
         let script = format!("import ray\nray.init(address='127.0.0.1:{}')\n{code}", self.gcs);
         let log = fs::File::create(self.dir.path().join("driver.log")).unwrap();
-        Command::new(self.venv.join("bin/python"))
-            .args(["-c", &script])
-            .env("RAY_AUTH_MODE", "token")
-            .env("RAY_AUTH_TOKEN", TOKEN)
-            .env("RAY_TMPDIR", self.dir.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+        let mut python = Command::new(self.venv.join("bin/python"));
+        python.args(["-c", &script]).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        python.env("RAY_AUTH_MODE", "token").env("RAY_AUTH_TOKEN", TOKEN).env("RAY_TMPDIR", self.dir.path());
+        self.drivers.push(python.spawn().unwrap());
     }
 
     /// Asks until something is there, for a minute and a half at most.
@@ -183,6 +179,9 @@ impl Drop for Head {
             for pid in processes_of(&folder) {
                 let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
             }
+        }
+        for driver in &mut self.drivers {
+            let _ = driver.wait();
         }
     }
 }

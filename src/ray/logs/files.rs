@@ -49,8 +49,8 @@ impl Client {
 }
 
 fn list(body: &[u8]) -> Result<LogFiles, RayError> {
-    read_with("/api/v0/logs", body, |bytes| {
-        let categories: Table<Value> = envelope::result(bytes)?;
+    read_with("/api/v0/logs", body, |text| {
+        let categories: Table<Value> = envelope::result(text)?;
         let files = categories.0.into_iter().map(|(category, files)| {
             let names = files.as_array().into_iter().flatten().filter_map(Value::as_str);
             let mut names: Vec<Text> = names.map(Text::from).collect();

@@ -232,8 +232,8 @@ impl Channel {
             let error = value(&V1_ERROR).unwrap_or_default();
             let error = Text::new(String::from_utf8_lossy(&error));
             let Some(report) = value(&V1_REPORT) else { return Ok((Autoscaler::default(), HashMap::new())) };
-            read_with("autoscaler v1's report", &report, |bytes| {
-                let report: report::Report = serde_json::from_slice(bytes)?;
+            read_with("autoscaler v1's report", &report, |text| {
+                let report: report::Report = serde_json::from_str(text)?;
                 Ok((report.autoscaler(error.clone()), report.node_types()))
             })
         });
