@@ -11,6 +11,7 @@ mod terminal;
 pub use clipboard::{Copier, Multiplexer, Place};
 pub use input::Inputs;
 pub use perform::Performer;
+pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event};
 use crate::model::{Timestamp, Update};
@@ -127,7 +128,11 @@ where
         for effect in effects {
             match effect {
                 Effect::Quit => return Ok(Exit::Quit),
-                Effect::Redraw => screen.clear()?,
+                Effect::Redraw => {
+                    // Clears and forgets what was drawn. `clear` would ask the terminal for its cursor, too.
+                    let area = screen.size()?.into();
+                    screen.resize(area)?;
+                }
                 Effect::SshHead(cluster) => {
                     if let Some(command) = performer.login(&cluster) {
                         return Ok(Exit::Suspend(Box::new(command)));

@@ -89,6 +89,7 @@ const EVERYWHERE: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler, Ask, Te
 const VIEWS: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler];
 const SCROLLED: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler, Tell];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
+const SEARCHED: &[Context] = &[Clusters, Nodes, Jobs, Log];
 const TABLES: &[Context] = &[Clusters, Nodes, Jobs];
 
 macro_rules! actions {
@@ -111,7 +112,7 @@ actions! {
     Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
     CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
     Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
-    Filter "filter" "filter" VIEWS, "filter the table (! inverts), or search the log";
+    Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
     HostKey "host-key" "host key" VIEWS, "review a changed host key";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";

@@ -58,10 +58,8 @@ impl App {
         };
         self.dirty = true;
         let (column, row) = (mouse.column, mouse.row);
-        if let Some(area) = self.areas.dialog {
-            if let Some(dialog) = &mut self.dialog {
-                dialog.scroll(by);
-            }
+        if let (Some(dialog), Some(area)) = (&mut self.dialog, self.areas.dialog) {
+            dialog.scroll(by);
             // A click outside closes what only tells or asks.
             return if by == 0 && !area.contains(column, row) {
                 self.act(Action::Back, now)
@@ -82,6 +80,8 @@ impl App {
         if by != 0 {
             return self.scroll(pane, by);
         }
+        // What is typed belongs to the pane that had the focus.
+        self.prompt = None;
         self.pane = pane;
         let position = usize::from(row - area.y);
         if let Some(cluster) = self.current_mut() {

@@ -48,7 +48,8 @@ impl Toasts {
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
         if self.shown.len() > SHOWN {
-            self.shown.remove(0);
+            let oldest = self.shown.iter().position(|t| t.tone != Tone::Bad).unwrap_or(0);
+            self.shown.remove(oldest);
         }
         self.said.push_front(toast);
         self.said.truncate(KEPT);

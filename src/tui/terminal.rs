@@ -6,7 +6,9 @@ use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
 };
 use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -30,11 +32,13 @@ impl Guard {
         let screen = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout())))
             .inspect_err(|_| restore())?;
         let mut guard = Self { screen };
-        execute!(guard.screen.backend_mut(), EnterAlternateScreen, EnableBracketedPaste)?;
+        // Not `Terminal::clear`: that asks the terminal where its cursor is and waits 2 s for the answer, which may be
+        // slow to come, or swallowed with keys typed ahead.
+        let out = guard.screen.backend_mut();
+        execute!(out, EnterAlternateScreen, Clear(ClearType::All), EnableBracketedPaste)?;
         if mouse {
             execute!(guard.screen.backend_mut(), EnableMouseCapture)?;
         }
-        guard.screen.clear()?;
         Ok(guard)
     }
 }

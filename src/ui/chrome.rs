@@ -220,11 +220,19 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
 /// Keys that would do nothing now are not offered.
 fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
     let Some(cluster) = d.app.meant() else {
-        return !matches!(action, Action::Ssh | Action::Dashboard | Action::CopyToken);
+        return matches!(
+            action,
+            Action::Open | Action::Describe | Action::Filter | Action::Palette | Action::Quit
+        );
     };
     let up = matches!(cluster.link, Some(Link::Up { .. }));
     match action {
-        Action::StopJob => cluster.job().is_some_and(|j| !j.status.is_ended()),
+        Action::StopJob => cluster.job().is_some_and(|j| j.submission_id().is_some() && !j.status.is_ended()),
+        Action::Log | Action::Describe | Action::Copy | Action::Open => match d.app.context() {
+            Context::Nodes => cluster.node().is_some(),
+            Context::Jobs => cluster.job().is_some(),
+            _ => true,
+        },
         Action::Reconnect => !up,
         Action::HostKey => {
             matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))

@@ -5,6 +5,7 @@
 
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ pub struct Pty {
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
     seen: Arc<Mutex<Seen>>,
+    /// Echo, line editing and the like, before the program began.
+    modes: String,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -43,6 +46,7 @@ impl Pty {
     pub fn start(argv: &[&str], env: &[(&str, &str)], cols: u16, rows: u16) -> Self {
         let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
+        let modes = modes(pair.master.as_ref());
         let mut command = CommandBuilder::new(argv[0]);
         command.args(&argv[1..]);
         command.env("TERM", "xterm-256color");
@@ -51,7 +55,7 @@ impl Pty {
         }
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
-        let parser = vt100::Parser::new_with_callbacks(rows, cols, 0, Callbacks::default());
+        let parser = vt100::Parser::new_with_callbacks(nonzero(rows), nonzero(cols), 0, Callbacks::default());
         let seen = Arc::new(Mutex::new(Seen { parser, raw: Vec::new() }));
         let mut from = pair.master.try_clone_reader().unwrap();
         let into = Arc::clone(&seen);
@@ -67,7 +71,7 @@ impl Pty {
             }
         });
         let keys = pair.master.take_writer().unwrap();
-        Self { master: pair.master, keys, child, seen, reader: Some(reader) }
+        Self { master: pair.master, keys, child, seen, modes, reader: Some(reader) }
     }
 
     /// The screen as text, a line a row.
@@ -85,7 +89,8 @@ impl Pty {
         self.seen.lock().unwrap().parser.callbacks().clipboard.clone()
     }
 
-    /// Whether the terminal is as a shell expects it: normal screen, visible cursor, no mouse, no bracketed paste.
+    /// Whether the terminal is as a shell expects it: normal screen, visible cursor, no mouse, no bracketed paste, and
+    /// echo and line editing as before.
     pub fn is_restored(&self) -> bool {
         let seen = self.seen.lock().unwrap();
         let screen = seen.parser.screen();
@@ -93,6 +98,7 @@ impl Pty {
             && !screen.hide_cursor()
             && !screen.bracketed_paste()
             && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+            && modes(self.master.as_ref()) == self.modes
     }
 
     /// Types. `\r` is Enter, `\x1b` Esc.
@@ -127,7 +133,7 @@ impl Pty {
     /// Changes the terminal's size.
     pub fn resize(&self, cols: u16, rows: u16) {
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        self.seen.lock().unwrap().parser.screen_mut().set_size(rows, cols);
+        self.seen.lock().unwrap().parser.screen_mut().set_size(nonzero(rows), nonzero(cols));
     }
 
     /// The process id.
@@ -159,4 +165,13 @@ impl Drop for Pty {
     fn drop(&mut self) {
         let _ = self.child.kill();
     }
+}
+
+fn modes(terminal: &dyn MasterPty) -> String {
+    let modes = terminal.get_termios().unwrap();
+    format!("{:?} {:?} {:?}", modes.input_flags, modes.output_flags, modes.local_flags)
+}
+
+fn nonzero(size: u16) -> NonZero<u16> {
+    NonZero::new(size).unwrap()
 }
