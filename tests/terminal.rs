@@ -42,6 +42,8 @@ impl Console {
         let status = self.pty.wait_exit();
         assert!(status.success(), "{status:?}");
         assert!(self.pty.is_restored());
+        let raw = self.pty.raw();
+        assert!(!raw.windows(4).any(|w| w == b"\x1b[6n"), "the cursor is asked for, and nobody here answers");
         assert_eq!(self.pty.text().trim(), "", "nothing of the console stays on the normal screen");
     }
 }
@@ -49,7 +51,8 @@ impl Console {
 #[test]
 fn q_gives_the_terminal_back() {
     let mut console = Console::start();
-    console.pty.send("q");
+    // Drawing anew must not ask the terminal anything either.
+    console.pty.send("\x0cq");
     console.ends_well();
 }
 
