@@ -132,8 +132,10 @@ impl Pty {
 
     /// Changes the terminal's size.
     pub fn resize(&self, cols: u16, rows: u16) {
+        // Nothing drawn for the new size may be read at the old one.
+        let mut seen = self.seen.lock().unwrap();
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        self.seen.lock().unwrap().parser.screen_mut().set_size(nonzero(rows), nonzero(cols));
+        seen.parser.screen_mut().set_size(nonzero(rows), nonzero(cols));
     }
 
     /// The process id.
