@@ -48,7 +48,7 @@ pub struct SourceArguments {
     /// Settings file [default: marin-tui/config.yaml in the platform's config folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Attach to a dashboard directly, without SSH [env: RAY_ADDRESS, when it is an http URL]
+    /// Attach to a dashboard directly, without SSH [env: `RAY_ADDRESS`, when it is an http URL]
     #[arg(long, global = true, value_name = "URL")]
     pub address: Option<String>,
     /// With --address: the GCS, if it can be reached too (lighter on the head than the dashboard)
@@ -62,7 +62,7 @@ pub struct LookArguments {
     /// Leave the mouse to the terminal, for selecting text
     #[arg(long)]
     pub no_mouse: bool,
-    /// Colours [default: what the terminal tells; NO_COLOR is respected]
+    /// Colours [default: what the terminal tells; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
 }

@@ -17,6 +17,7 @@ mod json;
 mod log;
 mod log_routes;
 mod meter;
+mod metrics;
 mod node;
 mod node_json;
 mod query;
@@ -39,6 +40,7 @@ use meter::Meter;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -63,10 +65,12 @@ impl Head {
     /// Listens on the given addresses; fails when one is taken.
     pub async fn start_at(scenario: Scenario, dashboard: SocketAddr, gcs: SocketAddr) -> io::Result<Self> {
         let (dashboard, gcs) = (TcpListener::bind(dashboard).await?, TcpListener::bind(gcs).await?);
+        let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let addresses = (dashboard.local_addr()?, gcs.local_addr()?);
-        let shared = Arc::new(Shared::new(scenario));
-        tokio::spawn(http::serve(dashboard, shared.clone()));
-        tokio::spawn(gcs::serve(gcs, shared.clone()));
+        let shared = Arc::new(Shared::new(scenario, metrics.local_addr()?));
+        tokio::spawn(http::accept(metrics, shared.clone(), metrics::serve));
+        tokio::spawn(http::accept(dashboard, shared.clone(), http::serve));
+        tokio::spawn(http::accept(gcs, shared.clone(), gcs::serve));
         Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
     }
 
@@ -182,6 +186,9 @@ struct Shared {
     gcs_death: Mutex<Option<String>>,
     /// Big answers and the cluster version that they were made of.
     kept: Mutex<HashMap<&'static str, (u64, Bytes)>>,
+    /// Where all nodes' Prometheus endpoints are, and how many requests they had.
+    metrics: SocketAddr,
+    scraped: AtomicUsize,
     /// Counts the times that all connections were closed.
     generation: watch::Sender<u64>,
 }
@@ -193,7 +200,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn new(scenario: Scenario) -> Self {
+    fn new(scenario: Scenario, metrics: SocketAddr) -> Self {
         let token = scenario.token.clone();
         Self {
             cluster: Mutex::new(Cluster::new(&scenario)),
@@ -201,6 +208,8 @@ impl Shared {
             meter: Arc::default(),
             gcs_death: Mutex::default(),
             kept: Mutex::default(),
+            metrics,
+            scraped: AtomicUsize::new(0),
             generation: watch::Sender::new(0),
             scenario,
         }

@@ -49,6 +49,14 @@ impl Default for KeepAlive {
     }
 }
 
+/// An interactive login on a head that a [`Tunnel`] has connected to, to be run in the foreground of a terminal.
+pub fn login(spec: &TunnelSpec) -> std::process::Command {
+    let mut command = std::process::Command::new(&spec.ssh);
+    command.args(login::interactive(spec));
+    guard::clean_environment(&mut command);
+    command
+}
+
 /// Everything that one connection needs to know.
 #[derive(Clone, Debug)]
 pub struct TunnelSpec {

@@ -18,7 +18,7 @@ mod wake;
 
 use crate::config::{Folders, Settings};
 use crate::model::{ClusterName, ClusterSpec, Problem, Request, Secret, Timestamp, Update};
-use crate::ssh::{self, PortPlan, Remote};
+use crate::ssh::{self, PortPlan, TunnelSpec};
 use crate::token;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub struct Options {
     pub focused: Duration,
     /// The same for the others.
     pub background: Duration,
-    /// Our known_hosts file.
+    /// Our `known_hosts` file.
     pub known_hosts: PathBuf,
     /// Folder for control sockets, ours alone.
     pub run_dir: PathBuf,
@@ -77,8 +77,8 @@ impl Options {
 pub struct Reach {
     /// The dashboard's address for a browser on this machine.
     pub url: Option<String>,
-    /// The head's shell.
-    pub remote: Option<Remote>,
+    /// How to log in to its head.
+    pub login: Option<TunnelSpec>,
 }
 
 struct Handle {
@@ -139,10 +139,10 @@ impl Supervisor {
 
     /// The command that logs in to the cluster's head in the foreground terminal.
     pub fn login(&self, cluster: &ClusterName) -> Result<Command, String> {
-        let remote = self.handles.get(cluster).and_then(|h| h.reach.borrow().remote.clone());
-        let remote =
-            remote.ok_or_else(|| format!("{cluster} has no SSH connection now; nothing to log in over"))?;
-        Ok(remote.login())
+        let login = self.handles.get(cluster).and_then(|h| h.reach.borrow().login.clone());
+        let login =
+            login.ok_or_else(|| format!("{cluster} has no SSH connection now, so no head to log in to"))?;
+        Ok(ssh::login(&login))
     }
 
     /// Ends every task and waits until its ssh is gone.

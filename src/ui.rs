@@ -24,7 +24,7 @@ mod words;
 
 pub use theme::{Colors, Theme};
 
-use crate::app::{App, Area, Areas, Cluster, Filter, Pane, View};
+use crate::app::{Action, App, Area, Areas, Cluster, Filter, Pane, View};
 use crate::model::Timestamp;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -53,15 +53,17 @@ impl Draw<'_> {
         if self.is_focused(pane) { self.theme.selected } else { self.theme.marked }
     }
 
-    /// A pane's title with the filter in force.
-    fn filtered(&self, title: &str, filter: &str, rows: usize) -> String {
-        if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} left") }
+    /// The first key of an action, as the screen shows it.
+    fn key(&self, action: Action) -> String {
+        self.app.keymap().keys_of(action).next().unwrap_or_default()
     }
 
     /// Says why a table is empty.
     fn say_empty(&self, buf: &mut Buffer, area: Area, cluster: &Cluster, what: &str, filter: &Filter) {
         let text = match () {
-            () if !filter.text().is_empty() => format!("{what} passes the filter; esc clears it"),
+            () if !filter.text().is_empty() => {
+                format!("{what} passes the filter; {} clears it", self.key(Action::Back))
+            }
             () if cluster.known => format!("{what} here"),
             () if cluster.problem().is_some() => "nothing known: the cluster was never reached".to_owned(),
             () => "waiting for the first answer".to_owned(),
@@ -151,4 +153,9 @@ fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     let rest = area.height - height;
     (Rect { y: area.y + rest, height, ..area }, Rect { height: rest, ..area })
+}
+
+/// A pane's title with the filter in force.
+fn filtered(title: &str, filter: &str, rows: usize) -> String {
+    if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} left") }
 }

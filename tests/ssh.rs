@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod pty;
 mod sshd;
 
 use marin_tui::model::{ProblemKind, Timestamp};
 use marin_tui::ssh::{self, Forward, KeepAlive, KeyFault, SshError, Tunnel, TunnelSpec};
+use pty::Pty;
 use sshd::{DEADLINE, Place, Sshd, free_port, running, until};
 use std::fs;
 use std::io::{Read, Write};
@@ -392,15 +394,24 @@ async fn a_proxy_command_and_an_alias_lead_to_the_host() {
 }
 
 #[tokio::test]
-async fn a_login_uses_the_same_connection_and_nothing_else() {
+async fn a_login_has_the_terminal_to_itself() {
     let sshd = Sshd::start("");
-    let tunnel = Tunnel::open(sshd.spec()).await.unwrap();
-    let mut login = tunnel.remote().login();
-    let output = login.stdin(Stdio::null()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let remote = tunnel.remote();
+    let spec = sshd.spec();
+    let tunnel = Tunnel::open(spec.clone()).await.unwrap();
+    let login = ssh::login(&spec);
+    let words: Vec<&str> =
+        [login.get_program()].into_iter().chain(login.get_args()).map(|a| a.to_str().unwrap()).collect();
+    let mut terminal = Pty::start(&words, &[], 80, 24);
+    terminal.send("echo $((40 + 2)); exit 5\r");
+    terminal.wait("answer of the head's shell", |text| text.lines().any(|l| l.trim() == "42"));
+    assert_eq!(terminal.wait_exit().exit_code(), 5);
     tunnel.close().await;
-    let output = remote.login().stdin(Stdio::null()).output().unwrap();
+}
+
+#[tokio::test]
+async fn a_login_trusts_no_head_that_no_tunnel_has_met() {
+    let sshd = Sshd::start("");
+    let output = ssh::login(&sshd.spec()).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(255), "{output:?}");
 }
 
@@ -461,8 +472,6 @@ async fn hold_on(phase: &str) {
     fs::write(&log, "up\n").unwrap();
     let mut stream = tunnel.remote().stream(&format!("tail -n +1 -F {}", log.display())).unwrap();
     stream.chunk().await.unwrap();
-    let mut login = tokio::process::Command::from(tunnel.remote().login());
-    let _login = login.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     fs::write(place.path(phase), "").unwrap();
     std::future::pending::<()>().await;
 }

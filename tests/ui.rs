@@ -29,7 +29,7 @@ fn paint(app: &mut App, colors: Colors, width: u16, height: u16) -> Buffer {
 fn text(buffer: &Buffer) -> String {
     let rows = buffer.content().chunks(usize::from(buffer.area.width));
     let line = |row: &[ratatui::buffer::Cell]| {
-        row.iter().map(|c| c.symbol()).collect::<String>().trim_end().to_owned()
+        row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end().to_owned()
     };
     rows.map(line).collect::<Vec<_>>().join("\n")
 }

@@ -182,7 +182,9 @@ pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     lines.push((String::new(), String::new()));
     let consequence = match job.status {
-        JobStatus::Pending => "It has not started; stopping takes it off the queue.",
+        JobStatus::Pending => {
+            "It has not started. Some versions of ray ignore this for a waiting job; you will be told."
+        }
         _ => "Its driver gets SIGTERM, and SIGKILL 3 s later. What it has not saved is lost.",
     };
     lines.push((String::new(), consequence.into()));

@@ -140,12 +140,12 @@ impl LogView {
     }
 
     /// To the first line.
-    pub fn to_top(&mut self) {
+    pub fn go_to_top(&mut self) {
         self.show(0);
     }
 
     /// To the end, following it.
-    pub fn to_end(&mut self) {
+    pub fn go_to_end(&mut self) {
         self.follow = true;
     }
 
@@ -247,14 +247,14 @@ mod tests {
         assert!(view.follows());
         push(&mut view, 120..130);
         assert_eq!(first(&view), "line 120");
-        view.to_top();
+        view.go_to_top();
         assert_eq!(first(&view), "line 0");
     }
 
     #[test]
     fn memory_is_bounded_and_the_eye_stays_on_its_line() {
         let mut view = view(LINES);
-        view.to_top();
+        view.go_to_top();
         view.scroll(1000);
         push(&mut view, LINES..LINES + 500);
         assert_eq!((view.len(), first(&view)), (LINES, "line 1000"));
@@ -277,7 +277,7 @@ mod tests {
         let mut view = view(100);
         view.set_search("LINE 7");
         assert_eq!(view.match_count(), 11);
-        view.to_top();
+        view.go_to_top();
         assert!(view.next_match(true));
         assert_eq!(first(&view), "line 7");
         assert!(view.next_match(true));

@@ -3,7 +3,8 @@
 use super::order;
 use super::{App, Effect, Tone, View};
 use crate::model::{
-    ClusterName, JobStopOutcome, Link, LogSource, News, ProblemKind, Request, SubmissionId, Timestamp, Update,
+    ClusterName, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request, SubmissionId,
+    Timestamp, Update,
 };
 
 impl App {
@@ -66,12 +67,13 @@ impl App {
                 (Tone::Info, format!("{cluster}: asked ray to stop {id}, watching it end"))
             }
             JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
-            JobStopOutcome::StillThere(word) => (
-                Tone::Bad,
-                format!(
-                    "{cluster}: ray said it stopped {id}, but the job is still {word}; try again, or stop its driver on its node"
-                ),
-            ),
+            JobStopOutcome::StillThere(word) => {
+                // A waiting job has no driver yet; Ray 2.60 ignores its stop (ray-project/ray#58353).
+                let waits = *word == JobStatus::Pending.word();
+                let mend = if waits { " once it runs" } else { ", or stop its driver on its node" };
+                let text = format!("ray said it stopped {id}, but the job is still {word}; try again{mend}");
+                (Tone::Bad, format!("{cluster}: {text}"))
+            }
             JobStopOutcome::Failed(why) => (Tone::Bad, format!("{cluster}: {id} was not stopped: {why}")),
         };
         if let Some(c) = self.clusters.iter_mut().find(|c| c.name() == cluster) {

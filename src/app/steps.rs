@@ -21,8 +21,8 @@ impl App {
             Action::HalfDown => self.step(self.page() / 2),
             Action::PageUp => self.step(-self.page()),
             Action::PageDown => self.step(self.page()),
-            Action::Top => self.to_end(false),
-            Action::Bottom => self.to_end(true),
+            Action::Top => self.jump(false),
+            Action::Bottom => self.jump(true),
             Action::Open => self.open(now),
             Action::Back => self.back(),
             Action::Quit => self.leave(),
@@ -51,13 +51,13 @@ impl App {
             Action::Filter => self.begin_filter(),
             Action::NextMatch => self.match_step(true, now),
             Action::PreviousMatch => self.match_step(false, now),
-            Action::Follow => self.in_log(|log| log.toggle_follow()),
-            Action::Wrap => self.in_log(|log| log.toggle_wrap()),
+            Action::Follow => self.in_log(super::logview::LogView::toggle_follow),
+            Action::Wrap => self.in_log(super::logview::LogView::toggle_wrap),
             Action::SortNext => self.sort(|sort, columns| sort.turned(columns, true)),
             Action::SortPrevious => self.sort(|sort, columns| sort.turned(columns, false)),
             Action::SortInvert => self.sort(|sort, _| super::Sort { inverted: !sort.inverted, ..sort }),
             Action::HostKey => self.host_key(now),
-            Action::Clusters => self.to_list(),
+            Action::Clusters => self.show_list(),
             Action::Messages => {
                 let said =
                     self.toasts.said().map(|t| (super::describe::ago(t.at, now), t.text.clone())).collect();
@@ -115,17 +115,18 @@ impl App {
         Vec::new()
     }
 
-    fn to_end(&mut self, bottom: bool) -> Vec<Effect> {
+    fn jump(&mut self, bottom: bool) -> Vec<Effect> {
         const FAR: isize = isize::MAX / 2;
-        if self.dialog.is_none() && self.pane == Pane::Log {
-            if let Some(c) = self.current_mut() {
-                if bottom {
-                    c.log.to_end()
-                } else {
-                    c.log.to_top()
-                }
-                return Vec::new();
+        if self.dialog.is_none()
+            && self.pane == Pane::Log
+            && let Some(c) = self.current_mut()
+        {
+            if bottom {
+                c.log.go_to_end();
+            } else {
+                c.log.go_to_top();
             }
+            return Vec::new();
         }
         self.step(if bottom { FAR } else { -FAR })
     }
@@ -164,7 +165,7 @@ impl App {
         self.current().map(|c| vec![asked(c.name(), Request::Focus(false))]).unwrap_or_default()
     }
 
-    fn to_list(&mut self) -> Vec<Effect> {
+    fn show_list(&mut self) -> Vec<Effect> {
         let effects = self.leave_cluster();
         self.view = View::Clusters;
         effects
@@ -179,7 +180,7 @@ impl App {
             return Vec::new();
         }
         match self.view {
-            View::Cluster(_) if self.clusters.len() + self.broken.len() > 1 => self.to_list(),
+            View::Cluster(_) if self.clusters.len() + self.broken.len() > 1 => self.show_list(),
             View::Cluster(_) | View::Clusters => Vec::new(),
         }
     }
@@ -189,7 +190,7 @@ impl App {
         match (&self.dialog, root) {
             (Some(_), _) => self.back(),
             (None, true) => vec![Effect::Quit],
-            (None, false) => self.to_list(),
+            (None, false) => self.show_list(),
         }
     }
 
@@ -287,9 +288,12 @@ impl App {
                 JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
                 JobKey::Driver(id) => Err(format!("{id} was started by hand: ray keeps no log of it")),
             }),
-            Pane::Nodes => cluster.node().map(|node| match node.state.is_alive() {
-                true => Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) }),
-                false => Err(format!("{} is dead: its log is out of reach", node.name)),
+            Pane::Nodes => cluster.node().map(|node| {
+                if node.state.is_alive() {
+                    Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
+                } else {
+                    Err(format!("{} is dead: its log is out of reach", node.name))
+                }
             }),
             Pane::Autoscaler => Some(Ok(next_monitor(cluster.log.source()))),
             Pane::Log => None,

@@ -73,11 +73,10 @@ fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
     let term = env.var("TERM").unwrap_or_default();
     match asked {
         Some(Colors::None) => ui::Colors::None,
-        Some(Colors::Sixteen) => ui::Colors::Sixteen,
         Some(Colors::Full) => ui::Colors::Full,
         None if env.var("NO_COLOR").is_some() || term == "dumb" => ui::Colors::None,
         None if matches!(env.var("COLORTERM"), Some("truecolor" | "24bit")) => ui::Colors::Full,
-        None => ui::Colors::Sixteen,
+        Some(Colors::Sixteen) | None => ui::Colors::Sixteen,
     }
 }
 

@@ -282,7 +282,8 @@ mod tests {
         cluster.advance(at);
         let head = cluster.head();
         let nodes: Vec<String> = cluster.nodes.iter().map(SimNode::logical_lines).collect();
-        nodes.into_iter().chain(cluster.jobs.iter().map(|j| j.info(head))).collect()
+        let jobs = cluster.jobs.iter_mut().map(|j| j.text(head).to_owned());
+        nodes.into_iter().chain(jobs).collect()
     }
 
     #[test]

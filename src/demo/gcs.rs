@@ -5,8 +5,7 @@
 
 use super::Shared;
 use super::gcs_methods::{self, Status};
-use super::http::Body;
-use super::meter::Metered;
+use super::http::{Body, Io};
 use super::scenario::Fault;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -14,38 +13,19 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioExecutor;
 use std::io;
 use std::sync::Arc;
-use tokio::net::{TcpListener, TcpStream};
 
-/// Accepts connections until the head is dropped; a dead `gcs_server` accepts none.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let mut closing = shared.generation.subscribe();
-    loop {
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = closing.changed() => if shared.is_closed() { return } else { continue },
-        };
-        let Ok((stream, _)) = stream else { continue };
-        if shared.gcs_is_dead() {
-            continue;
-        }
-        let _ = stream.set_nodelay(true);
-        tokio::spawn(connection(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone()));
+/// Serves the GCS on one connection; a dead `gcs_server` hangs up.
+pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
+    if shared.gcs_is_dead() {
+        return;
     }
-}
-
-async fn connection(io: TokioIo<Metered<TcpStream>>, shared: Arc<Shared>) {
-    let mut closing = shared.generation.subscribe();
     let service = service_fn(|request| call(request, shared.clone()));
-    let serving =
-        hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service);
-    tokio::select! {
-        // A client that went away: nobody is left to tell.
-        _ = serving => {}
-        _ = closing.changed() => {}
-    }
+    // An error is a client that went away: nobody is left to tell.
+    let _ =
+        hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await;
 }
 
 async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Response<Body>> {

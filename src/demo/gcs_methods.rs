@@ -307,26 +307,25 @@ fn keys(message: &[u8], shared: &Shared) -> Outcome {
     let prefix = request.keys.first().cloned().unwrap_or_default();
     let results = shared.now(|c| {
         let all =
-            c.jobs.iter().filter(|_| request.namespace == b"job").filter_map(|j| j.submission.as_deref());
+            c.jobs.iter().filter(|_| request.namespace == "job").filter_map(|j| j.submission.as_deref());
         all.map(|id| format!("{JOB_KEY}{id}").into_bytes()).filter(|k| k.starts_with(&prefix)).collect()
     });
     Ok(KeysReply { status: OK, results }.encode_to_vec().into())
 }
 
-fn read(key: &[u8], namespace: &[u8], shared: &Shared) -> Option<Vec<u8>> {
+/// The value of a key of the namespace `job`.
+fn read(key: &[u8], namespace: &[u8], cluster: &mut Cluster) -> Option<Bytes> {
     let id = submission(key, namespace)?;
-    shared.now(|c| {
-        let head = c.head();
-        c.job(id).filter(|j| j.submission.is_some()).map(|j| j.info(head).into_bytes())
-    })
+    let head = cluster.head();
+    cluster.job(id).filter(|j| j.submission.is_some()).map(|j| j.stored(head))
 }
 
 fn value(message: &[u8], shared: &Shared) -> Outcome {
     let request: KeyRequest = parse(message)?;
-    let found = request.keys.first().and_then(|key| read(key, &request.namespace, shared));
+    let key = request.keys.first().cloned().unwrap_or_default();
     let none = || GcsStatus { code: NOT_FOUND, message: "Failed to find the key".into() };
-    let reply = found.map_or_else(
-        || ValueReply { status: Some(none()), value: Vec::new() },
+    let reply = shared.now(|c| read(&key, &request.namespace, c)).map_or_else(
+        || ValueReply { status: Some(none()), value: Bytes::new() },
         |value| ValueReply { status: OK, value },
     );
     Ok(reply.encode_to_vec().into())
@@ -335,9 +334,8 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
 /// Keys that are not there are left out.
 fn values(message: &[u8], shared: &Shared) -> Outcome {
     let request: KeyRequest = parse(message)?;
-    let found = request.keys.into_iter().filter_map(|key| {
-        let value = read(&key, &request.namespace, shared)?;
-        Some(KeyValue { key, value })
-    });
-    Ok(ValuesReply { status: OK, results: found.collect() }.encode_to_vec().into())
+    let pair =
+        |key: Bytes, c: &mut Cluster| read(&key, &request.namespace, c).map(|value| KeyValue { key, value });
+    let results = shared.now(|c| request.keys.iter().filter_map(|key| pair(key.clone(), c)).collect());
+    Ok(ValuesReply { status: OK, results }.encode_to_vec().into())
 }

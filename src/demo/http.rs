@@ -5,6 +5,7 @@ use super::meter::Metered;
 use super::routes;
 use super::scenario::Fault;
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -12,9 +13,11 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
 
 /// A body of any kind; an error hangs up in the middle of it.
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
@@ -34,8 +37,14 @@ const OPEN: [&str; 8] = [
 /// aiohttp's words for an exception in a handler.
 pub(super) const IN_TROUBLE: &str = "500 Internal Server Error\n\nServer got itself in trouble";
 
-/// Accepts connections until the head is dropped.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+/// A connection whose bytes are counted.
+pub(super) type Io = TokioIo<Metered<TcpStream>>;
+
+/// Accepts connections until the head is dropped, and serves each in a task that ends when connections are closed.
+pub(super) async fn accept<F>(listener: TcpListener, shared: Arc<Shared>, serve: fn(Io, Arc<Shared>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let mut closing = shared.generation.subscribe();
     loop {
         let stream = tokio::select! {
@@ -45,19 +54,22 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         let Ok((stream, _)) = stream else { continue };
         // Small answers must not wait for an acknowledgement; an error only costs speed.
         let _ = stream.set_nodelay(true);
-        tokio::spawn(connection(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone()));
+        let serving = serve(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone());
+        let mut closing = shared.generation.subscribe();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = serving => {}
+                _ = closing.changed() => {}
+            }
+        });
     }
 }
 
-async fn connection(io: TokioIo<Metered<tokio::net::TcpStream>>, shared: Arc<Shared>) {
-    let mut closing = shared.generation.subscribe();
+/// Serves the dashboard on one connection.
+pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
     let service = service_fn(|request| answer(request, shared.clone()));
-    let serving = hyper::server::conn::http1::Builder::new().serve_connection(io, service).with_upgrades();
-    tokio::select! {
-        // A client that went away, or a fault that hung up: nobody is left to tell.
-        _ = serving => {}
-        _ = closing.changed() => {}
-    }
+    // An error is a client that went away, or a fault that hung up: nobody is left to tell.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).with_upgrades().await;
 }
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Response<Body>> {
@@ -142,9 +154,13 @@ async fn collect(answer: Response<Body>) -> io::Result<(http::response::Parts, B
 async fn half(answer: Response<Body>) -> io::Result<Response<Body>> {
     let (mut parts, body) = collect(answer).await?;
     parts.headers.insert(CONTENT_LENGTH, body.len().into());
-    let frames = [Ok(Frame::data(body.slice(..body.len() / 2))), Err(io::ErrorKind::ConnectionReset.into())];
-    let stream = StreamBody::new(futures_util::stream::iter(frames));
-    Ok(Response::from_parts(parts, stream.boxed_unsync()))
+    let first = stream::once(ready(Ok(Frame::data(body.slice(..body.len() / 2)))));
+    let end = stream::once(async {
+        // What was written must be on its way before the connection breaks.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Err(io::ErrorKind::ConnectionReset.into())
+    });
+    Ok(Response::from_parts(parts, StreamBody::new(first.chain(end)).boxed_unsync()))
 }
 
 async fn padded(answer: Response<Body>, spaces: usize) -> io::Result<Response<Body>> {

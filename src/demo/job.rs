@@ -4,6 +4,7 @@ use super::json::dumps;
 use super::log::Log;
 use super::random::Random;
 use crate::model::{JobStatus, NodeId};
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 /// Where the head's jobs run: the driver runs on the head.
@@ -46,6 +47,8 @@ pub(super) struct SimJob {
     pub log: Log,
     /// The text in `/api/jobs/`, until the next change.
     pub written: Option<String>,
+    /// The text in the key-value store, until the next change.
+    pub in_store: Option<Bytes>,
 }
 
 impl SimJob {
@@ -75,7 +78,12 @@ impl SimJob {
             metadata: (n.is_multiple_of(2)).then(|| json!({"owner": owner, "experiment": work})),
             runtime_env: Some(json!({
                 "working_dir": format!("gcs://_ray_pkg_{:016x}.zip", random.next()),
-                "env_vars": {"WANDB_API_KEY": format!("{:040x}", random.next()), "TPU_CI": "true", "HF_TOKEN": "hf_simulated"},
+                "env_vars": {
+                    "WANDB_API_KEY": format!("{:040x}", random.next()), "HF_TOKEN": "hf_simulated",
+                    "TPU_CI": "true", "MARIN_PREFIX": "gs://marin-us-central2", "GIT_COMMIT": format!("{:040x}", random.next()),
+                    "WANDB_ENTITY": "marin-community", "WANDB_PROJECT": "marin", "JAX_TRACEBACK_FILTERING": "off",
+                },
+                "pip": {"packages": ["jax[tpu]==0.6.2", "levanter>=1.2", "haliax"], "pip_check": false},
                 "config": {"setup_timeout_seconds": 1800},
             })),
             cpus: f64::from(u8::from(n.is_multiple_of(5))),
@@ -83,6 +91,7 @@ impl SimJob {
             starting: None,
             log,
             written: None,
+            in_store: None,
         };
         let lasted = 60_000 + random.below(4 * 3_600_000) as i64;
         job.turn(status, started + lasted);
@@ -108,6 +117,7 @@ impl SimJob {
             starting: None,
             log: Log::none(),
             written: None,
+            in_store: None,
         }
     }
 
@@ -132,7 +142,7 @@ impl SimJob {
             self.ended = Some(at);
             self.log.close(at);
         }
-        self.written = None;
+        (self.written, self.in_store) = (None, None);
     }
 
     /// The driver's exit code, once it has one.
@@ -184,8 +194,15 @@ impl SimJob {
         })
     }
 
-    /// The value under `_ray_internal_job_info_<id>` in the GCS.
-    pub fn info(&self, head: NodeId) -> String {
+    /// The value under `_ray_internal_job_info_<id>` in the GCS, kept until the job changes.
+    pub fn stored(&mut self, head: NodeId) -> Bytes {
+        if self.in_store.is_none() {
+            self.in_store = Some(self.info(head).into());
+        }
+        self.in_store.clone().unwrap_or_default()
+    }
+
+    fn info(&self, head: NodeId) -> String {
         let mut info = json!({
             "status": self.status_word(),
             "entrypoint": self.entrypoint,

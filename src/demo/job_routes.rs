@@ -96,6 +96,7 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             starting: starts.then_some(c.now + START_TAKES),
             log: if starts { Log::growing(c.now + START_TAKES, 0, rate) } else { Log::none() },
             written: None,
+            in_store: None,
         };
         if c.add(job) {
             return json(dumps(&json!({"job_id": id, "submission_id": id})));

@@ -48,6 +48,11 @@ fn read(route: &[&str], query: &Query, shared: &Arc<Shared>) -> Response<Body> {
         }
         ["api", "gcs_healthz"] => text(StatusCode::OK, "success"),
         ["api", "version"] => json(version(shared)),
+        ["api", "prometheus", "sd"] => {
+            let nodes = shared.now(|c| c.nodes.iter().filter(|n| n.is_alive()).count());
+            let targets = vec![shared.metrics.to_string(); nodes];
+            json(dumps(&json!([{"labels": {"job": "ray"}, "targets": targets}])))
+        }
         ["nodes"] => nodes(query, shared),
         ["nodes", id] => json(node(id, shared)),
         ["api", "cluster_status"] => json(if query.get("format") == Some("1") {

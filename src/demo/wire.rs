@@ -4,6 +4,7 @@
 //! They are written apart from the client's on purpose: a server also sends what the client skips, so that answers
 //! weigh what they really weigh, and a wrong tag in one cannot hide behind the same mistake in the other.
 
+use bytes::Bytes;
 use std::collections::HashMap;
 
 /// `rpc.GcsStatus`.
@@ -334,10 +335,10 @@ pub(super) struct JobConfig {
 /// Requests of the key-value store: `InternalKVKeys` and `InternalKVGet` have one key, `InternalKVMultiGet` many.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct KeyRequest {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    pub keys: Vec<Vec<u8>>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub namespace: Vec<u8>,
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub keys: Vec<Bytes>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub namespace: Bytes,
 }
 
 /// `InternalKVKeysReply`.
@@ -354,8 +355,8 @@ pub(super) struct KeysReply {
 pub(super) struct ValueReply {
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub value: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub value: Bytes,
 }
 
 /// `InternalKVMultiGetReply`.
@@ -370,8 +371,8 @@ pub(super) struct ValuesReply {
 /// `MapFieldEntry`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct KeyValue {
-    #[prost(bytes = "vec", tag = "1")]
-    pub key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub value: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub value: Bytes,
 }

@@ -60,6 +60,11 @@ pub(super) mod fixtures {
     /// The versions of which answers were recorded.
     pub const VERSIONS: [&str; 2] = ["2.53.0", "2.60.0"];
 
+    /// The body of one recorded answer, as text.
+    pub fn text(version: &str, name: &str) -> String {
+        String::from_utf8(body(version, name)).unwrap()
+    }
+
     /// The body of one recorded answer.
     pub fn body(version: &str, name: &str) -> Vec<u8> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -13,32 +13,30 @@ use std::marker::PhantomData;
 
 /// Reads a body. Invalid UTF-8 and Python's `NaN` and `Infinity` cost a second pass, not the answer.
 pub fn read<T: for<'de> Deserialize<'de>>(route: &str, body: &[u8]) -> Result<T, RayError> {
-    read_with(route, body, |bytes| serde_json::from_slice(bytes))
+    read_with(route, body, |text| serde_json::from_str(text))
 }
 
 /// [`read`] for rows that borrow from the body: `make` parses them and returns what it built of them.
 pub fn read_with<T>(
     route: &str,
     body: &[u8],
-    make: impl Fn(&[u8]) -> Result<T, serde_json::Error>,
+    make: impl Fn(&str) -> Result<T, serde_json::Error>,
 ) -> Result<T, RayError> {
-    let error = match make(body) {
+    let text = String::from_utf8_lossy(body);
+    let error = match make(&text) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    if body.trim_ascii_start().starts_with(b"<") {
+    if text.trim_start().starts_with('<') {
         return Err(RayError::NotRay(format!("{route} answers with HTML")));
     }
-    let mended = mend(body);
-    make(mended.as_bytes())
-        .map_err(|_| RayError::Malformed { route: route.to_owned(), why: error.to_string() })
+    make(&mend(&text)).map_err(|_| RayError::Malformed { route: route.to_owned(), why: error.to_string() })
 }
 
-/// The body as UTF-8, with `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
-fn mend(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
+/// The text with `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
+fn mend(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest: &str = &text;
+    let mut rest = text;
     let mut quoted = false;
     while let Some(c) = rest.chars().next() {
         let word = ["NaN", "Infinity", "-Infinity"].iter().find(|w| !quoted && rest.starts_with(**w));
@@ -339,7 +337,7 @@ mod tests {
 
     fn ids(body: &[u8]) -> Result<Vec<String>, RayError> {
         read_with("x", body, |b| {
-            let rows: Rows<Line> = serde_json::from_slice(b)?;
+            let rows: Rows<Line> = serde_json::from_str(b)?;
             Ok(rows.0.into_iter().map(|l| l.id.0.into_owned()).collect())
         })
     }
@@ -349,7 +347,7 @@ mod tests {
         let body =
             br#"[{"id":"NaN \" NaN","at":NaN,"all":{"a":-Infinity,"b":"7"}},{"id":"b","at":Infinity}]"#;
         let rows: Vec<f64> = read_with("x", body, |b| {
-            let rows: Rows<Line> = serde_json::from_slice(b)?;
+            let rows: Rows<Line> = serde_json::from_str(b)?;
             assert!(rows.0.iter().all(|l| l.at.0.is_none()));
             Ok(rows.0[0].all.0.values().filter_map(|n| n.0).collect())
         })

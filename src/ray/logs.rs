@@ -85,7 +85,7 @@ impl Outlet {
     /// or nothing has come for so long.
     const QUIET: Duration = Duration::from_millis(25);
     /// A replay is over when nothing has come for so long.
-    const CAUGHT_UP: Duration = Duration::from_millis(150);
+    const CAUGHT_UP: Duration = Duration::from_millis(300);
 
     fn new(sender: mpsc::Sender<LogEvent>, keep: usize) -> Self {
         let splitter = LineSplitter::default();
@@ -112,8 +112,8 @@ impl Outlet {
     /// How long to wait for more before [`Outlet::pause`]; `None` when there is nothing to hand on.
     fn patience(&self) -> Option<Duration> {
         match self.replay {
+            _ if self.batch.is_empty() => None,
             Some(_) => Some(Self::CAUGHT_UP),
-            None if self.batch.is_empty() => None,
             None => Some(Self::QUIET.min(Self::OLD.saturating_sub(self.since.elapsed()))),
         }
     }

@@ -130,6 +130,23 @@ pub(super) fn master(spec: &TunnelSpec, socket: &Path, checking: &str) -> Vec<Os
     args
 }
 
+/// An interactive login, to be run in the foreground of a terminal.
+///
+/// It makes a connection of its own: the control master would read the terminal in the client's place, and may not,
+/// being no part of the terminal's foreground. The host's key was checked when the master connected, so nothing
+/// unknown is accepted here; what ssh has to ask it may ask.
+pub(super) fn interactive(spec: &TunnelSpec) -> Vec<OsString> {
+    let mut args = target(spec);
+    for option in
+        ["StrictHostKeyChecking=yes", "ClearAllForwardings=yes", "ControlMaster=no", "ControlPath=none"]
+    {
+        args.extend(["-o".into(), option.into()]);
+    }
+    args.extend(["-o".into(), path_option("UserKnownHostsFile", &spec.known_hosts)]);
+    args.extend(["-t".into(), "--".into(), spec.host.clone().into()]);
+    args
+}
+
 /// A connection that shows the host's key, writes it to `known_hosts` and goes no further: the only way to log in
 /// that it may try is `none`.
 pub(super) fn key_probe(spec: &TunnelSpec, known_hosts: &Path) -> Vec<OsString> {

@@ -80,16 +80,6 @@ impl Remote {
         Ok(RemoteStream { remote: self.clone(), child, stdout, stderr, _lifeline: lifeline, _turn: turn })
     }
 
-    /// An interactive login over this connection, to be run in the foreground of a terminal. It ends with the
-    /// connection.
-    pub fn login(&self) -> std::process::Command {
-        let args = login::client(&self.0.ssh, &self.0.socket);
-        let mut command = std::process::Command::new(&self.0.ssh);
-        command.args(args.into_iter().skip(1)).args(["-t", "--"]).arg(&self.0.host);
-        guard::clean_environment(&mut command);
-        command
-    }
-
     fn start(&self, command: &str) -> Result<(Child, Lifeline), SshError> {
         let mut args = login::client(&self.0.ssh, &self.0.socket);
         let line = format!("exec sh -c {} sh {}", quote(REMOTE_GUARD), quote(command));

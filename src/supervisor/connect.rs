@@ -68,16 +68,17 @@ impl Opener {
     /// Opens a session; one attempt.
     pub async fn open(self) -> Result<Session, Problem> {
         let (tunnel, endpoint) = if let HeadAddress::Direct { dashboard, gcs } = &self.spec.head {
-            self.reach.send_replace(Reach { url: Some(dashboard.clone()), remote: None });
+            self.reach.send_replace(Reach { url: Some(dashboard.clone()), login: None });
             (None, Endpoint { dashboard: dashboard.clone(), gcs: gcs.clone() })
         } else {
             self.tell(Phase::Address).await;
             let host = head_address(&self.spec, &self.options).await?;
             self.tell(Phase::Tunnel).await;
-            let (tunnel, ports) = self.open_tunnel(host).await?;
+            let (tunnel, ports) = self.open_tunnel(host.clone()).await?;
             let [dashboard, gcs, _] = ports.local;
             let url = Some(browser_url(&self.spec, dashboard));
-            self.reach.send_replace(Reach { url, remote: Some(tunnel.remote()) });
+            let login = Some(tunnel_spec(&self.spec, &self.options, host, Vec::new()));
+            self.reach.send_replace(Reach { url, login });
             let endpoint = Endpoint {
                 dashboard: format!("http://127.0.0.1:{dashboard}"),
                 gcs: Some(format!("127.0.0.1:{gcs}")),

@@ -120,7 +120,7 @@ impl ClusterTask {
             tokio::select! {
                 why = tunnel_end(&s.session) => break End::Lost(why.problem(Timestamp::now())),
                 request = self.requests.recv() => {
-                    if let Some(end) = self.heed(request, &mut s).await {
+                    if let Some(end) = self.heed(request, &mut s) {
                         break end;
                     }
                 }
@@ -141,7 +141,7 @@ impl ClusterTask {
     }
 
     /// What a request means while the session is up.
-    async fn heed(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
+    fn heed(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
         match request {
             None => return Some(End::Closed),
             Some(Request::Reconnect) => return Some(End::Again),

@@ -82,7 +82,7 @@ fn osc52(text: &str, multiplexer: Multiplexer) -> String {
         // screen passes strings of at most 768 bytes.
         Multiplexer::Screen => {
             let chunks = plain.as_bytes().chunks(700).map(String::from_utf8_lossy);
-            chunks.map(|c| format!("\x1bP{c}\x1b\\")).collect()
+            chunks.fold(String::new(), |all, chunk| all + "\x1bP" + &chunk + "\x1b\\")
         }
     }
 }

@@ -37,7 +37,9 @@ impl Performer {
 
     /// Carries out every one of them.
     pub fn perform_all(&mut self, effects: Vec<Effect>) {
-        effects.into_iter().for_each(|effect| self.perform(effect));
+        for effect in effects {
+            self.perform(effect);
+        }
     }
 
     /// Carries out one. Those that concern the loop itself (quit, redraw, suspend) are the loop's.

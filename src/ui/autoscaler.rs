@@ -75,7 +75,7 @@ fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     match (report.version, report.reported) {
         _ if !cluster.known => (String::new(), d.theme.dim),
         (AutoscalerVersion::None, _) => ("none reports".into(), d.theme.dim),
-        (_, None) => ("report of unknown age".into(), d.theme.warn),
+        (_, None) => ("no turn seen yet".into(), d.theme.dim),
         (_, Some(at)) => age(at.age(d.now), d),
     }
 }

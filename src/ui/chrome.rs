@@ -4,7 +4,7 @@ use super::frame::{Title, pane};
 use super::grid::{cut, put};
 use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
-use crate::app::{Cluster, Pane, PromptKind, Tone, View};
+use crate::app::{Action, Cluster, Context, Pane, PromptKind, Tone, View};
 use crate::model::text::printable;
 use crate::model::{Link, ProblemKind};
 use ratatui::buffer::Buffer;
@@ -71,9 +71,11 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
         let mend = match (&cluster.link, &problem.kind) {
-            (_, ProblemKind::HostKeyChanged { .. }) => format!("{}; h shows both fingerprints", problem.mend),
+            (_, ProblemKind::HostKeyChanged { .. }) => {
+                format!("{}; {} shows both fingerprints", problem.mend, d.key(Action::HostKey))
+            }
             (Some(Link::Retrying { .. }), _) if problem.mend.is_empty() => {
-                "it goes on by itself; r tries now".into()
+                format!("it goes on by itself; {} tries now", d.key(Action::Reconnect))
             }
             _ => problem.mend.clone(),
         };
@@ -194,8 +196,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
 
 /// Keys and labels, the most useful first, help (or the way out of a dialog) last.
 fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
-    use crate::app::{Action, Context};
-    let key = |action| d.app.keymap().keys_of(action).next().unwrap_or_default();
+    let key = |action| d.key(action);
     match d.app.context() {
         Context::Ask => vec![
             (key(Action::Open), "press the button"),
@@ -217,8 +218,7 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
 }
 
 /// Keys that would do nothing now are not offered.
-fn worth_showing(action: crate::app::Action, d: &Draw<'_>) -> bool {
-    use crate::app::{Action, Context};
+fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
     let Some(cluster) = d.app.meant() else {
         return matches!(
             action,
@@ -268,10 +268,10 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
             height,
         };
         clear(buf, frame);
-        let hint = if toast.tone == Tone::Bad { "esc" } else { "" };
+        let hint = if toast.tone == Tone::Bad { d.key(Action::Back) } else { String::new() };
         let style = d.theme;
         let inner =
-            pane(buf, frame, style, &Title { left: "", right: hint, tone: Some(tone), focused: false });
+            pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });
         for (y, line) in (inner.y..).zip(&lines) {
             put(buf, inner.x, y, inner.width, false, line, tone);
         }

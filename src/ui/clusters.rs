@@ -2,7 +2,7 @@
 
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid};
-use super::{Draw, words};
+use super::{Draw, filtered, words};
 use crate::app::{Area, Cluster};
 use crate::model::text::printable;
 use crate::model::{AutoscalerVersion, Link, Problem};
@@ -26,7 +26,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let many = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     let mut counts = vec![many(clusters.len(), "cluster")];
     counts.extend((!broken.is_empty()).then(|| many(broken.len(), "broken file")));
-    let title = d.filtered("Clusters", list.filter().text(), list.len());
+    let title = filtered("Clusters", list.filter().text(), list.len());
     let counts = counts.join(" · ");
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused: true });
     let grid = Grid {

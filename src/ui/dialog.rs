@@ -30,15 +30,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, dialog: &Dialog) -> (Are
     let body = usize::from(height.saturating_sub(extra));
     let last = lines.len().saturating_sub(body);
     let top = if let Dialog::Tell { top, .. } = dialog { (*top).min(last) } else { 0 };
-    let more = if last > top { format!("{} more below", last - top) } else { String::new() };
-    let right = if buttons.is_some() {
-        ""
-    } else if more.is_empty() {
-        "esc"
-    } else {
-        &more
-    };
-    let inner = pane(buf, frame, d.theme, &Title { left: title, right, tone: None, focused: true });
+    let right = if last > top { format!("{} more below", last - top) } else { String::new() };
+    let inner = pane(buf, frame, d.theme, &Title { left: title, right: &right, tone: None, focused: true });
     for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top).take(body)) {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
         put(buf, inner.x, y, u16::try_from(label).unwrap_or(0), false, name, d.theme.dim);

@@ -2,7 +2,7 @@
 
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid};
-use super::{Draw, words};
+use super::{Draw, filtered, words};
 use crate::app::{Area, Cluster, JOB_COLUMNS, Pane};
 use crate::model::text::printable;
 use crate::model::{Job, JobStatus};
@@ -28,7 +28,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     counts.extend((waiting > 0).then(|| format!("{waiting} waiting")));
     counts.extend((failed > 0).then(|| format!("{failed} failed today")));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
-    let title = d.filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len());
+    let title = filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len());
     let focused = d.is_focused(Pane::Jobs);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
     let grid = Grid {

@@ -24,7 +24,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let height = inner.height.saturating_sub(u16::from(note.is_some()));
     let body = Rect { height, ..inner };
     if log.is_empty() {
-        let hint = if log.source().is_some() { "no line yet" } else { "l or ⏎ on a job opens its log" };
+        let hint = if log.source().is_some() {
+            "no line yet"
+        } else {
+            "no log is open: choose a job, a node or the autoscaler and open its log"
+        };
         buf.set_stringn(body.x, body.y, if height > 0 { hint } else { "" }, body.width.into(), d.theme.dim);
     } else if log.wraps() {
         wrapped(buf, body, d, log);

@@ -2,7 +2,7 @@
 
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid};
-use super::{Draw, words};
+use super::{Draw, filtered, words};
 use crate::app::describe::{death_word, number};
 use crate::app::{Area, Cluster, NODE_COLUMNS, Pane};
 use crate::model::{Node, NodeState, Physical, Resource};
@@ -32,7 +32,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     counts.extend((joining > 0).then(|| format!("{joining} joining")));
     counts.extend((dead > 0).then(|| format!("{dead} dead")));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
-    let title = d.filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len());
+    let title = filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len());
     let focused = d.is_focused(Pane::Nodes);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
     let top = cluster.nodes.window(usize::from(inner.height.saturating_sub(1)));

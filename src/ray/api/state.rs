@@ -169,21 +169,21 @@ impl Client {
     pub async fn tasks(&self, job: &JobId, limit: u32) -> Result<Listing<Task>, RayError> {
         let route = format!("{}&detail=1&limit={limit}", of_job("tasks", job));
         let body = self.get(&route).await?;
-        read_with("/api/v0/tasks", &body, |bytes| Ok(listing(&envelope::listed(bytes)?, task)))
+        read_with("/api/v0/tasks", &body, |text| Ok(listing(&envelope::listed(text)?, task)))
     }
 
     /// Actors of a driver, at most `limit` (`GET /api/v0/actors`).
     pub async fn actors(&self, job: &JobId, limit: u32) -> Result<Listing<Actor>, RayError> {
         let route = format!("{}&limit={limit}", of_job("actors", job));
         let body = self.get(&route).await?;
-        read_with("/api/v0/actors", &body, |bytes| Ok(listing(&envelope::listed(bytes)?, actor)))
+        read_with("/api/v0/actors", &body, |text| Ok(listing(&envelope::listed(text)?, actor)))
     }
 
     /// Tasks of a driver, counted by function and state (`GET /api/v0/tasks/summarize`).
     pub async fn task_summary(&self, job: &JobId) -> Result<Vec<TaskCount>, RayError> {
         let body = self.get(&of_job("tasks/summarize", job)).await?;
-        read_with("/api/v0/tasks/summarize", &body, |bytes| {
-            let nested: Nested = envelope::result(bytes)?;
+        read_with("/api/v0/tasks/summarize", &body, |text| {
+            let nested: Nested = envelope::result(text)?;
             let clusters = nested.result.0.node_id_to_summary.0;
             let functions = clusters.values().flat_map(|c| &c.0.summary.0);
             Ok(functions.map(|(key, f)| counts(key, &f.0)).collect())
@@ -202,15 +202,15 @@ fn counts(key: &str, function: &Function) -> TaskCount {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::convert::fixtures::{VERSIONS, body};
+    use super::super::super::convert::fixtures::{VERSIONS, text};
     use super::*;
 
     #[test]
     fn recorded_tasks_and_actors_are_read() {
         for version in VERSIONS {
-            let tasks = listing(&envelope::listed(&body(version, "busy_v0_tasks")).unwrap(), task);
+            let tasks = listing(&envelope::listed(&text(version, "busy_v0_tasks")).unwrap(), task);
             assert!(tasks.rows.iter().any(|t| t.state.raw() == "RUNNING" && t.node.is_some()), "{version}");
-            let actors = listing(&envelope::listed(&body(version, "busy_v0_actors")).unwrap(), actor);
+            let actors = listing(&envelope::listed(&text(version, "busy_v0_actors")).unwrap(), actor);
             assert!(actors.rows.iter().any(|a| a.class.raw() == "JobSupervisor" && a.pid.is_some()));
         }
     }
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_list_that_ray_cut_says_so() {
         for version in VERSIONS {
-            let tasks = listing(&envelope::listed(&body(version, "tasks_limit5")).unwrap(), task);
+            let tasks = listing(&envelope::listed(&text(version, "tasks_limit5")).unwrap(), task);
             assert_eq!(tasks.rows.len(), 5, "{version}");
             assert!(tasks.total > 5);
         }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_recorded_summary_counts_states() {
         for version in VERSIONS {
-            let recorded = body(version, "busy_v0_tasks_summarize");
+            let recorded = text(version, "busy_v0_tasks_summarize");
             let nested: Nested = envelope::result(&recorded).unwrap();
             let clusters = &nested.result.0.node_id_to_summary.0;
             let all: Vec<_> =

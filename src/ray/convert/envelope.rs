@@ -31,19 +31,19 @@ impl<T> Default for Listed<T> {
 }
 
 /// `data` of an answer. An object without any is not Ray's.
-pub fn data<'a, T: Deserialize<'a> + Default>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
-    let answer: Envelope<Loose<T>> = serde_json::from_slice(bytes)?;
+pub fn data<'a, T: Deserialize<'a> + Default>(text: &'a str) -> Result<T, serde_json::Error> {
+    let answer: Envelope<Loose<T>> = serde_json::from_str(text)?;
     answer.data.map(|d| d.0).ok_or_else(|| Error::missing_field("data"))
 }
 
 /// `data.result` of an answer.
-pub fn result<'a, T: Deserialize<'a> + Default>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
-    let answer: Envelope<ResultOf<Loose<T>>> = serde_json::from_slice(bytes)?;
+pub fn result<'a, T: Deserialize<'a> + Default>(text: &'a str) -> Result<T, serde_json::Error> {
+    let answer: Envelope<ResultOf<Loose<T>>> = serde_json::from_str(text)?;
     let result = answer.data.and_then(|d| d.result);
     result.map(|r| r.0).ok_or_else(|| Error::missing_field("data.result"))
 }
 
 /// The list of the state API.
-pub fn listed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<Listed<T>, serde_json::Error> {
-    result(bytes)
+pub fn listed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<Listed<T>, serde_json::Error> {
+    result(text)
 }

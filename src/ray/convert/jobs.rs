@@ -64,8 +64,8 @@ impl JobRow<'_> {
 
 /// The list of `GET /api/jobs/`. A job that did not change stays the same allocation.
 pub fn list(route: &str, body: &[u8], known: &HashMap<JobKey, Arc<Job>>) -> Result<Vec<Arc<Job>>, RayError> {
-    read_with(route, body, |bytes| {
-        let rows: Vec<Loose<JobRow>> = serde_json::from_slice(bytes)?;
+    read_with(route, body, |text| {
+        let rows: Vec<Loose<JobRow>> = serde_json::from_str(text)?;
         let jobs = rows.iter().filter_map(|row| row.0.job(None));
         Ok(jobs.map(|job| shared(job, known)).collect())
     })
@@ -80,8 +80,8 @@ fn shared(job: Job, known: &HashMap<JobKey, Arc<Job>>) -> Arc<Job> {
 
 /// One job: an answer of `GET /api/jobs/{id}` (no id given), or a record of the key-value store.
 pub fn one(route: &str, body: &[u8], submission: Option<&Text>) -> Result<Job, RayError> {
-    let job = read_with(route, body, |bytes| {
-        let row: JobRow = serde_json::from_slice(bytes)?;
+    let job = read_with(route, body, |text| {
+        let row: JobRow = serde_json::from_str(text)?;
         Ok(row.job(submission.cloned()))
     })?;
     job.ok_or_else(|| RayError::Malformed { route: route.to_owned(), why: "a job without an id".to_owned() })

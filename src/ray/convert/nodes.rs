@@ -136,8 +136,8 @@ struct NodeRow<'a> {
 
 /// Nodes of `GET /api/v0/nodes?detail=1`: totals only, and no host names.
 pub fn list(route: &str, body: &[u8]) -> Result<Vec<Node>, RayError> {
-    read_with(route, body, |bytes| {
-        let rows: Listed<NodeRow> = envelope::listed(bytes)?;
+    read_with(route, body, |text| {
+        let rows: Listed<NodeRow> = envelope::listed(text)?;
         Ok(rows.result.0.iter().filter_map(row).collect())
     })
 }

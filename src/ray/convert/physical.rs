@@ -94,8 +94,8 @@ struct Detail<'a> {
 
 /// One machine's figures.
 pub fn one(route: &str, body: &[u8]) -> Result<Option<Physical>, RayError> {
-    read_with(route, body, |bytes| {
-        let detail: Detail = envelope::data(bytes)?;
+    read_with(route, body, |text| {
+        let detail: Detail = envelope::data(text)?;
         Ok(detail.detail.0.physical().map(|(_, physical)| physical))
     })
 }
@@ -127,8 +127,8 @@ struct SummaryData<'a> {
 
 /// All machines' figures (`GET /nodes?view=summary`): 10 to 17 kB a node, so for small clusters only.
 pub fn summary(route: &str, body: &[u8]) -> Result<Summary, RayError> {
-    read_with(route, body, |bytes| {
-        let data: SummaryData = envelope::data(bytes)?;
+    read_with(route, body, |text| {
+        let data: SummaryData = envelope::data(text)?;
         let mut summary = Summary::default();
         for machine in &data.summary.0 {
             summary.physical.extend(machine.physical());

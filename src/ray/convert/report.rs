@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn with<T>(body: &[u8], f: impl Fn(&Report) -> T) -> T {
-        let read = |b: &[u8]| {
+        let read = |b: &str| {
             let status: Status = envelope::data(b)?;
             Ok(f(&status.report.0))
         };

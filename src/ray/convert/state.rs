@@ -61,3 +61,59 @@ pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, node
 fn number(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::wire;
+    use super::super::super::wire::{FailedInstanceRequest, PendingInstance, PendingInstanceRequest};
+    use super::super::nodes::live;
+    use super::*;
+
+    #[test]
+    fn a_report_counts_nodes_by_type_and_says_why_launches_failed() {
+        let node = |id: u8, name: &str, status: wire::NodeStatus| {
+            let state = wire::NodeState {
+                node_id: vec![id; 28].into(),
+                ray_node_type_name: name.to_owned(),
+                status: status.into(),
+                ..wire::NodeState::default()
+            };
+            live(&state, None).unwrap()
+        };
+        let nodes = [
+            node(1, "head", wire::NodeStatus::Running),
+            node(2, "tpu", wire::NodeStatus::Idle),
+            node(3, "tpu", wire::NodeStatus::Draining),
+            node(4, "tpu", wire::NodeStatus::Dead),
+        ];
+        let failed = |reason: &str, failed_ts| FailedInstanceRequest {
+            ray_node_type_name: "tpu".to_owned(),
+            count: 2,
+            reason: reason.to_owned(),
+            start_ts: 5,
+            failed_ts,
+        };
+        let autoscaling = AutoscalingState {
+            pending_instance_requests: vec![PendingInstanceRequest {
+                ray_node_type_name: "tpu".to_owned(),
+                count: 3,
+                request_ts: 1,
+            }],
+            pending_instances: vec![PendingInstance {
+                ray_node_type_name: "tpu".to_owned(),
+                instance_id: "i-1".to_owned(),
+                ip_address: String::new(),
+                details: "RAY_INSTALLING".to_owned(),
+            }],
+            failed_instance_requests: vec![failed("older", 0), failed("quota", 9)],
+            ..AutoscalingState::default()
+        };
+        let report = report(&autoscaling, &ClusterResourceState::default(), &nodes);
+        let tpu = report.types.iter().find(|t| t.name.raw() == "tpu").unwrap();
+        assert_eq!((tpu.active, tpu.idle, tpu.pending, tpu.launching, tpu.failed), (1, 1, 1, 3, 4));
+        assert_eq!(report.types[0].name.raw(), "tpu", "busiest first");
+        assert_eq!(report.pending[0].address.raw(), "i-1");
+        assert_eq!(report.failures[0].reason.raw(), "quota", "newest first");
+        assert_eq!(report.failures[1].at, Some(Timestamp::from_millis(5_000)));
+    }
+}

@@ -4,7 +4,9 @@
 //! line or heading that is not understood is passed over.
 
 use super::{Types, in_order};
-use crate::model::{Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, PendingNode, Text};
+use crate::model::{
+    Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeId, PendingNode, Text,
+};
 use std::collections::BTreeMap;
 
 /// Reads the text of autoscaler v2. `None` when it is no report at all (nothing has reported yet).
@@ -47,8 +49,11 @@ pub fn read(text: &str) -> Option<Autoscaler> {
 
 /// `2 tpu_worker`.
 fn types_of(entry: &str, mut count: impl FnMut(&str, u32)) {
+    // Without an autoscaler's types Ray calls each node a type of its own, `node_<id>`.
+    let stand_in = |name: &str| name.strip_prefix("node_").is_some_and(|id| NodeId::from_hex(id).is_some());
     if let Some((n, name)) = entry.split_once(' ')
         && let Ok(n) = n.parse()
+        && !stand_in(name)
     {
         count(name, n);
     }

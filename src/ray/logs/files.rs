@@ -49,8 +49,8 @@ impl Client {
 }
 
 fn list(body: &[u8]) -> Result<LogFiles, RayError> {
-    read_with("/api/v0/logs", body, |bytes| {
-        let categories: Table<Value> = envelope::result(bytes)?;
+    read_with("/api/v0/logs", body, |text| {
+        let categories: Table<Value> = envelope::result(text)?;
         let files = categories.0.into_iter().map(|(category, files)| {
             let names = files.as_array().into_iter().flatten().filter_map(Value::as_str);
             let mut names: Vec<Text> = names.map(Text::from).collect();
@@ -65,9 +65,7 @@ fn list(body: &[u8]) -> Result<LogFiles, RayError> {
 pub fn cleaned(bytes: &[u8]) -> Vec<String> {
     let mut splitter = LineSplitter::default();
     let mut lines = splitter.push(bytes);
-    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
-        lines.extend(splitter.finish());
-    }
+    lines.extend(splitter.finish());
     lines
 }
 
@@ -107,7 +105,8 @@ async fn follow(client: Client, node: NodeId, name: Text, keep: u32, mut out: Ou
     const FURTHEST: u32 = 100_000;
     let mut backoff = Backoff(Backoff::FIRST);
     let mut seen = Seen::default();
-    let mut lines = keep.max(1);
+    // One more, for a last line that is still being written.
+    let mut lines = keep.saturating_add(1);
     loop {
         let now = match client.read_log(node, &name, lines).await {
             Ok(now) => now,

@@ -22,14 +22,19 @@ impl LineSplitter {
         while let Some(piece) = pieces.next() {
             self.append(piece);
             if pieces.peek().is_some() {
-                lines.extend(self.finish());
+                lines.extend(self.take());
             }
         }
         lines
     }
 
-    /// The line that has begun and not ended, if it is worth showing.
+    /// The line that has begun and will not end; none when the last byte ended one.
     pub fn finish(&mut self) -> Option<String> {
+        if self.line.is_empty() { None } else { self.take() }
+    }
+
+    /// The line so far, if it is worth showing.
+    fn take(&mut self) -> Option<String> {
         let cut = std::mem::take(&mut self.cut);
         let line = std::mem::take(&mut self.line);
         if cut == 0 && is_magic(&line) {
@@ -75,9 +80,7 @@ mod tests {
     fn all(chunks: &[&[u8]]) -> Vec<String> {
         let mut splitter = LineSplitter::default();
         let mut lines: Vec<_> = chunks.iter().flat_map(|c| splitter.push(c)).collect();
-        if !splitter.line.is_empty() || splitter.cut > 0 {
-            lines.extend(splitter.finish());
-        }
+        lines.extend(splitter.finish());
         lines
     }
 

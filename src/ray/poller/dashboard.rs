@@ -138,8 +138,8 @@ async fn status(client: &Client) -> Result<(Autoscaler, Describe), RayError> {
     let route = "/api/cluster_status";
     let body = client.get(route).await?;
     let v1 = off_the_loop(body.len(), move || {
-        read_with(route, &body, |bytes| {
-            let status: Status = super::super::convert::envelope::data(bytes)?;
+        read_with(route, &body, |text| {
+            let status: Status = super::super::convert::envelope::data(text)?;
             let error = status.error.text();
             let used =
                 |r: &Loose<report::Report>| (r.0.autoscaler(error.clone()), r.0.node_types(), r.0.usage());
@@ -163,8 +163,8 @@ impl Client {
     pub async fn cluster_status_text(&self) -> Result<String, RayError> {
         let route = "/api/cluster_status?format=1";
         let body = self.get(route).await?;
-        read_with(route, &body, |bytes| {
-            let text: StatusText = super::super::convert::envelope::data(bytes)?;
+        read_with(route, &body, |text| {
+            let text: StatusText = super::super::convert::envelope::data(text)?;
             Ok(text.text.0.into_owned())
         })
     }

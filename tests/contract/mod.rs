@@ -1,52 +1,35 @@
-//! One contract, two kinds of heads. Every check runs against the simulated head and against a real Ray, the newest
-//! and the oldest supported; and every key, type and field number that the double answers must exist in Ray's answer.
-
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+//! One contract for all heads: `simulated.rs` runs every check against the simulated head, `real_contract` against a
+//! real Ray, the newest and the oldest supported.
 
 mod raw;
-mod real;
 
 use futures_util::StreamExt;
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::{AutoscalerVersion, JobStatus, Secret};
-use raw::{Shape, call, fields, numbers};
-use real::RealHead;
+pub use raw::{call, fields};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-const TOKEN: &str = "contract-token";
+pub const TOKEN: &str = "contract-token";
 const KV: &str = "/ray.rpc.InternalKVGcsService";
-const CLUSTER_STATUS: &str = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus";
-const NODE_INFO: &str = "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo";
-const JOB_INFO: &str = "/ray.rpc.JobInfoGcsService/GetAllJobInfo";
-const ALIVE: &str = "/ray.rpc.NodeInfoGcsService/CheckAlive";
-
-/// Ends of the complaints about what Ray 2.53 does not have yet.
-const SINCE_2_60: [&str; 8] = [
-    "/hostMem",
-    "/cgroupMem",
-    "/dashboardAgentListenPort",
-    "/metricsAgentPort",
-    "/tempDir",
-    "/sessionDir",
-    "/nodes/deadbeef?nocache=1/data/detail/tpus",
-    "GetAllNodeInfo [2]: field (31, 0)",
-];
+pub const CLUSTER_STATUS: &str = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus";
+pub const NODE_INFO: &str = "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo";
+pub const ALIVE: &str = "/ray.rpc.NodeInfoGcsService/CheckAlive";
 
 /// A head, real or not, with a job in each of three states.
-struct Target {
-    http: Client,
-    dashboard: String,
-    gcs: String,
-    running: String,
-    ended: String,
-    waiting: String,
+pub struct Target {
+    pub http: Client,
+    pub dashboard: String,
+    pub gcs: String,
+    pub running: String,
+    pub ended: String,
+    pub waiting: String,
 }
 
 impl Target {
-    fn new(dashboard: String, gcs: String) -> Self {
+    pub fn new(dashboard: String, gcs: String) -> Self {
         // A second installation is refused and changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
@@ -58,7 +41,7 @@ impl Target {
         self.http.request(method, format!("http://{}{path}", self.dashboard))
     }
 
-    fn ask(&self, method: Method, path: &str) -> RequestBuilder {
+    pub fn ask(&self, method: Method, path: &str) -> RequestBuilder {
         self.bare(method, path).bearer_auth(TOKEN)
     }
 
@@ -66,24 +49,24 @@ impl Target {
         answer(self.ask(Method::GET, path)).await
     }
 
-    async fn value(&self, path: &str) -> Value {
+    pub async fn value(&self, path: &str) -> Value {
         let (status, body) = self.get(path).await;
         assert_eq!(status, 200, "{path}: {body}");
         serde_json::from_str(&body).unwrap()
     }
 
-    async fn call(&self, path: &str, message: &[u8]) -> bytes::Bytes {
+    pub async fn call(&self, path: &str, message: &[u8]) -> bytes::Bytes {
         call(&self.gcs, Some(TOKEN), path, message).await.unwrap()
     }
 
-    async fn submit(&self, id: &str, more: Value) {
+    pub async fn submit(&self, id: &str, more: Value) {
         let mut body = json!({"submission_id": id});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let (status, text) = answer(self.ask(Method::POST, "/api/jobs/").body(body.to_string())).await;
         assert_eq!((status, text), (200, format!(r#"{{"job_id": "{id}", "submission_id": "{id}"}}"#)));
     }
 
-    async fn becomes(&self, id: &str, status: &str) {
+    pub async fn becomes(&self, id: &str, status: &str) {
         until(&format!("job {id} is {status}"), async || {
             self.value(&format!("/api/jobs/{id}")).await["status"] == status
         })
@@ -97,7 +80,7 @@ async fn answer(request: RequestBuilder) -> (u16, String) {
 }
 
 /// Waits until a condition holds; says which when it never does.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !holds().await {
         assert!(Instant::now() < deadline, "it never came to this: {what}");
@@ -105,7 +88,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-async fn simulated(autoscaler: AutoscalerVersion) -> (Head, Target) {
+pub async fn simulated(autoscaler: AutoscalerVersion) -> (Head, Target) {
     let token = Some(Secret::new(TOKEN));
     let scenario = Scenario { dead: 0, jobs: 100, autoscaler, token, ..Scenario::default() };
     let head = Head::start(scenario).await.unwrap();
@@ -114,39 +97,6 @@ async fn simulated(autoscaler: AutoscalerVersion) -> (Head, Target) {
     target.submit("runs", json!({"entrypoint": "sleep 600", "metadata": {"owner": "me"}})).await;
     target.submit("waits", json!({"entrypoint": "true", "entrypoint_resources": {"nowhere": 1}})).await;
     target.becomes("runs", "RUNNING").await;
-    (head, target)
-}
-
-async fn real(version: &str) -> (RealHead, Target) {
-    let head = RealHead::start(version, TOKEN);
-    let target = Target::new(head.dashboard.clone(), head.gcs.clone());
-    until("the dashboard answers", async || {
-        let request = target.ask(Method::GET, "/api/version").timeout(Duration::from_secs(2));
-        request.send().await.is_ok_and(|r| r.status() == StatusCode::OK)
-    })
-    .await;
-    let script = "import ray, time\nray.init()\n@ray.remote(num_cpus=0.1)\ndef step(): time.sleep(600)\n@ray.remote(num_cpus=0)\nclass Holder: pass\nh = Holder.remote()\nray.get(step.remote())\n";
-    let path = head.python.display();
-    let entrypoint = format!("{path} -c '{script}'");
-    target.submit("runs", json!({"entrypoint": entrypoint, "metadata": {"owner": "me"}, "runtime_env": {"env_vars": {"A": "b"}}})).await;
-    target.submit("ended", json!({"entrypoint": "echo done"})).await;
-    target.submit("waits", json!({"entrypoint": "true", "entrypoint_resources": {"nowhere": 1}})).await;
-    target.becomes("ended", "SUCCEEDED").await;
-    until("the job's task runs", async || {
-        let tasks = target.value("/api/v0/tasks?detail=1").await.to_string();
-        let actors = target.value("/api/v0/actors").await.to_string();
-        tasks.contains("\"RUNNING\"") && actors.contains("Holder")
-    })
-    .await;
-    until("the agent has reported", async || {
-        let node = &target.value("/nodes?view=summary&nocache=1").await["data"]["summary"][0];
-        node["cpu"].is_number() && node["raylet"]["numWorkers"].is_number()
-    })
-    .await;
-    until("the legacy autoscaler has reported", async || {
-        target.value("/api/cluster_status").await["data"]["clusterStatus"]["autoscalerReport"].is_object()
-    })
-    .await;
     (head, target)
 }
 
@@ -210,7 +160,7 @@ async fn refusals(t: &Target) {
     assert!(words.starts_with("A file is not found at: "), "{words}");
 }
 
-async fn head_id(t: &Target) -> String {
+pub async fn head_id(t: &Target) -> String {
     let nodes = t.value("/api/v0/nodes").await;
     let rows = nodes["data"]["result"]["result"].as_array().unwrap();
     let head = rows.iter().find(|n| n["is_head_node"] == true).unwrap();
@@ -330,116 +280,17 @@ async fn one_job_two_channels(t: &Target) {
     }
 }
 
-async fn stored_job(t: &Target, id: &str) -> Value {
+pub async fn stored_job(t: &Target, id: &str) -> Value {
     let key = format!("_ray_internal_job_info_{id}");
     let request = [&[0x0a, key.len() as u8], key.as_bytes(), b"\x12\x03job"].concat();
     let reply = fields(&t.call(&format!("{KV}/InternalKVGet"), &request).await);
     serde_json::from_slice(&reply.into_iter().find(|f| f.0 == 2).unwrap().2).unwrap()
 }
 
-async fn every_check(t: &Target) {
+pub async fn every_check(t: &Target) {
     tokens(t).await;
     refusals(t).await;
     logs(t).await;
     gcs(t).await;
     one_job_two_channels(t).await;
-}
-
-/// What the double says beyond what Ray says.
-async fn beyond(double: &Target, real: &Target) -> Vec<String> {
-    let mut out = Vec::new();
-    let paths = |t: &Target, node: &str| {
-        vec![
-            "/api/version".to_owned(),
-            "/nodes?view=summary&nocache=1".into(),
-            "/nodes?view=hostNameList&nocache=1".into(),
-            format!("/nodes/{node}?nocache=1"),
-            "/nodes/deadbeef?nocache=1".into(),
-            "/api/jobs/".into(),
-            format!("/api/jobs/{}", t.running),
-            format!("/api/jobs/{}", t.ended),
-            format!("/api/jobs/{}", t.waiting),
-            "/api/cluster_status".into(),
-            "/api/cluster_status?format=1".into(),
-            "/api/v0/nodes".into(),
-            "/api/v0/nodes?detail=1".into(),
-            "/api/v0/tasks".into(),
-            "/api/v0/tasks?detail=1".into(),
-            "/api/v0/tasks/summarize".into(),
-            "/api/v0/actors".into(),
-            "/api/v0/actors?detail=1".into(),
-            format!("/api/v0/logs?node_id={node}"),
-        ]
-    };
-    let (ours, theirs) = (paths(double, &head_id(double).await), paths(real, &head_id(real).await));
-    for (ours, theirs) in ours.iter().zip(&theirs) {
-        let (double, real) = (double.value(ours).await, real.value(theirs).await);
-        Shape::of(&double).beyond(&Shape::of(&real), theirs, &mut out);
-    }
-    for id in [|t: &Target| t.running.clone(), |t: &Target| t.waiting.clone()] {
-        let (ours, theirs) = (stored_job(double, &id(double)).await, stored_job(real, &id(real)).await);
-        Shape::of(&ours).beyond(&Shape::of(&theirs), "job in the key-value store", &mut out);
-    }
-    // Where messages lie, and the fields of them that a cluster of one machine without an autoscaler leaves out.
-    let places: [(&str, &[u64], &[u64]); 8] = [
-        (CLUSTER_STATUS, &[], &[]),
-        (CLUSTER_STATUS, &[2], &[]),
-        (CLUSTER_STATUS, &[2, 3], &[2, 3, 9]),
-        (CLUSTER_STATUS, &[2, 4], &[]),
-        (NODE_INFO, &[2], &[13, 14]),
-        (JOB_INFO, &[2], &[2, 8]),
-        (JOB_INFO, &[2, 6], &[]),
-        (JOB_INFO, &[2, 10], &[4, 6, 9, 14]),
-    ];
-    for (method, path, absent) in places {
-        let ours = numbers(&double.call(method, b"").await, path);
-        let theirs = numbers(&real.call(method, b"").await, path);
-        for field in ours.difference(&theirs).filter(|(n, _)| !absent.contains(n)) {
-            out.push(format!("{method} {path:?}: field {field:?} does not exist in Ray"));
-        }
-    }
-    out
-}
-
-#[tokio::test]
-async fn the_simulated_head_keeps_the_contract() {
-    for autoscaler in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
-        let (_head, target) = simulated(autoscaler).await;
-        every_check(&target).await;
-    }
-}
-
-async fn ray_keeps_it(version: &str) -> Vec<String> {
-    let (_ray, real) = real(version).await;
-    every_check(&real).await;
-    let (_head, double) = simulated(AutoscalerVersion::V1).await;
-    beyond(&double, &real).await
-}
-
-#[tokio::test]
-async fn the_newest_ray_keeps_the_contract_and_says_all_that_the_double_says() {
-    let beyond = ray_keeps_it("2.60.0").await;
-    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
-}
-
-#[tokio::test]
-async fn the_oldest_ray_keeps_the_contract_and_says_all_that_the_double_says() {
-    let beyond = ray_keeps_it("2.53.0").await;
-    let new = |line: &&String| SINCE_2_60.iter().any(|new| line.contains(&format!("{new} does not exist")));
-    let beyond: Vec<_> = beyond.iter().filter(|line| !new(line)).cloned().collect();
-    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
-}
-
-/// A malformed id kills the real `gcs_server`; the double dies the same death, and says of what.
-#[tokio::test]
-async fn a_malformed_node_id_kills_the_simulated_gcs() {
-    let (head, target) = simulated(AutoscalerVersion::V2).await;
-    assert_eq!(head.gcs_death(), None);
-    let refused = call(&target.gcs, Some(TOKEN), ALIVE, b"\x0a\x08deadbeef").await;
-    assert!(refused.is_err());
-    assert_eq!(head.gcs_death().as_deref(), Some("CheckAlive: a node id of 8 bytes"));
-    let mut stream = tokio::net::TcpStream::connect(head.gcs).await.unwrap();
-    let mut bytes = [0; 1];
-    let read = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes).await;
-    assert!(matches!(read, Ok(0) | Err(_)), "it still talks");
 }

@@ -1,0 +1,97 @@
+//! The screen over 1,024 nodes and 10,000 jobs: taking a snapshot in, answering a key, drawing a frame.
+
+mod fleet;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use fleet::Fleet;
+use marin_tui::app::{App, Event, Keymap, Listed};
+use marin_tui::model::{ClusterName, ClusterSpec, HeadAddress, News, Snapshot, SshAuth, Timestamp, Update};
+use marin_tui::ui::{Colors, Theme, draw};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+const NAME: &str = "marin-us-central2";
+const SIZE: (u16, u16) = (200, 60);
+
+/// Two snapshots of one cluster, five seconds apart, as the poller makes them.
+fn snapshots() -> [Arc<Snapshot>; 2] {
+    Runtime::new().expect("a runtime").block_on(async {
+        let fleet = Fleet::start(10_000).await;
+        let mut poller = fleet.poller(true);
+        let first = poller.refresh().await.expect("the head answers");
+        (0..5).for_each(|_| fleet.tick());
+        [first, poller.refresh().await.expect("the head answers")].map(Arc::new)
+    })
+}
+
+fn news(snapshot: &Arc<Snapshot>) -> Event {
+    Event::Update(Update { cluster: ClusterName::new(NAME), news: News::Snapshot(snapshot.clone()) })
+}
+
+fn app() -> App {
+    let head = HeadAddress::Ssh("10.128.0.1".into());
+    let spec = ClusterSpec {
+        name: ClusterName::new(NAME),
+        file: None,
+        provider: String::new(),
+        zone: None,
+        head,
+        auth: SshAuth::default(),
+        node_types: Vec::new(),
+    };
+    let keymap = Keymap::with_changes(&BTreeMap::new()).expect("the default keymap is sound");
+    let mut app = App::new(vec![Listed::Cluster(spec)], keymap);
+    app.start(None);
+    app
+}
+
+fn frame(app: &mut App, terminal: &mut Terminal<TestBackend>, theme: &Theme, now: Timestamp) {
+    let mut areas = None;
+    // A test backend writes to memory and cannot fail.
+    let _ = terminal.draw(|f| areas = Some(draw(f, app, theme, now)));
+    app.drawn(areas.expect("the frame was drawn"));
+}
+
+fn bench(c: &mut Criterion) {
+    let [first, second] = snapshots();
+    let (now, theme) = (second.taken, Theme::new(Colors::Full));
+    let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a terminal in memory");
+    let mut group = c.benchmark_group("1,024 nodes, 10,000 jobs");
+
+    let known = || {
+        let mut app = app();
+        app.update(news(&first), now);
+        app
+    };
+    let take = |mut app: App, snapshot| {
+        app.update(news(snapshot), now);
+        app
+    };
+    group.bench_function("first snapshot", |b| {
+        b.iter_batched(app, |a| take(a, &first), BatchSize::LargeInput);
+    });
+    group.bench_function("next snapshot", |b| {
+        b.iter_batched(known, |a| take(a, &second), BatchSize::LargeInput);
+    });
+
+    let mut app = known();
+    frame(&mut app, &mut terminal, &theme, now);
+    group.bench_function("frame at 200x60", |b| b.iter(|| frame(&mut app, &mut terminal, &theme, now)));
+
+    let mut keys = ['j', 'k'].into_iter().cycle();
+    group.bench_function("key and frame", |b| {
+        b.iter(|| {
+            let key = KeyCode::Char(keys.next().expect("a cycle has no end"));
+            app.update(Event::Key(KeyEvent::new(key, KeyModifiers::NONE)), now);
+            frame(&mut app, &mut terminal, &theme, now);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

@@ -1,0 +1,25 @@
+//! What README.md says about keys and settings is what the program does.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use marin_tui::app::Keymap;
+use marin_tui::app::actions::ACTIONS;
+use marin_tui::config::DEFAULTS;
+use std::collections::BTreeMap;
+
+const README: &str = include_str!("../README.md");
+
+#[test]
+fn every_key_stands_in_the_table() {
+    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+    for description in ACTIONS {
+        let keys: Vec<String> = keymap.keys_of(description.action).map(|k| format!("`{k}`")).collect();
+        let row = format!("| {} | {} |", keys.join(" "), description.help);
+        assert!(README.contains(&row), "README.md lacks: {row}");
+    }
+}
+
+#[test]
+fn the_settings_are_quoted_as_they_are() {
+    assert!(README.contains(DEFAULTS.trim_end()), "the block under Settings is not assets/config.yaml");
+}

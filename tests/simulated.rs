@@ -1,0 +1,80 @@
+//! The simulated head keeps the contract that `real_contract` holds real Ray to, and dies as Ray dies.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod contract;
+
+use contract::{ALIVE, TOKEN, call, every_check, simulated};
+use marin_tui::demo::{Fault, Trouble};
+use marin_tui::model::{AutoscalerVersion, Secret};
+use reqwest::{Method, StatusCode};
+use std::time::Duration;
+
+#[tokio::test]
+async fn the_simulated_head_keeps_the_contract() {
+    for autoscaler in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+        let (_head, target) = simulated(autoscaler).await;
+        every_check(&target).await;
+    }
+}
+
+/// A malformed id kills the real `gcs_server`; the double dies the same death, and says of what.
+#[tokio::test]
+async fn a_malformed_node_id_kills_the_simulated_gcs() {
+    let (head, target) = simulated(AutoscalerVersion::V2).await;
+    assert_eq!(head.gcs_death(), None);
+    let refused = call(&target.gcs, Some(TOKEN), ALIVE, b"\x0a\x08deadbeef").await;
+    assert!(refused.is_err());
+    assert_eq!(head.gcs_death().as_deref(), Some("CheckAlive: a node id of 8 bytes"));
+    let mut stream = tokio::net::TcpStream::connect(head.gcs).await.unwrap();
+    let mut bytes = [0; 1];
+    let read = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes).await;
+    assert!(matches!(read, Ok(0) | Err(_)), "it still talks");
+}
+
+#[tokio::test]
+async fn trouble_is_what_it_says_and_ends() {
+    let (head, target) = simulated(AutoscalerVersion::V2).await;
+    let version = || target.ask(Method::GET, "/api/version").timeout(Duration::from_secs(10)).send();
+    let good = version().await.unwrap().text().await.unwrap();
+    let make = |path: &str, fault| head.trouble(vec![Trouble { path: path.into(), fault }]);
+
+    make("", Fault::Status(503));
+    assert_eq!(version().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    make("", Fault::Html);
+    assert!(version().await.unwrap().text().await.unwrap().starts_with("<!DOCTYPE html>"));
+    make("", Fault::HalfBody);
+    let half = version().await.unwrap();
+    assert_eq!(half.content_length(), Some(good.len() as u64), "it promises all of it");
+    assert!(half.text().await.is_err());
+    make("", Fault::HangUp);
+    assert!(version().await.is_err());
+    make("", Fault::Padding(50 << 20));
+    assert_eq!(version().await.unwrap().text().await.unwrap().trim_start(), good);
+    make("", Fault::Stall);
+    let stalled = target.ask(Method::GET, "/api/version").timeout(Duration::from_millis(300)).send().await;
+    assert!(stalled.unwrap_err().is_timeout());
+    make("/ray.rpc.", Fault::HangUp);
+    assert!(call(&target.gcs, Some(TOKEN), ALIVE, b"").await.is_err());
+    assert_eq!(version().await.unwrap().status(), StatusCode::OK, "only the GCS is in trouble");
+
+    head.trouble(Vec::new());
+    assert!(call(&target.gcs, Some(TOKEN), ALIVE, b"").await.is_ok());
+    head.set_token(Some(Secret::new("rotated")));
+    assert_eq!(version().await.unwrap().status(), StatusCode::FORBIDDEN);
+    head.set_token(None);
+    assert_eq!(version().await.unwrap().text().await.unwrap(), good);
+}
+
+#[tokio::test]
+async fn clients_are_counted_to_the_byte() {
+    let (head, target) = simulated(AutoscalerVersion::V2).await;
+    let before = head.cost();
+    let body = target.ask(Method::GET, "/api/jobs/").send().await.unwrap().text().await.unwrap();
+    let after = head.cost();
+    let sent = after.sent - before.sent;
+    assert!((body.len() as u64..body.len() as u64 + 300).contains(&sent), "{sent} for {}", body.len());
+    assert_eq!(after.connections, before.connections, "kept alive");
+    let asked = |cost: &marin_tui::demo::Cost| cost.requests.get("/api/jobs/").copied().unwrap_or(0);
+    assert_eq!(asked(&after), asked(&before) + 1);
+}
