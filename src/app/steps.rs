@@ -335,9 +335,8 @@ impl App {
         let copied = match (self.meant(), self.view, self.pane) {
             (Some(c), View::Clusters, _) => Some(("cluster name".to_owned(), c.name().as_str().to_owned())),
             (Some(c), _, Pane::Nodes) => c.node().map(|n| ("node id".to_owned(), n.id.to_string())),
-            (Some(c), _, Pane::Jobs) => {
-                c.job().map(|j| ("job id".to_owned(), super::order::job_fields(j)[0].to_owned()))
-            }
+            // As it is shown: what a hostile id would do in the shell that it is pasted into nobody wants to see.
+            (Some(c), _, Pane::Jobs) => c.job().map(|j| ("job id".to_owned(), j.key.to_string())),
             (Some(c), _, Pane::Log) => {
                 let lines: Vec<&str> = c.log.visible().collect();
                 (!lines.is_empty()).then(|| (format!("{} lines", lines.len()), lines.join("\n")))

@@ -60,7 +60,7 @@ impl Pty {
         let mut from = pair.master.try_clone_reader().unwrap();
         let into = Arc::clone(&seen);
         let reader = std::thread::spawn(move || {
-            let mut buffer = [0; 1 << 16];
+            let mut buffer = vec![0; 1 << 16];
             while let Ok(n) = from.read(&mut buffer) {
                 if n == 0 {
                     break;
@@ -132,8 +132,10 @@ impl Pty {
 
     /// Changes the terminal's size.
     pub fn resize(&self, cols: u16, rows: u16) {
+        // Nothing drawn for the new size may be read at the old one.
+        let mut seen = self.seen.lock().unwrap();
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        self.seen.lock().unwrap().parser.screen_mut().set_size(nonzero(rows), nonzero(cols));
+        seen.parser.screen_mut().set_size(nonzero(rows), nonzero(cols));
     }
 
     /// The process id.
