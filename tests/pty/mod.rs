@@ -60,7 +60,7 @@ impl Pty {
         let mut from = pair.master.try_clone_reader().unwrap();
         let into = Arc::clone(&seen);
         let reader = std::thread::spawn(move || {
-            let mut buffer = [0; 1 << 16];
+            let mut buffer = vec![0; 1 << 16];
             while let Ok(n) = from.read(&mut buffer) {
                 if n == 0 {
                     break;
