@@ -83,11 +83,11 @@ fn leaves_its_message(test: &str) {
     let argv = [binary.to_str().unwrap(), "--exact", test, "--nocapture", "--test-threads=1"];
     let mut pty = Pty::start(&argv, &[(PANIC, "1"), ("RUST_BACKTRACE", "0")], 120, 40);
     let status = pty.wait_exit();
-    let text = pty.text();
-    assert_eq!(status.exit_code(), 101, "{text}");
+    let left = pty.text();
+    assert_eq!(status.exit_code(), 101, "{left}");
     assert!(pty.raw().windows(8).any(|w| w == b"\x1b[?1049h"), "it had the terminal");
-    assert!(pty.is_restored(), "{text}");
-    assert!(text.contains("panicked at tests/terminal.rs") && text.contains("a wheel came off"), "{text}");
+    assert!(pty.is_restored(), "{left}");
+    assert!(left.contains("panicked at tests/terminal.rs") && left.contains("a wheel came off"), "{left}");
 }
 
 #[test]
