@@ -1,10 +1,9 @@
 //! What each action does.
 
 use super::dialog::{Dialog, Question};
-use super::prompt::{Prompt, PromptKind, Typed, complete};
+use super::prompt::{Prompt, PromptKind};
 use super::{Action, App, Effect, JOB_COLUMNS, NODE_COLUMNS, Pane, Tone, View, actions::ACTIONS, describe};
 use crate::model::{ClusterName, JobKey, LogSource, ProblemKind, Request, Text, Timestamp};
-use crossterm::event::KeyEvent;
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
 const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];

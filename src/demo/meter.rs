@@ -33,7 +33,7 @@ pub(super) struct Meter {
 impl Meter {
     /// Counts a request.
     pub fn request(&self, path: &str) {
-        let route: Vec<&str> = path.split('/').map(|s| if s.len() > 32 { "*" } else { s }).collect();
+        let route: Vec<&str> = path.split('/').map(|s| if s.len() > 48 { "*" } else { s }).collect();
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         *requests.entry(route.join("/")).or_default() += 1;
     }
