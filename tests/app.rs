@@ -589,3 +589,13 @@ fn a_click_opens_a_cluster_that_is_selected() {
     assert_eq!(app.list().selected_row(), Some(1));
     assert_eq!(mouse(&mut app, CLICK, list.x, list.y + 1), [asks_focus("b")]);
 }
+
+#[test]
+fn an_effect_of_every_action_that_concerns_a_cluster_names_it() {
+    let mut app = shown();
+    let name = ClusterName::new(CLUSTER);
+    assert_eq!(
+        press(&mut app, "to!"),
+        [Effect::CopyToken(name.clone()), Effect::OpenDashboard(name.clone()), Effect::SshHead(name)]
+    );
+}
