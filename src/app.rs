@@ -16,6 +16,7 @@ mod prompt;
 mod steps;
 mod table;
 mod toast;
+mod typing;
 
 pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};

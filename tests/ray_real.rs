@@ -70,6 +70,7 @@ async fn submit_the_jobs(head: &mut Head) {
         json!({"submission_id": "fails", "entrypoint": "exit 3"}),
         json!({"submission_id": "waits", "entrypoint": "true", "entrypoint_num_cpus": 64}),
         json!({"submission_id": "not utf-8", "entrypoint": "sleep 1; seq 1 3000; printf 'caf\\351\\nend\\n'"}),
+        json!({"submission_id": "short, not utf-8", "entrypoint": "sleep 1; printf 'caf\\351\\n'"}),
     ] {
         head.submit(job).await;
     }
@@ -116,7 +117,7 @@ async fn both_channels_tell_the_same(head: &Head, expected: AutoscalerVersion) {
         let runs = find(s, "runs").is_some_and(|j| j.status == JobStatus::Running && j.driver.is_some());
         let by_hand = s.jobs.iter().any(|j| matches!(j.key, JobKey::Driver(_)));
         let demand = s.autoscaler.demands.len() == 3;
-        runs && by_hand && demand && ["ends", "fails", "not utf-8"].into_iter().all(ended)
+        runs && by_hand && demand && ["ends", "fails", "not utf-8", "short, not utf-8"].into_iter().all(ended)
     };
     let (a, b) = head
         .until("both channels have settled", async || {
@@ -181,6 +182,10 @@ async fn a_log_is_followed_to_its_end(head: &Head) {
     let numbers: Vec<u32> = lines.iter().filter_map(|l| l.parse().ok()).collect();
     assert_eq!(numbers, (1..=3000).collect::<Vec<_>>(), "neither lost nor repeated");
     assert_eq!(lines[lines.len() - 2..], ["caf\u{fffd}".to_owned(), "end".to_owned()]);
+
+    // Here Ray closes without a word of it.
+    let (lines, end) = drain(&mut client.follow_job(&id("short, not utf-8"), 5)).await;
+    assert_eq!((lines.last().map(String::as_str), end), (Some("caf\u{fffd}"), LogEvent::Complete));
 
     let (_, end) = drain(&mut client.follow_job(&id("nobody"), 5)).await;
     assert!(matches!(end, LogEvent::Failed(RayError::NotFound(_))), "{end:?}");

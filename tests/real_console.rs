@@ -259,5 +259,10 @@ fn the_oldest_ray_fills_every_pane() {
         text.contains("3 alive") && text.contains("4 Autoscaler v1") && text.contains(&job.id)
     });
     assert!(text.contains("ray 2.53.0"), "{text}");
+    for worker in ["10.77.0.2", "10.77.0.3"] {
+        let row = text.lines().find(|line| line.contains(worker));
+        assert!(row.is_some_and(|row| row.contains("local.cluster.node")), "{worker}\n{text}");
+    }
+    assert!(text.contains("││ local.cluster.node "), "the autoscaler's own table has its types:\n{text}");
     follow(&mut console, &job.id);
 }

@@ -42,6 +42,8 @@ impl Console {
         let status = self.pty.wait_exit();
         assert!(status.success(), "{status:?}");
         assert!(self.pty.is_restored());
+        let raw = self.pty.raw();
+        assert!(!raw.windows(4).any(|w| w == b"\x1b[6n"), "the cursor is asked for, and nobody here answers");
         assert_eq!(self.pty.text().trim(), "", "nothing of the console stays on the normal screen");
     }
 }
@@ -49,7 +51,8 @@ impl Console {
 #[test]
 fn q_gives_the_terminal_back() {
     let mut console = Console::start();
-    console.pty.send("q");
+    // Drawing anew must not ask the terminal anything either.
+    console.pty.send("\x0cq");
     console.ends_well();
 }
 
@@ -80,11 +83,11 @@ fn leaves_its_message(test: &str) {
     let argv = [binary.to_str().unwrap(), "--exact", test, "--nocapture", "--test-threads=1"];
     let mut pty = Pty::start(&argv, &[(PANIC, "1"), ("RUST_BACKTRACE", "0")], 120, 40);
     let status = pty.wait_exit();
-    let text = pty.text();
-    assert_eq!(status.exit_code(), 101, "{text}");
+    let left = pty.text();
+    assert_eq!(status.exit_code(), 101, "{left}");
     assert!(pty.raw().windows(8).any(|w| w == b"\x1b[?1049h"), "it had the terminal");
-    assert!(pty.is_restored(), "{text}");
-    assert!(text.contains("panicked at tests/terminal.rs") && text.contains("a wheel came off"), "{text}");
+    assert!(pty.is_restored(), "{left}");
+    assert!(left.contains("panicked at tests/terminal.rs") && left.contains("a wheel came off"), "{left}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl App {
             }
             JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
             JobStopOutcome::StillThere(word) => {
-                // A waiting job has no driver yet; Ray 2.60 ignores its stop (ray-project/ray#58353).
+                // A waiting job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
                 let waits = *word == JobStatus::Pending.word();
                 let mend = if waits { " once it runs" } else { ", or stop its driver on its node" };
                 let text = format!("ray said it stopped {id}, but the job is still {word}; try again{mend}");

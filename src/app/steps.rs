@@ -376,130 +376,13 @@ impl App {
         Vec::new()
     }
 
-    fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+    pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         let Some(c) = self.current_mut() else { return Vec::new() };
         let searched = c.log.search().to_owned();
         if !searched.is_empty() && !c.log.next_match(forward) {
             let way = if forward { "below" } else { "above" };
             self.toasts.say(Tone::Info, format!("no match of `{searched}` {way}"), now);
         }
-        Vec::new()
-    }
-
-    fn begin_filter(&mut self) -> Vec<Effect> {
-        let (kind, before) = match (self.current(), self.pane) {
-            (None, _) => (PromptKind::Filter, self.list.filter().text()),
-            (Some(c), Pane::Nodes) => (PromptKind::Filter, c.nodes.filter().text()),
-            (Some(c), Pane::Jobs) => (PromptKind::Filter, c.jobs.filter().text()),
-            (Some(c), Pane::Log) => (PromptKind::Search, c.log.search()),
-            (Some(_), Pane::Autoscaler) => return Vec::new(),
-        };
-        self.prompt = Some(Prompt::new(kind, before));
-        Vec::new()
-    }
-
-    fn clear_filter(&mut self) -> bool {
-        let set = match (self.current(), self.pane) {
-            (None, _) => !self.list.filter().text().is_empty(),
-            (Some(c), Pane::Nodes) => !c.nodes.filter().text().is_empty(),
-            (Some(c), Pane::Jobs) => !c.jobs.filter().text().is_empty(),
-            (Some(c), Pane::Log) => !c.log.search().is_empty(),
-            (Some(_), Pane::Autoscaler) => false,
-        };
-        if set {
-            self.set_filter("");
-        }
-        set
-    }
-
-    fn set_filter(&mut self, text: &str) {
-        let pane = self.pane;
-        match self.current_mut() {
-            None => {
-                self.list.set_filter(text);
-                self.arrange_list();
-            }
-            Some(c) if pane == Pane::Nodes => {
-                c.nodes.set_filter(text);
-                c.arrange_nodes();
-            }
-            Some(c) if pane == Pane::Jobs => {
-                c.jobs.set_filter(text);
-                c.arrange_jobs();
-            }
-            Some(c) => c.log.set_search(text),
-        }
-    }
-
-    /// The prompt's text changed: filters and searches are live.
-    pub(super) fn typed(&mut self) {
-        if let Some(Prompt { kind: PromptKind::Filter | PromptKind::Search, text, .. }) = &self.prompt {
-            let text = text.clone();
-            self.set_filter(&text);
-        }
-    }
-
-    pub(super) fn prompt_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
-        let Some(prompt) = &mut self.prompt else { return Vec::new() };
-        match prompt.key(key) {
-            Typed::Changed => self.typed(),
-            Typed::Complete if prompt.kind == PromptKind::Command => {
-                let text = prompt.text.clone();
-                let completed = complete(&text, self.commands());
-                if let (Some(prompt), Some(completed)) = (&mut self.prompt, completed) {
-                    prompt.text = completed;
-                }
-            }
-            Typed::Escape => {
-                let before = (prompt.kind != PromptKind::Command).then(|| String::clone(&prompt.before));
-                self.prompt = None;
-                if let Some(before) = before {
-                    self.set_filter(&before);
-                }
-            }
-            Typed::Enter => {
-                let done = self.prompt.take();
-                match done {
-                    Some(Prompt { kind: PromptKind::Command, text, .. }) => {
-                        return self.command(text.trim(), now);
-                    }
-                    Some(Prompt { kind: PromptKind::Search, .. }) => return self.match_step(false, now),
-                    _ => {}
-                }
-            }
-            Typed::Complete | Typed::Nothing => {}
-        }
-        Vec::new()
-    }
-
-    /// Everything the palette understands now.
-    pub fn commands(&self) -> Vec<String> {
-        let context = self.context();
-        let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(|d| d.name.to_owned());
-        here.chain(self.clusters.iter().map(|c| format!("cluster {}", c.name()))).collect()
-    }
-
-    fn command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
-        if text.is_empty() {
-            return Vec::new();
-        }
-        if let Some(name) = text.strip_prefix("cluster ").map(str::trim) {
-            let fits = |c: &super::Cluster| {
-                c.name().as_str() == name || c.name().as_str().strip_prefix("marin-") == Some(name)
-            };
-            if let Some(place) = self.clusters.iter().position(fits) {
-                return self.enter(place);
-            }
-        } else if let Some(action) =
-            Action::named(text).or_else(|| (text == "q").then_some(Action::ForceQuit))
-        {
-            if action.describe().contexts.contains(&self.context()) {
-                return self.act(action, now);
-            }
-            self.toasts.say(Tone::Bad, format!("`{text}` means nothing here; focus another pane"), now);
-            return Vec::new();
-        }
-        self.toasts.say(Tone::Bad, format!("no action `{text}`; ? lists them"), now);
         Vec::new()
     }
 

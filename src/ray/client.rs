@@ -174,6 +174,12 @@ impl Client {
         Err(self.refusal(response).await)
     }
 
+    /// [`Client::send`] for an answer without an end: only its beginning is waited for.
+    pub(super) async fn open(&self, request: RequestBuilder) -> Result<Response, RayError> {
+        let began = tokio::time::timeout(self.inner.limits.call, self.send(request)).await;
+        began.map_err(|_| RayError::Silent("the answer timed out".to_owned()))?
+    }
+
     async fn refusal(&self, response: Response) -> RayError {
         const ENOUGH: usize = 256 << 10;
         let status = response.status();

@@ -31,7 +31,6 @@ impl Gcs {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|_| bad())?
             .connect_timeout(limits.connect)
-            .timeout(limits.call)
             .tcp_nodelay(true)
             // The state of a large cluster is one message: do not wait for a window in the middle of it.
             .initial_stream_window_size(4 << 20)
@@ -56,10 +55,14 @@ impl Gcs {
         self.meter().gcs.ask();
         let mut grpc = tonic::client::Grpc::new(self.channel.clone())
             .max_decoding_message_size(self.client.inner.limits.body);
-        let unreachable = |e: tonic::transport::Error| RayError::Silent(deepest(&e));
-        grpc.ready().await.map_err(unreachable)?;
-        let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
-        let body = answer.map_err(|s| self.refusal(&s))?.into_inner();
+        let answer = async {
+            grpc.ready().await.map_err(|e| RayError::Silent(deepest(&e)))?;
+            let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
+            answer.map_err(|s| self.refusal(&s))
+        };
+        // The channel's own limit ends with the headers: a body may stall too.
+        let answer = tokio::time::timeout(self.client.inner.limits.call, answer).await;
+        let body = answer.map_err(|_| RayError::Silent("the gcs timed out".to_owned()))??.into_inner();
         self.meter().gcs.receive(body.len());
         Ok(body)
     }

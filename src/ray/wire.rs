@@ -34,6 +34,9 @@ pub const JOB_KEY_PREFIX: &[u8] = b"_ray_internal_job_info_";
 /// `GcsStatus.code` of a key that does not exist, inside a reply that is OK (`StatusCode::NotFound` of Ray).
 pub const STATUS_NOT_FOUND: i32 = 17;
 
+/// `GcsNodeInfo.GcsNodeState` of a dead node, 0 being alive; also to filter by.
+pub const NODE_DEAD: i32 = 1;
+
 /// `GcsStatus`: the outcome inside a reply.
 #[derive(Clone, PartialEq, Message)]
 pub struct GcsStatus {

@@ -208,7 +208,8 @@ impl Bed {
 
     /// Ends a host's sshd and all its connections: new ones are refused.
     pub fn sshd_stop(&self, host: &str) {
-        self.on_root(host, &["pkill", "-KILL", "-x", "sshd"]);
+        // Since OpenSSH 9.8 connections are programs of their own.
+        self.on_root(host, &["pkill", "-KILL", "-x", "sshd(-session|-auth)?"]);
     }
 
     /// Starts a host's sshd again.

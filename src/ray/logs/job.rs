@@ -61,7 +61,8 @@ impl Position {
         let mut other = Self::default();
         other.advance(bytes);
         let common = self.tail.len().min(other.tail.len());
-        self.tail[self.tail.len() - common..] == other.tail[other.tail.len() - common..]
+        self.count >= other.count
+            && self.tail[self.tail.len() - common..] == other.tail[other.tail.len() - common..]
     }
 }
 
@@ -113,6 +114,8 @@ enum Ended {
 impl Follower {
     /// Without news for so long, ask whether the job still runs.
     const IDLE: Duration = Duration::from_secs(30);
+    /// The same for a stream of the file, which does not tell when the job has ended.
+    const STREAM_IDLE: Duration = Duration::from_secs(3);
 
     async fn run(&mut self) -> Result<(), Closed> {
         let mut backoff = Backoff(Backoff::FIRST);
@@ -181,11 +184,7 @@ impl Follower {
     async fn finish(&mut self, node: Option<NodeId>) -> Result<(), Closed> {
         // A job that failed before it started has neither node nor log.
         if let Some(node) = node {
-            let end = async {
-                let response = self.client.send(self.file("file", node, 20)).await?;
-                self.client.body(response, 4 << 20).await
-            };
-            match end.await {
+            match self.client.get(&self.file("file", node, 20)).await {
                 Ok(end) if !self.position.ends_like(&end) => return self.over_file().await,
                 Ok(_) => {}
                 // No file, no more lines: what the socket brought is all there is.
@@ -230,15 +229,16 @@ impl Follower {
 
     /// Reads the file, to its end if the job has ended, otherwise until the stream is cut or the job ends.
     async fn read_file(&mut self, node: NodeId, ended: bool) -> Result<Result<(), RayError>, Closed> {
-        let request = self.file(if ended { "file" } else { "stream" }, node, -1);
-        let mut response = match self.client.send(request).await {
+        let route = self.file(if ended { "file" } else { "stream" }, node, -1);
+        let mut response = match self.client.open(self.client.request(Method::GET, &route)).await {
             Ok(response) => response,
             Err(error) => return Ok(Err(error)),
         };
         let mut replay = Replay::until(&self.position);
         loop {
             let wait = self.out.patience();
-            match tokio::time::timeout(wait.unwrap_or(Duration::from_secs(3)), chunk(&mut response)).await {
+            let idle = if ended { self.client.inner.limits.call } else { Self::STREAM_IDLE };
+            match tokio::time::timeout(wait.unwrap_or(idle), chunk(&mut response)).await {
                 Ok(Ok(Some(bytes))) => {
                     self.client.meter().http.receive(bytes.len());
                     self.take(&mut replay, &bytes).await?;
@@ -246,6 +246,7 @@ impl Follower {
                 Ok(Ok(None)) => return Ok(Ok(())),
                 Ok(Err(error)) => return Ok(Err(error)),
                 Err(_) if wait.is_some() => self.out.pause().await?,
+                Err(_) if ended => return Ok(Err(RayError::Silent("the log file stalled".to_owned()))),
                 // The stream never ends by itself.
                 Err(_) => match self.client.job(&self.id).await {
                     Ok(detail) if detail.job.status.is_ended() => return Ok(Ok(())),
@@ -257,10 +258,9 @@ impl Follower {
     }
 
     /// `GET /api/v0/logs/file` or `stream`: the node may be any that lives, Ray finds the right one.
-    fn file(&self, kind: &str, node: NodeId, lines: i32) -> reqwest::RequestBuilder {
+    fn file(&self, kind: &str, node: NodeId, lines: i32) -> String {
         let id = encoded(self.id.0.raw());
-        let route = format!("/api/v0/logs/{kind}?node_id={node}&submission_id={id}&lines={lines}");
-        self.client.request(Method::GET, &route)
+        format!("/api/v0/logs/{kind}?node_id={node}&submission_id={id}&lines={lines}")
     }
 }
 
@@ -317,9 +317,13 @@ mod tests {
         let mut position = Position::default();
         position.advance(&translated(b"begin\r\nlast line\r\n"));
         assert!(position.ends_like(b"last line\r\n"));
-        assert!(position.ends_like(b"before that\nbegin\r\nlast line\n"));
+        assert!(
+            !position.ends_like(b"before that\nbegin\r\nlast line\n"),
+            "the log is longer than what came"
+        );
         assert!(!position.ends_like(b"last line\r\nand one more\n"));
         assert!(position.ends_like(b""));
+        assert!(!Position::default().ends_like(b"a log of which nothing came\n"));
     }
 
     proptest! {

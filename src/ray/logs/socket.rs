@@ -44,9 +44,7 @@ impl Socket {
             .header(UPGRADE, "websocket")
             .header(SEC_WEBSOCKET_VERSION, "13")
             .header(SEC_WEBSOCKET_KEY, key());
-        let opening = tokio::time::timeout(client.inner.limits.call, client.send(request));
-        let response =
-            opening.await.map_err(|_| RayError::Silent("opening the log timed out".to_owned()))??;
+        let response = client.open(request).await?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(RayError::NotRay("it does not speak websocket".to_owned()));
         }

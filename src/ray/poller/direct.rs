@@ -108,13 +108,7 @@ impl Channel {
         if let Some(body) = round.v1 {
             self.learn_v1(body).await?;
         }
-        if let Some(body) = round.registry {
-            self.learn_nodes(body).await?;
-        } else if self.is_stale(&rest.node_states) && self.registry_pace.is_due() {
-            let body =
-                self.gcs.call(path::GET_ALL_NODE_INFO, &wire::GetAllNodeInfoRequest::default()).await?;
-            self.learn_nodes(body).await?;
-        }
+        self.follow_registry(round.registry, &rest.node_states).await?;
         self.read_jobs(round.keys, round.drivers).await?;
         let live = std::mem::take(&mut rest.node_states);
         let registry = self.registry.clone();
@@ -146,9 +140,7 @@ impl Channel {
         let (status, keys, registry, drivers, v1, version) = tokio::try_join!(
             gcs.call(path::GET_CLUSTER_STATUS, &wire::GetClusterStatusRequest {}),
             gcs.call(path::KV_KEYS, &keys),
-            when(self.registry_pace.never(), || async {
-                gcs.call(path::GET_ALL_NODE_INFO, &wire::GetAllNodeInfoRequest::default()).await
-            }),
+            when(self.registry_pace.never(), || async { self.ask_registry(None).await }),
             when(self.drivers_pace.is_due(), || async { self.ask_drivers().await }),
             when(v1_is_due, || async { gcs.call(path::KV_MULTI_GET, &v1).await }),
             when(self.version_is_due(), || gcs.version()),
@@ -169,25 +161,38 @@ impl Channel {
         self.gcs.call(path::GET_ALL_JOB_INFO, &request).await
     }
 
-    async fn learn_nodes(&mut self, body: Bytes) -> Result<(), RayError> {
-        let bytes = body.len();
-        let registry = off_the_loop(bytes, move || {
-            let reply: wire::GetAllNodeInfoReply = decode(path::GET_ALL_NODE_INFO, body)?;
-            succeeded(reply.status.as_ref())?;
-            let nodes = reply.node_info_list.into_iter().filter_map(nodes::registered);
-            Ok(nodes.map(|node| (node.id, node)).collect())
-        });
-        self.registry = Arc::new(registry.await?);
-        self.registry_pace.done(bytes);
-        Ok(())
+    async fn ask_registry(&self, state_filter: Option<i32>) -> Result<Bytes, RayError> {
+        let request = wire::GetAllNodeInfoRequest { limit: None, state_filter };
+        self.gcs.call(path::GET_ALL_NODE_INFO, &request).await
     }
 
-    /// Whether a node is there that never registered as far as we know, or one died without our knowing why.
-    fn is_stale(&self, states: &[wire::NodeState]) -> bool {
-        states.iter().any(|state| {
-            let known = NodeId::from_bytes(&state.node_id).and_then(|id| self.registry.get(&id));
-            known.is_none_or(|node| state.status() == wire::NodeStatus::Dead && node.state != NodeState::Dead)
-        })
+    /// Reads why nodes died as soon as one did, and the whole registry when a node is new; seldom if it is large.
+    async fn follow_registry(
+        &mut self,
+        first: Option<Bytes>,
+        states: &[wire::NodeState],
+    ) -> Result<(), RayError> {
+        if let Some(body) = first {
+            self.registry_pace.done(body.len());
+            self.registry = Arc::new(registrations(body).await?);
+            return Ok(());
+        }
+        let known = |state: &wire::NodeState| {
+            NodeId::from_bytes(&state.node_id).and_then(|id| self.registry.get(&id))
+        };
+        let dead = |state: &wire::NodeState| state.status() == wire::NodeStatus::Dead;
+        let died = states.iter().any(|s| dead(s) && known(s).is_none_or(|n| n.state != NodeState::Dead));
+        let joined = states.iter().any(|s| !dead(s) && known(s).is_none());
+        if died {
+            let body = self.ask_registry(Some(wire::NODE_DEAD)).await?;
+            Arc::make_mut(&mut self.registry).extend(registrations(body).await?);
+        }
+        if joined && self.registry_pace.is_due() {
+            let body = self.ask_registry(None).await?;
+            self.registry_pace.done(body.len());
+            self.registry = Arc::new(registrations(body).await?);
+        }
+        Ok(())
     }
 
     async fn read_jobs(&mut self, keys: Bytes, drivers: Option<Bytes>) -> Result<(), RayError> {
@@ -262,6 +267,17 @@ impl Channel {
         report.demands.extend(demand::demands(rest, None));
         in_order(report)
     }
+}
+
+/// Nodes by id, as they registered.
+async fn registrations(body: Bytes) -> Result<HashMap<NodeId, Node>, RayError> {
+    let nodes = off_the_loop(body.len(), move || {
+        let reply: wire::GetAllNodeInfoReply = decode(path::GET_ALL_NODE_INFO, body)?;
+        succeeded(reply.status.as_ref())?;
+        let nodes = reply.node_info_list.into_iter().filter_map(nodes::registered);
+        Ok(nodes.map(|node| (node.id, node)).collect())
+    });
+    nodes.await
 }
 
 /// Runs a call that is due.
