@@ -210,7 +210,7 @@ fn a_page_of_html_is_not_taken_for_ray() {
 
 #[test]
 fn half_an_answer_is_told() {
-    trouble(Fault::HalfBody, &["connection closed before message completed", "again in"]);
+    trouble(Fault::HalfBody, &["end of file before message length reached", "again in"]);
 }
 
 #[test]
