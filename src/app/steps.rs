@@ -135,7 +135,7 @@ impl App {
             (Some(Dialog::Ask { on_yes: true, .. }), ..) => self.answer(now),
             (Some(_), ..) => self.back(),
             (None, View::Clusters, _) => match self.list.selected_row() {
-                Some(place) if place < self.clusters.len() => self.enter(place),
+                Some(place) if place < self.clusters.len() => self.visit(place, now),
                 Some(_) => self.describe(now),
                 None => Vec::new(),
             },
@@ -156,6 +156,13 @@ impl App {
         if self.clusters[place].known {
             effects.extend(self.follow_newest(place));
         }
+        effects
+    }
+
+    /// Shows a cluster, and at once what it has been waiting to ask.
+    pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
+        let effects = self.enter(place);
+        self.ask_about_host_key(now);
         effects
     }
 

@@ -109,7 +109,7 @@ impl App {
                 c.name().as_str() == name || c.name().as_str().strip_prefix("marin-") == Some(name)
             };
             if let Some(place) = self.clusters.iter().position(fits) {
-                return self.enter(place);
+                return self.visit(place, now);
             }
         } else if let Some(action) =
             Action::named(text).or_else(|| (text == "q").then_some(Action::ForceQuit))

@@ -11,13 +11,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::borrow::Cow;
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     Column::text("", 1, 0),
     Column::rest("NODE", 15, 0),
+    Column::text("ADDRESS", 15, 8),
     Column::rest("TYPE", 8, 3),
     Column::text("STATE", 8, 0),
     Column::number("CPU", 7, 1),
-    Column::number("MEM", 7, 6),
+    Column::number("MEM GB", 7, 6),
     Column::number("TPU", 7, 2),
     Column::number("CPU%", 4, 4),
     Column::number("MEM%", 4, 5),
@@ -68,7 +69,7 @@ fn row<'a>(node: &'a Node, physical: Option<&Physical>, d: &Draw<'_>, cluster: &
         (false, false) => node.node_type.shown(),
     };
     let glyph = if node.is_head && node.state.is_alive() { "⌂" } else { glyph };
-    let mut cells = vec![Cell::new(glyph, tone), plain(name), plain(kind)];
+    let mut cells = vec![Cell::new(glyph, tone), plain(name), plain(node.address.shown()), plain(kind)];
     if node.state == NodeState::Dead {
         // The figures of a dead node say nothing; when and why it died does.
         let when = node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
