@@ -12,7 +12,7 @@ use ratatui::style::Style;
 
 const COLUMNS: [Column; 6] = [
     Column::rest("CLUSTER", 20, 0),
-    Column::text("LINK", 24, 0),
+    Column::text("LINK", 28, 0),
     Column::text("NODES", 11, 1),
     Column::text("JOBS", 11, 1),
     Column::number("DATA", 6, 3),
