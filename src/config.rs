@@ -9,9 +9,10 @@ mod nearest;
 mod paths;
 mod resolve;
 mod settings;
-mod yaml;
+pub mod yaml;
 
 pub use env::Env;
+pub use nearest::nearest;
 pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};
 pub use settings::{DEFAULTS, Override, Settings};
