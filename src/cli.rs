@@ -3,6 +3,8 @@
 //! Output for people goes to stdout as a table, with `--json` as JSON; everything else goes to stderr. Exit codes:
 //! 0 done, 1 failed (the message says what and what to do), 2 wrong usage.
 
+mod columns;
+mod configs;
 mod console;
 mod list;
 
@@ -88,6 +90,13 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// The cluster files: list, generate, check
+    #[command(after_help = configs::EXAMPLES)]
+    Configs {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: configs::Action,
+    },
     /// Show the settings
     Config {
         /// What to do with them.
@@ -116,6 +125,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         address: arguments.sources.address.clone(),
         gcs: arguments.sources.gcs.clone(),
     };
+    if let Some(Command::Configs { action }) = &arguments.command {
+        return configs::run(action, &sources, &env);
+    }
     let config = config::load(&sources, &env, Timestamp::now())?;
     match arguments.command {
         Some(Command::Clusters { json }) => Ok(list::print(&config, json)?),

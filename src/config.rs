@@ -96,17 +96,27 @@ pub struct Config {
     pub skipped: Vec<PathBuf>,
 }
 
+/// The cluster that a file's text describes.
+pub fn cluster_of(text: &str, file: &Path, settings: &Settings) -> Result<ClusterSpec, yaml::FileError> {
+    cluster::parse(text, file, settings, &Env::default())
+}
+
+/// The folders and files that clusters come from: `--infra`, else the settings', else `./infra`.
+pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf> {
+    match &sources.infra {
+        Some(place) => vec![env.expand(place)],
+        None if !settings.infra.is_empty() => settings.infra.iter().map(|p| env.expand(p)).collect(),
+        None => vec![env.cwd().join("infra")],
+    }
+}
+
 /// Reads the settings and every cluster file.
 pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, ConfigError> {
     let settings = Settings::read(sources.config.as_deref(), env)?;
     if let Some(spec) = direct(sources, env)? {
         return Ok(Config { settings, entries: vec![Entry::Cluster(spec)], skipped: Vec::new() });
     }
-    let places: Vec<PathBuf> = match &sources.infra {
-        Some(place) => vec![env.expand(place)],
-        None if !settings.infra.is_empty() => settings.infra.iter().map(|p| env.expand(p)).collect(),
-        None => vec![env.cwd().join("infra")],
-    };
+    let places = places(sources, &settings, env);
     let mut config = Config { settings, entries: Vec::new(), skipped: Vec::new() };
     for place in &places {
         for file in cluster_files(place)? {
@@ -167,7 +177,7 @@ impl Config {
 }
 
 /// Marin's templates are named so, and Jinja marks the rest.
-fn is_template_name(file: &Path) -> bool {
+pub fn is_template_name(file: &Path) -> bool {
     file.file_name().is_some_and(|n| n.to_string_lossy().contains("template"))
 }
 
@@ -175,8 +185,9 @@ fn is_template_text(text: &str) -> bool {
     text.lines().filter(|l| !l.trim_start().starts_with('#')).any(|l| l.contains("{{") || l.contains("{%"))
 }
 
-/// A file itself, or the YAML files of a folder, sorted. A folder that does not exist is empty: the caller says so.
-fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
+/// A file itself, or the YAML files of a folder, sorted, templates included. A folder that does not exist is empty: the
+/// caller says so.
+pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     if place.is_file() {
         return Ok(vec![place.into()]);
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("config", &["model"]),
+    ("infra", &["config", "model"]),
     ("token", &["model"]),
     ("ssh", &["model"]),
     ("ray", &["model"]),
@@ -20,7 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ui", &["app", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
     // `cli` starts the console: it is where the arguments are.
-    ("cli", &["tui", "ui", "app", "supervisor", "config", "token", "model"]),
+    ("cli", &["tui", "ui", "app", "supervisor", "config", "infra", "token", "model"]),
     ("main", &["cli"]),
 ];
 

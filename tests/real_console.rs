@@ -118,14 +118,12 @@ fn a_killed_node_is_shown_dead_with_its_reason() {
     let mut console = connected(bed);
     choose(&mut console, "1", SPARE);
     let node = bed.join_spare();
-    console.wait_for("the new node", LONG, |text| {
-        text.lines().any(|l| l.contains(SPARE) && l.contains(" alive "))
-    });
+    let lives = |text: &str| ["●", "○"].iter().any(|mark| text.contains(&format!("│ {mark} {SPARE} ")));
+    console.wait_for("the new node", LONG, lives);
     bed.kill_raylet("w3");
     // Others may have died there before.
     console.wait_for("a death and why", LONG, |text| {
-        !text.lines().any(|l| l.contains(SPARE) && l.contains(" alive "))
-            && text.contains("lost <1m ago: health check failed")
+        !lives(text) && text.contains("lost <1m ago: health check failed")
     });
     // The latest death stands first.
     console.send("ggd");

@@ -1,5 +1,6 @@
 //! `marin-tui clusters`: what is known, without connecting to anything.
 
+use super::columns;
 use crate::config::{Config, Entry};
 use crate::model::HeadAddress;
 use std::io::{self, Write};
@@ -12,16 +13,8 @@ pub fn print(config: &Config, json: bool) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut out, &rows)?;
         return writeln!(out);
     }
-    let rows: Vec<[String; 4]> = config.entries.iter().filter_map(as_row).collect();
-    let header = ["CLUSTER", "PROVIDER", "HEAD", "FILE"].map(String::from);
-    let widths: Vec<usize> = (0..4)
-        .map(|i| rows.iter().chain([&header]).map(|r| r[i].chars().count()).max().unwrap_or(0))
-        .collect();
-    for row in [&header].into_iter().chain(&rows) {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        writeln!(out, "{}", cells.join("  ").trim_end())?;
-    }
+    let rows: Vec<Vec<String>> = config.entries.iter().filter_map(as_row).collect();
+    columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "FILE"], &rows)?;
     for entry in &config.entries {
         if let Entry::Broken(broken) = entry {
             writeln!(out, "broken: {}; {}", broken.problem.what, broken.problem.mend)?;
@@ -30,7 +23,7 @@ pub fn print(config: &Config, json: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn as_row(entry: &Entry) -> Option<[String; 4]> {
+fn as_row(entry: &Entry) -> Option<Vec<String>> {
     let spec = entry.cluster()?;
     let head = match &spec.head {
         HeadAddress::Ssh(host) => host.clone(),
@@ -39,8 +32,7 @@ fn as_row(entry: &Entry) -> Option<[String; 4]> {
     };
     let file = spec.file.as_ref().map_or_else(|| "-".into(), |f| f.display().to_string());
     let provider = if spec.provider.is_empty() { "-".into() } else { spec.provider.clone() };
-    let clean = |s: String| crate::model::text::printable(&s).into_owned();
-    Some([spec.name.to_string(), provider, head, file].map(clean))
+    Some(vec![spec.name.to_string(), provider, head, file])
 }
 
 /// One row for scripts: `name`, `provider`, `zone`, `head`, `file`, `node_types`, or `file` and `error`, `mend`.

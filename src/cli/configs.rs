@@ -1,0 +1,251 @@
+//! `marin-tui configs`: the folder of cluster files.
+
+mod print;
+mod update;
+
+use crate::config::{self, Env, Settings, Sources};
+use crate::infra::{self, FILE, Severity, Source, State, Table};
+use anyhow::{Context, Result, bail};
+use clap::Subcommand;
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Shown at the end of the help.
+pub const EXAMPLES: &str = "\
+Examples:
+  marin-tui configs list                         what each cluster is made of
+  marin-tui configs update --diff                what an update would change, and nothing else
+  marin-tui configs update                       write what is out of date, showing each change
+  marin-tui configs update --check               for CI: exit code 1 when a file is out of date
+  marin-tui configs validate                     every rule, over every file
+  marin-tui configs set-image 20261120           a new image for all clusters without a tag of their own
+  marin-tui configs set-image 20261120 us-east1  for this one alone
+  marin-tui configs show us-central2             each value, and where it comes from";
+
+/// What to do with the cluster files.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List the clusters of clusters.yaml and how their files stand
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Render the templates anew, show what changes, and write it
+    Update {
+        /// Only these clusters
+        #[arg(value_name = "CLUSTER")]
+        clusters: Vec<String>,
+        /// Write nothing; exit code 1 when a file is out of date
+        #[arg(long)]
+        check: bool,
+        /// Write nothing; show the changes
+        #[arg(long)]
+        diff: bool,
+        /// Overwrite edits and rename clusters without asking
+        #[arg(long, short)]
+        yes: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check files against the rules that cost people time; exit code 1 when one is broken
+    Validate {
+        /// Files [default: every cluster file of the folder]
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write an image tag into clusters.yaml and update the files
+    SetImage {
+        /// The tag
+        tag: String,
+        /// Clusters [default: all that have no tag of their own]
+        #[arg(value_name = "CLUSTER")]
+        clusters: Vec<String>,
+        /// Write nothing; show the changes
+        #[arg(long)]
+        diff: bool,
+        /// Overwrite edits without asking
+        #[arg(long, short)]
+        yes: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a cluster's values, each with where it comes from
+    Show {
+        /// The cluster
+        #[arg(value_name = "CLUSTER")]
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs it.
+pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
+    let folders = folders(sources, env)?;
+    if let Action::Validate { files, json } = action {
+        return validate(files, &folders, *json);
+    }
+    let folder = table_folder(&folders)?;
+    let table = Table::read(&folder)?;
+    match action {
+        Action::List { json } => list(&folder, &table, *json),
+        Action::Show { name, json } => show(&table, name, *json),
+        Action::Update { clusters, check, diff, yes, json } => {
+            let only = stems(&table, clusters)?;
+            let mode = update::Mode { check: *check, diff: *diff, yes: *yes, json: *json };
+            update::run(&folder, &table, &only, mode)
+        }
+        Action::SetImage { tag, clusters, diff, yes, json } => set_image(
+            &folder,
+            &table,
+            tag,
+            clusters,
+            update::Mode { check: false, diff: *diff, yes: *yes, json: *json },
+        ),
+        Action::Validate { .. } => unreachable!("done above"),
+    }
+}
+
+/// The folders that cluster files come from, as for the console.
+fn folders(sources: &Sources, env: &Env) -> Result<Vec<PathBuf>> {
+    let settings = Settings::read(sources.config.as_deref(), env)?;
+    Ok(config::places(sources, &settings, env))
+}
+
+fn table_folder(folders: &[PathBuf]) -> Result<PathBuf> {
+    let found = folders.iter().find(|f| f.join(FILE).is_file());
+    found.cloned().with_context(|| {
+        let looked: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
+        format!("there is no {FILE} in {}; name its folder with --infra", looked.join(", "))
+    })
+}
+
+/// The file names (without `.yaml`) of the clusters that were named.
+fn stems(table: &Table, names: &[String]) -> Result<Vec<String>> {
+    names.iter().map(|name| Ok(row(table, name)?.stem.clone())).collect()
+}
+
+fn row<'t>(table: &'t Table, name: &str) -> Result<&'t infra::Row> {
+    table.find(name).with_context(|| {
+        let names = table.rows.iter().flat_map(|r| [r.stem.as_str(), r.stem.trim_start_matches("marin-")]);
+        let near = config::nearest(name, names).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
+        format!("no cluster `{name}` in {}{near}; `marin-tui configs list` lists them", table.file.display())
+    })
+}
+
+fn list(folder: &Path, table: &Table, json: bool) -> Result<()> {
+    let plan = infra::plan(folder, table)?;
+    let state_of = |stem: &str| plan.iter().find(|p| p.stem == stem).map_or(State::Missing, |p| p.state);
+    if json {
+        let rows: Vec<_> = table.rows.iter().map(|r| print::row_as_json(r, state_of(&r.stem))).collect();
+        return print::json(&rows);
+    }
+    let rows: Vec<Vec<String>> =
+        table.rows.iter().map(|r| print::row_as_cells(r, state_of(&r.stem))).collect();
+    let mut out = io::stdout().lock();
+    super::columns::print(&mut out, &print::LIST_HEADER, &rows)?;
+    for orphan in plan.iter().filter(|p| p.state == State::Orphan) {
+        writeln!(out, "{}: {}", orphan.file.display(), print::state(State::Orphan))?;
+    }
+    Ok(())
+}
+
+fn show(table: &Table, name: &str, json: bool) -> Result<()> {
+    let row = row(table, name)?;
+    let source = |s: &Source| match s {
+        Source::Cluster(line) => format!("{FILE}:{line}"),
+        Source::Defaults(line) => format!("{FILE}:{line}, defaults"),
+        Source::Derived(how) => format!("made of {how}").replace("made of nothing given", "nothing given"),
+    };
+    if json {
+        let values = row.values.iter().map(|v| {
+            let value = serde_json::to_value(&v.value).unwrap_or_default();
+            (v.key.to_owned(), json!({"value": value, "from": source(&v.source)}))
+        });
+        let values: serde_json::Map<_, _> = values.collect();
+        return print::json(
+            &json!({"file": format!("{}.yaml", row.stem), "values": values, "node_types": row.types}),
+        );
+    }
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}.yaml, from {FILE}:{}\n", row.stem, row.line)?;
+    let values: Vec<Vec<String>> =
+        row.values.iter().map(|v| vec![v.key.into(), print::value(&v.value), source(&v.source)]).collect();
+    super::columns::print(&mut out, &["KEY", "VALUE", "FROM"], &values)?;
+    writeln!(out)?;
+    let types: Vec<Vec<String>> = row
+        .types
+        .iter()
+        .map(|t| {
+            let numbers = [t.chips, t.chips / t.chips_per_host.max(1), t.min_workers, t.max_workers];
+            let numbers = numbers.map(|n| n.max(u32::from(n == numbers[1])).to_string());
+            [vec![t.name.clone(), t.accelerator_type.clone()], numbers.to_vec()].concat()
+        })
+        .collect();
+    super::columns::print(&mut out, &["NODE TYPE", "TPU", "CHIPS", "HOSTS", "MIN", "MAX"], &types)?;
+    Ok(())
+}
+
+fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
+    let folder = table_folder(folders).ok();
+    // A table that is broken is a finding of its own, and without it some rules cannot be checked.
+    let table = match folder.as_deref().map(Table::read).transpose() {
+        Ok(table) => table,
+        Err(e) => bail!("{e}"),
+    };
+    let files = if files.is_empty() {
+        let mut all = Vec::new();
+        for folder in folders {
+            all.extend(config::cluster_files(folder)?);
+        }
+        all.retain(|f| !config::is_template_name(f));
+        all
+    } else {
+        files.to_vec()
+    };
+    if files.is_empty() {
+        bail!("there is no cluster file to check; name files, or their folder with --infra");
+    }
+    let findings = infra::validate(&files, table.as_ref());
+    let errors = findings.iter().filter(|f| f.severity == Severity::Error).count();
+    if json {
+        print::json(&findings.iter().map(print::finding_as_json).collect::<Vec<_>>())?;
+    } else {
+        print::findings(&findings, files.len())?;
+    }
+    if errors > 0 {
+        bail!("{}", print::count(errors, "error"));
+    }
+    Ok(())
+}
+
+fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode: update::Mode) -> Result<()> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if tag.is_empty() || tag.len() > 128 || !tag.chars().all(allowed) || tag.starts_with(['.', '-']) {
+        bail!("`{tag}` is no image tag; a tag has letters, digits and . _ - only, at most 128 of them");
+    }
+    let stems = stems(table, clusters)?;
+    let text = infra::with_tag(table, tag, &stems)?;
+    let changed = Table::parse(text.clone(), &table.file)?;
+    // The files must render before the table is written.
+    infra::plan(folder, &changed)?;
+    if !mode.diff && text != table.text {
+        infra::replace(&table.file, &text)
+            .with_context(|| format!("{} cannot be written", table.file.display()))?;
+    }
+    if !mode.json {
+        update::print_diff(&mut io::stdout().lock(), &table.file, &table.text, &text)?;
+        for row in changed.rows.iter().filter(|r| stems.is_empty() && r.text("tag") != tag) {
+            println!("{} keeps its own tag {}", row.stem, row.text("tag"));
+        }
+    }
+    update::run(folder, &changed, &[], mode)
+}

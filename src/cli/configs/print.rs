@@ -1,0 +1,116 @@
+//! How clusters, values and findings are printed.
+
+use crate::infra::{Finding, Row, Severity, State};
+use crate::model::text::printable;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// Columns of `configs list`.
+pub const LIST_HEADER: [&str; 9] =
+    ["FILE", "CLUSTER", "ZONE", "TPU", "MIN WORKERS", "MAX", "IMAGE", "TOKEN SECRET", "STATE"];
+
+/// Prints JSON for scripts.
+pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    Ok(writeln!(out)?)
+}
+
+/// `3 files`.
+pub fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// A state in words.
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::Current => "current",
+        State::Missing => "missing",
+        State::OutOfDate => "out of date",
+        State::Edited => "edited by hand",
+        State::Orphan => "no longer in clusters.yaml: `ray down` it if it runs, then delete the file",
+    }
+}
+
+/// One cluster of `configs list`.
+pub fn row_as_cells(row: &Row, how: State) -> Vec<String> {
+    let kept = row.types.iter().skip(1).filter(|t| t.min_workers > 0);
+    let kept = kept.map(|t| format!("{}: {}", t.accelerator_type, t.min_workers));
+    let min: Vec<String> = [row.count("min_workers").to_string()].into_iter().chain(kept).collect();
+    vec![
+        format!("{}.yaml", row.stem),
+        row.text("cluster_name").into(),
+        row.text("zone").into(),
+        row.text("tpu").into(),
+        min.join(", "),
+        row.count("max_workers").to_string(),
+        row.image(),
+        row.text("token_secret").into(),
+        state(how).into(),
+    ]
+}
+
+/// The same for scripts.
+pub fn row_as_json(row: &Row, how: State) -> Value {
+    let mut values: serde_json::Map<String, Value> = row
+        .values
+        .iter()
+        .map(|v| (v.key.to_owned(), serde_json::to_value(&v.value).unwrap_or_default()))
+        .collect();
+    values.insert("file".into(), json!(format!("{}.yaml", row.stem)));
+    values.insert("state".into(), json!(state_name(how)));
+    Value::Object(values)
+}
+
+/// A state for scripts.
+pub fn state_name(how: State) -> &'static str {
+    match how {
+        State::Current => "current",
+        State::Missing => "missing",
+        State::OutOfDate => "out-of-date",
+        State::Edited => "edited",
+        State::Orphan => "orphan",
+    }
+}
+
+/// A value on one line.
+pub fn value(value: &serde_yaml::Value) -> String {
+    match value {
+        serde_yaml::Value::String(text) => text.clone(),
+        serde_yaml::Value::Mapping(map) if map.is_empty() => "-".into(),
+        other => serde_json::to_string(other)
+            .unwrap_or_default()
+            .replace(['"', '{', '}'], "")
+            .replace(':', ": ")
+            .replace(',', ", "),
+    }
+}
+
+/// Findings for people: by file, as a compiler prints them.
+pub fn findings(findings: &[Finding], files: usize) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    for f in findings {
+        let line = f.line.map(|l| format!(":{l}")).unwrap_or_default();
+        let severity = severity(f.severity);
+        let text = format!("{}{line}: {severity}: {} [{}]", f.file.display(), f.what, f.rule);
+        writeln!(out, "{}\n    {}", printable(&text), printable(&f.mend))?;
+    }
+    let of = |wanted: Severity| findings.iter().filter(|f| f.severity == wanted).count();
+    let (errors, warnings) = (count(of(Severity::Error), "error"), count(of(Severity::Warning), "warning"));
+    Ok(writeln!(out, "{} checked: {errors}, {warnings}", count(files, "file"))?)
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// A finding for scripts.
+pub fn finding_as_json(f: &Finding) -> Value {
+    json!({
+        "file": f.file, "line": f.line, "severity": severity(f.severity), "rule": f.rule, "what": f.what,
+        "mend": f.mend,
+    })
+}

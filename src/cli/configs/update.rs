@@ -1,0 +1,155 @@
+//! `configs update`: shows what changes, asks about edits, and writes.
+
+use super::print;
+use crate::infra::{self, Planned, State, Table};
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use similar::TextDiff;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub struct Mode {
+    /// Write nothing; fail when something would change.
+    pub check: bool,
+    /// Write nothing; show changes.
+    pub diff: bool,
+    /// Do not ask.
+    pub yes: bool,
+    /// Print JSON.
+    pub json: bool,
+}
+
+/// Brings the files of `only` (or of all clusters) up to date.
+pub fn run(folder: &Path, table: &Table, only: &[String], mode: Mode) -> Result<()> {
+    let mut plan = infra::plan(folder, table)?;
+    plan.retain(|p| only.is_empty() || only.contains(&p.stem));
+    let (orphans, plan): (Vec<_>, Vec<_>) = plan.into_iter().partition(|p| p.state == State::Orphan);
+    let stale: Vec<&Planned> = plan.iter().filter(|p| p.state != State::Current).collect();
+    let mut written = Vec::new();
+    let mut left = Vec::new();
+    let mut out = io::stdout().lock();
+    for planned in &stale {
+        if !mode.json && (mode.diff || !mode.check) {
+            explain(&mut out, planned)?;
+        }
+        if mode.check || mode.diff {
+            continue;
+        }
+        if mode.yes || question(planned).is_none_or(|q| asked(&mut out, mode, &q).unwrap_or(false)) {
+            infra::write(planned).with_context(|| format!("{} cannot be written", planned.file.display()))?;
+            written.push(*planned);
+        } else {
+            left.push(*planned);
+        }
+    }
+    drop(out);
+    if mode.json {
+        report_json(&plan, &orphans, &written)?;
+    } else {
+        report(&plan, &orphans, &stale, &written, mode);
+    }
+    if mode.check && (!stale.is_empty() || !orphans.is_empty()) {
+        let all = stale.len() + orphans.len();
+        bail!("{} not as clusters.yaml says; run `marin-tui configs update`", are(all));
+    }
+    if !left.is_empty() {
+        bail!(
+            "{} left as they were: look at the changes above, then say --yes",
+            print::count(left.len(), "file")
+        );
+    }
+    Ok(())
+}
+
+fn are(n: usize) -> String {
+    if n == 1 { "1 file is".into() } else { format!("{n} files are") }
+}
+
+/// What a person must agree to before the file is overwritten.
+fn question(planned: &Planned) -> Option<String> {
+    let file = planned.file.display();
+    if let Some(old) = &planned.renamed {
+        return Some(format!(
+            "{file}: cluster_name `{old}` would change, and Ray would orphan the machines of a running `{old}`. Rename?"
+        ));
+    }
+    let edited = planned.state == State::Edited;
+    edited.then(|| format!("{file} was edited by hand. Overwrite the lines above that begin with `-`?"))
+}
+
+fn asked(out: &mut impl Write, mode: Mode, question: &str) -> io::Result<bool> {
+    if mode.json || !io::stdin().is_terminal() {
+        if !mode.json {
+            writeln!(out, "{question} Not without --yes.")?;
+        }
+        return Ok(false);
+    }
+    write!(out, "{question} [y/N] ")?;
+    out.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn explain(out: &mut impl Write, planned: &Planned) -> Result<()> {
+    if planned.state == State::Missing {
+        return Ok(writeln!(
+            out,
+            "{}: new, {}",
+            planned.file.display(),
+            print::count(planned.after.lines().count(), "line")
+        )?);
+    }
+    print_diff(out, &planned.file, &planned.before, &planned.after)
+}
+
+/// A unified diff; in colour on a terminal.
+pub fn print_diff(out: &mut impl Write, file: &Path, before: &str, after: &str) -> Result<()> {
+    if before == after {
+        return Ok(());
+    }
+    let name = file.display().to_string();
+    let diff = TextDiff::from_lines(before, after);
+    let text = diff.unified_diff().context_radius(2).header(&name, &name).to_string();
+    let coloured = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    for line in text.lines() {
+        let clean = crate::model::text::printable(line);
+        match line.chars().next() {
+            Some('-') if coloured => writeln!(out, "\x1b[31m{clean}\x1b[m")?,
+            Some('+') if coloured => writeln!(out, "\x1b[32m{clean}\x1b[m")?,
+            _ => writeln!(out, "{clean}")?,
+        }
+    }
+    Ok(())
+}
+
+fn report(plan: &[Planned], orphans: &[Planned], stale: &[&Planned], written: &[&Planned], mode: Mode) {
+    if mode.check {
+        for planned in stale {
+            println!("{}: {}", planned.file.display(), print::state(planned.state));
+        }
+    }
+    for orphan in orphans {
+        println!("{}: {}", orphan.file.display(), print::state(State::Orphan));
+    }
+    let current = print::count(plan.len() - stale.len(), "file");
+    if mode.check || mode.diff {
+        println!("{current} current, {} to change", stale.len());
+    } else {
+        println!("{current} current, {} written", written.len());
+    }
+}
+
+fn report_json(plan: &[Planned], orphans: &[Planned], written: &[&Planned]) -> Result<()> {
+    let row = |p: &Planned| {
+        let diff = TextDiff::from_lines(&p.before, &p.after).unified_diff().context_radius(2).to_string();
+        json!({
+            "cluster": p.stem, "file": p.file, "state": print::state_name(p.state), "renamed_from": p.renamed,
+            "written": written.iter().any(|w| w.stem == p.stem), "diff": diff,
+        })
+    };
+    print::json(&plan.iter().chain(orphans).map(row).collect::<Vec<_>>())
+}

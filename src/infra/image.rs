@@ -1,0 +1,55 @@
+//! `configs set-image`: changes tags in the table's text and nothing else of it.
+
+use super::locate::{is_block, line_of};
+use super::table::Table;
+use crate::config::yaml::FileError;
+
+/// The table's text with that image tag: for the named clusters (their files' names), or, when none is named, for all
+/// that do not have their own. A tag that a cluster gets for itself alone stands in its own entry.
+pub fn with_tag(table: &Table, tag: &str, stems: &[String]) -> Result<String, FileError> {
+    let mut text = table.text.clone();
+    if stems.is_empty() {
+        text = set(&text, table, &["defaults"], tag)?;
+    }
+    for stem in stems {
+        text = set(&text, table, &["clusters", stem], tag)?;
+    }
+    // What cannot be read again is never written.
+    Table::parse(text.clone(), &table.file)?;
+    Ok(text)
+}
+
+fn set(text: &str, table: &Table, path: &[&str], tag: &str) -> Result<String, FileError> {
+    let key = [path, &["tag"]].concat();
+    let fail = |path: &[&str]| {
+        let why = format!("{} does not stand on lines of its own", path.join("."));
+        let at = line_of(text, path).map(|l| (l, 1));
+        FileError { at, ..FileError::new(&table.file, why, "write it with one `key: value` a line") }
+    };
+    let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    // A tag of digits alone would be a number.
+    let tag =
+        if tag.chars().all(|c| c.is_ascii_digit() || c == '.') { format!("\"{tag}\"") } else { tag.into() };
+    if is_block(text, &key) {
+        let line = line_of(text, &key).ok_or_else(|| fail(&key))? - 1;
+        let old = &lines[line];
+        let (head, rest) = old.split_once(':').ok_or_else(|| fail(&key))?;
+        let comment = rest.find(" #").map_or("", |at| &rest[at..]);
+        lines[line] = format!("{head}: {tag}{comment}");
+        return Ok(lines.join("\n"));
+    }
+    if !is_block(text, path) {
+        return Err(fail(path));
+    }
+    let line = line_of(text, path).ok_or_else(|| fail(path))?;
+    // Its first key says how far keys are indented.
+    let indented = |l: &&String| !l.trim().is_empty() && !l.trim_start().starts_with('#');
+    let first = lines.iter().skip(line).find(indented).ok_or_else(|| fail(path))?;
+    let indent = first.len() - first.trim_start().len();
+    let parent = lines[line - 1].len() - lines[line - 1].trim_start().len();
+    if indent <= parent {
+        return Err(fail(path));
+    }
+    lines.insert(line, format!("{}tag: {tag}", " ".repeat(indent)));
+    Ok(lines.join("\n"))
+}

@@ -1,0 +1,71 @@
+//! Renders templates: Jinja, strict, so that a value which is missing is an error and never an empty text.
+
+use super::table::{Row, Table};
+use crate::config::yaml;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
+use std::path::{Path, PathBuf};
+
+/// Why a template could not be rendered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}: {why}, for cluster {cluster}; {mend}", file.display(), line.map(|l| format!(":{l}")).unwrap_or_default())]
+pub struct TemplateError {
+    /// The template.
+    pub file: PathBuf,
+    /// Its line, from 1.
+    pub line: Option<usize>,
+    /// The cluster that it was rendered for.
+    pub cluster: String,
+    /// What is wrong.
+    pub why: String,
+    /// What to do.
+    pub mend: String,
+}
+
+/// Renders one cluster's file, without its header.
+pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, TemplateError> {
+    let name = row.text("template").to_owned();
+    let error = |file: &str, line, why: String, mend: &str| TemplateError {
+        file: folder.join(file),
+        line,
+        cluster: row.stem.clone(),
+        why,
+        mend: mend.into(),
+    };
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_keep_trailing_newline(true);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    let place = folder.to_owned();
+    environment.set_loader(move |name| {
+        // A template may extend its neighbours, and nothing else on this machine.
+        let outside = name.contains(['/', '\\']);
+        match (!outside).then(|| yaml::read(&place.join(name))) {
+            Some(Ok(text)) => Ok(Some(text)),
+            Some(Err(e)) => Err(minijinja::Error::new(minijinja::ErrorKind::TemplateNotFound, e.why)),
+            None => Ok(None),
+        }
+    });
+    let values: std::collections::BTreeMap<&str, &serde_yaml::Value> =
+        row.values.iter().map(|v| (v.key, &v.value)).collect();
+    let context = context! { worker_types => row.types, ..minijinja::Value::from_serialize(&values) };
+    let rendered = environment.get_template(&name).and_then(|t| t.render(context)).map_err(|e| {
+        let mut cause = &e;
+        // The innermost says what it is, and where.
+        while let Some(inner) = std::error::Error::source(cause).and_then(|s| s.downcast_ref()) {
+            cause = inner;
+        }
+        let why =
+            cause.detail().map_or_else(|| cause.kind().to_string(), |d| format!("{}: {d}", cause.kind()));
+        let mend = match cause.kind() {
+            minijinja::ErrorKind::UndefinedError => "correct the name, or add the key to clusters.yaml",
+            minijinja::ErrorKind::TemplateNotFound => "`template:` names a file beside clusters.yaml",
+            _ => "correct this line",
+        };
+        error(cause.name().unwrap_or(&name), cause.line(), why, mend)
+    })?;
+    let parsed = yaml::parse::<serde_yaml::Value>(&rendered, &table.file);
+    parsed.map(|_| rendered).map_err(|e| {
+        let at = e.at.map(|(line, _)| format!(" in line {line} of what it makes")).unwrap_or_default();
+        error(&name, None, format!("gives no valid YAML{at}: {}", e.why), "correct the template")
+    })
+}

@@ -1,0 +1,322 @@
+//! The rules that cost people time when they are broken, for any Ray cluster-launcher file.
+
+mod keys;
+mod tpu;
+
+use super::generated;
+use super::locate::line_of;
+use super::table::Table;
+use crate::config::{Settings, cluster_of, yaml, yaml::FileError};
+use serde_yaml::{Mapping, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// `ray up` will refuse it, or it will do harm.
+    Error,
+    /// It works and is probably not meant.
+    Warning,
+}
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file.
+    pub file: PathBuf,
+    /// Its line, from 1, where one is to blame.
+    pub line: Option<usize>,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The rule's name, for scripts.
+    pub rule: &'static str,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub mend: String,
+}
+
+/// Checks every file, alone and against each other. The table beside them, if there is one, knows which zones offer
+/// which TPU, where buckets are, and what its clusters are called.
+pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for file in files {
+        let mut rules = match Rules::read(file, table) {
+            Ok(rules) => rules,
+            Err(e) => {
+                findings.push(Finding {
+                    file: e.file.clone(),
+                    line: e.at.map(|(line, _)| line),
+                    severity: Severity::Error,
+                    rule: "shape",
+                    what: e.why.clone(),
+                    mend: e.mend.clone(),
+                });
+                continue;
+            }
+        };
+        rules.all();
+        if let Some(name) = rules.root.get("cluster_name").and_then(Value::as_str) {
+            let name = name.to_owned();
+            if let Some(first) = names.get(&name) {
+                let what = format!("cluster_name `{name}` is also that of {}", first.display());
+                let mend =
+                    "give each its own: two clusters of one name share tags and end each other's machines";
+                rules.error("same-name", &["cluster_name"], what, mend);
+            }
+            names.entry(name).or_insert_with(|| file.clone());
+        }
+        findings.append(&mut rules.findings);
+    }
+    findings
+}
+
+/// One file and what was found in it so far.
+struct Rules<'a> {
+    file: &'a Path,
+    text: String,
+    root: Mapping,
+    table: Option<&'a Table>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Rules<'a> {
+    fn read(file: &'a Path, table: Option<&'a Table>) -> Result<Self, FileError> {
+        let text = yaml::read(file)?;
+        // What the console cannot read of it is said in the console's words.
+        cluster_of(&text, file, &Settings::default())?;
+        let mut root: Value = yaml::parse(&text, file)?;
+        root.apply_merge().map_err(|e| FileError::new(file, e.to_string(), "correct the `<<` key"))?;
+        let Value::Mapping(root) = root else {
+            return Err(FileError::new(file, "is no list of `key: value`", "write one key a line"));
+        };
+        Ok(Self { file, text, root, table, findings: Vec::new() })
+    }
+
+    fn all(&mut self) {
+        self.known_keys();
+        self.limits();
+        self.head();
+        self.regions();
+        self.zones_of_tpus();
+        self.rename();
+        self.secrets();
+    }
+
+    fn add(&mut self, severity: Severity, rule: &'static str, path: &[&str], what: String, mend: &str) {
+        let (file, line) = (self.file.into(), line_of(&self.text, path));
+        self.findings.push(Finding { file, line, severity, rule, what, mend: mend.into() });
+    }
+
+    fn error(&mut self, rule: &'static str, path: &[&str], what: String, mend: &str) {
+        self.add(Severity::Error, rule, path, what, mend);
+    }
+
+    fn warn(&mut self, rule: &'static str, path: &[&str], what: String, mend: &str) {
+        self.add(Severity::Warning, rule, path, what, mend);
+    }
+
+    fn text_at(&self, path: &[&str]) -> Option<&str> {
+        let mut value = self.root.get(path.first()?)?;
+        for key in &path[1..] {
+            value = value.get(*key)?;
+        }
+        value.as_str()
+    }
+
+    /// The node types by name.
+    fn types(&self) -> Vec<(String, Value)> {
+        let types = self.root.get("available_node_types").and_then(Value::as_mapping);
+        let named = |(name, value): (&Value, &Value)| Some((name.as_str()?.to_owned(), value.clone()));
+        types.into_iter().flatten().filter_map(named).collect()
+    }
+
+    fn head_type(&self) -> Option<String> {
+        self.text_at(&["head_node_type"]).map(str::to_owned)
+    }
+
+    /// Minimum and maximum of each type, and of all.
+    fn limits(&mut self) {
+        const TYPES: &str = "available_node_types";
+        let number = |value: Option<&Value>| value.and_then(Value::as_u64);
+        let all = number(self.root.get("max_workers"));
+        let mut sum = 0;
+        for (name, value) in self.types() {
+            let min = number(value.get("min_workers")).unwrap_or(0);
+            let max = number(value.get("max_workers")).or(all);
+            sum += min;
+            if max.is_some_and(|max| min > max) {
+                let what = format!("{name}: min_workers {min} is over its maximum of {}", max.unwrap_or(0));
+                self.error(
+                    "min-over-max",
+                    &[TYPES, &name, "min_workers"],
+                    what,
+                    "lower it, or raise the maximum",
+                );
+            }
+            if max > all && all.is_some() {
+                let what = format!(
+                    "{name}: max_workers {} is over the cluster's {}",
+                    max.unwrap_or(0),
+                    all.unwrap_or(0)
+                );
+                self.warn(
+                    "max-over-all",
+                    &[TYPES, &name, "max_workers"],
+                    what,
+                    "the cluster's max_workers decides",
+                );
+            }
+        }
+        if all.is_some_and(|all| sum > all) {
+            let what = format!(
+                "min_workers of all types are {sum}, over the cluster's max_workers {}",
+                all.unwrap_or(0)
+            );
+            self.error("min-over-max", &["max_workers"], what, "raise max_workers, or lower the minima");
+        }
+        let (min, max) = (number(self.root.get("min_workers")), all);
+        if min > max && max.is_some() {
+            let what = format!("min_workers {} is over max_workers {}", min.unwrap_or(0), max.unwrap_or(0));
+            self.error("min-over-max", &["min_workers"], what, "lower it, or raise max_workers");
+        }
+    }
+
+    /// A head that runs tasks dies with them, and the cluster with the head.
+    fn head(&mut self) {
+        let types = self.types();
+        if types.is_empty() {
+            return;
+        }
+        let Some(name) = self.head_type() else {
+            let mend = "add `head_node_type:` with one of available_node_types";
+            return self.error(
+                "head-type",
+                &["available_node_types"],
+                "there is no head_node_type".into(),
+                mend,
+            );
+        };
+        let Some((_, head)) = types.iter().find(|(n, _)| *n == name) else {
+            let what = format!("head_node_type `{name}` is not among available_node_types");
+            let near = crate::config::nearest(&name, types.iter().map(|(n, _)| n.as_str()));
+            let mend = near
+                .map_or_else(|| "add the type, or name another".into(), |n| format!("did you mean `{n}`?"));
+            return self.error("head-type", &["head_node_type"], what, &mend);
+        };
+        let cpu = head.get("resources").and_then(|r| r.get("CPU")).and_then(Value::as_u64);
+        let path = ["available_node_types", &name, "resources"];
+        if cpu != Some(0) && types.len() > 1 {
+            let what = format!(
+                "the head ({name}) would run tasks: its CPU is {}",
+                cpu.map_or_else(|| "not given, so Ray counts the machine's".into(), |n| n.to_string())
+            );
+            let mend =
+                "write `CPU: 0` in its resources: a task that eats its memory takes the whole cluster down";
+            self.warn("head-runs-tasks", &path, what, mend);
+        }
+        let max = head.get("max_workers").and_then(Value::as_u64);
+        if max.is_some_and(|n| n > 0) {
+            let what = format!("the head's type {name} may also have {} workers", max.unwrap_or(0));
+            self.warn(
+                "head-type",
+                &["available_node_types", &name, "max_workers"],
+                what,
+                "write `max_workers: 0`",
+            );
+        }
+    }
+
+    /// Data and images that cross regions cost money and time.
+    fn regions(&mut self) {
+        let region = self.text_at(&["provider", "region"]).unwrap_or_default().to_owned();
+        let zone = self.text_at(&["provider", "availability_zone"]).unwrap_or_default().to_owned();
+        if self.text_at(&["provider", "type"]) != Some("gcp") || region.is_empty() {
+            return;
+        }
+        if !zone.is_empty() && zone.rsplit_once('-').is_none_or(|(of, _)| of != region) {
+            let what = format!("zone {zone} is not in region {region}");
+            self.error("zone", &["provider", "availability_zone"], what, "correct one of the two");
+        }
+        let known = self.table.map(|t| t.buckets.clone()).unwrap_or_default();
+        let mut said = Vec::new();
+        for (number, line) in self.text.clone().lines().enumerate() {
+            let at = |start: usize| {
+                let end = line[start..]
+                    .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')));
+                &line[start..end.map_or(line.len(), |e| start + e)]
+            };
+            if line.trim_start().starts_with('#') {
+                continue;
+            }
+            for (start, mark) in line.match_indices("gs://") {
+                let bucket = at(start + mark.len());
+                let Some(place) = known.get(bucket).filter(|place| **place != region) else { continue };
+                if said.contains(&bucket.to_owned()) {
+                    continue;
+                }
+                said.push(bucket.to_owned());
+                let what = format!("bucket {bucket} is in {place}, the cluster in {region}");
+                let mend = "use the region's own bucket: traffic between regions is charged";
+                self.error("bucket-region", &[], what, mend);
+                if let Some(finding) = self.findings.last_mut() {
+                    finding.line = Some(number + 1);
+                }
+            }
+        }
+        let image = self.text_at(&["docker", "image"]).unwrap_or_default();
+        if let Some((place, _)) = image.split('/').next().and_then(|h| h.split_once("-docker.pkg.dev"))
+            && place != region
+            // Multi-regions (us, europe, asia) serve their own regions.
+            && !region.starts_with(place)
+        {
+            let what = format!("the image comes from {place}, the cluster is in {region}");
+            let mend = "use the region's own registry: every node pulls it at each start";
+            self.warn("image-region", &["docker", "image"], what, mend);
+        }
+    }
+
+    /// Ray finds its machines by the cluster's name.
+    fn rename(&mut self) {
+        let stem = self.file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some(row) = self.table.and_then(|t| t.rows.iter().find(|r| r.stem == stem)) else { return };
+        let (now, meant) = (self.text_at(&["cluster_name"]).unwrap_or_default(), row.text("cluster_name"));
+        if now != meant && generated::is_generated(&self.text) {
+            let what = format!("cluster_name is `{now}`, in clusters.yaml it is `{meant}`");
+            let mend = "`ray down` the old name first: Ray finds its machines by it, and would orphan them";
+            self.error("renamed", &["cluster_name"], what, mend);
+        }
+    }
+
+    /// A cluster file is shared and committed: no secret may stand in it.
+    fn secrets(&mut self) {
+        const SIGNS: [(&str, &str); 6] = [
+            ("PRIVATE KEY-----", "a private key"),
+            ("hf_", "a Hugging Face token"),
+            ("AIza", "a Google API key"),
+            ("ghp_", "a GitHub token"),
+            ("sk-", "an API key"),
+            ("ya29.", "a Google access token"),
+        ];
+        for (number, line) in self.text.clone().lines().enumerate() {
+            let words = line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ':'));
+            let is_secret = |word: &str, sign: &str| word.starts_with(sign) && word.len() >= sign.len() + 16;
+            let mut found = None;
+            for word in words {
+                found = found.or_else(|| SIGNS.iter().skip(1).find(|(sign, _)| is_secret(word, sign)));
+            }
+            if line.contains(SIGNS[0].0) {
+                found = Some(&SIGNS[0]);
+            }
+            if let Some((_, what)) = found {
+                let mend = "remove it, revoke it, and let the machines read it from a secret store";
+                self.error("secret", &[], format!("there seems to stand {what}"), mend);
+                if let Some(finding) = self.findings.last_mut() {
+                    finding.line = Some(number + 1);
+                }
+            }
+        }
+    }
+}
