@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("config", &["model"]),
+    ("reconcile", &["model"]),
     ("infra", &["config", "model"]),
     ("token", &["model"]),
     ("ssh", &["model"]),
