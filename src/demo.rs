@@ -8,6 +8,9 @@
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
 
 mod cluster;
+mod fleet;
+mod fleet_folder;
+mod fleet_plan;
 mod gcs;
 mod gcs_methods;
 mod http;
@@ -34,6 +37,9 @@ mod tail;
 mod tasks;
 mod wire;
 
+pub use fleet::{Fleet, Member};
+pub use fleet_folder::Folder;
+pub use fleet_plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
 pub use ssh::{Keys, SshServer};
