@@ -7,6 +7,7 @@
 #![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
 
+mod autoscaling;
 mod cluster;
 mod fleet;
 mod fleet_folder;
@@ -17,6 +18,13 @@ mod http;
 mod job;
 mod job_routes;
 mod json;
+mod life;
+mod life_engine;
+mod life_jobs;
+mod life_monitor;
+mod life_slices;
+mod life_tale;
+mod life_train;
 mod log;
 mod log_routes;
 mod meter;
@@ -40,6 +48,7 @@ mod wire;
 pub use fleet::{Fleet, Member};
 pub use fleet_folder::Folder;
 pub use fleet_plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
+pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
 pub use ssh::{Keys, SshServer};

@@ -39,6 +39,8 @@ pub(super) struct SimJob {
     pub runtime_env: Option<Value>,
     /// The entrypoint's CPUs.
     pub cpus: f64,
+    /// The entrypoint's own resources, as they were given.
+    pub resources: Option<Value>,
     /// A stop was asked for and takes effect then.
     pub stopping: Option<i64>,
     /// Its driver starts then; `None` when only the simulation's turnover starts it.
@@ -87,6 +89,7 @@ impl SimJob {
                 "config": {"setup_timeout_seconds": 1800},
             })),
             cpus: f64::from(u8::from(n.is_multiple_of(5))),
+            resources: None,
             stopping: None,
             starting: None,
             log,
@@ -113,6 +116,7 @@ impl SimJob {
             metadata: Some(json!({})),
             runtime_env: Some(json!({})),
             cpus: 0.0,
+            resources: None,
             stopping: None,
             starting: None,
             log: Log::none(),
@@ -214,7 +218,7 @@ impl SimJob {
             "entrypoint_num_cpus": self.cpus,
             "entrypoint_num_gpus": 0,
             "entrypoint_memory": 0,
-            "entrypoint_resources": null,
+            "entrypoint_resources": self.resources,
             "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
             "driver_node_id": self.has_started().then(|| head.to_string()),
             "driver_exit_code": self.exit_code(),

@@ -92,6 +92,7 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             metadata: body.get("metadata").filter(|m| m.is_object()).cloned(),
             runtime_env: body.get("runtime_env").filter(|m| m.is_object()).cloned(),
             cpus: body["entrypoint_num_cpus"].as_f64().unwrap_or(0.0),
+            resources: body.get("entrypoint_resources").filter(|r| r.is_object()).cloned(),
             stopping: None,
             starting: starts.then_some(c.now + START_TAKES),
             log: if starts { Log::growing(c.now + START_TAKES, 0, rate) } else { Log::none() },
