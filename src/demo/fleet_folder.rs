@@ -36,6 +36,12 @@ const INFRA: [(&str, &str); 14] = {
     ]
 };
 
+/// The file of one of Marin's clusters, by its `cluster_name`: name and text.
+pub(super) fn cluster_file(name: &str) -> Option<(&'static str, &'static str)> {
+    let named = |text: &str| text.lines().any(|l| l.strip_prefix("cluster_name: ") == Some(name));
+    INFRA.into_iter().find(|(_, text)| named(text))
+}
+
 /// A folder below `/tmp`, for its owner alone. Dropping it removes it with all that is in it.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
@@ -102,8 +108,7 @@ impl Folder {
         for (name, port) in clusters {
             let place = json!({"address": "127.0.0.1", "port": port, "user": "ray", "key": key});
             overrides.insert((*name).into(), place);
-            let named = |text: &str| text.lines().any(|l| l.strip_prefix("cluster_name: ") == Some(name));
-            match INFRA.into_iter().find(|(_, text)| named(text)) {
+            match cluster_file(name) {
                 Some((file, text)) => self.write(&format!("infra/{file}"), text)?,
                 None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
             }

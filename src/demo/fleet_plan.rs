@@ -1,9 +1,12 @@
 //! What a simulated fleet is to be: a scenario file, ours or a person's, and what the command line changes of it.
 
+use super::fleet_folder::cluster_file;
+use super::life::{Life, TpuType};
 use super::scenario::{Clock, Fault, Scenario, Trouble};
 use crate::model::{AutoscalerVersion, Secret, Timestamp};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use serde_yaml::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,6 +87,10 @@ pub struct Planned {
     pub fixed_time: Option<Timestamp>,
     /// What is wrong with it.
     pub trouble: Ailment,
+    /// What happens by itself. One of Marin's clusters takes name, zone, bucket and node types from its file.
+    pub life: Option<Life>,
+    /// How many slices of each node type are there at the beginning of that life.
+    pub slices: BTreeMap<String, usize>,
 }
 
 impl Default for Planned {
@@ -105,6 +112,8 @@ impl Default for Planned {
             seed: model.seed,
             fixed_time: None,
             trouble: Ailment::None,
+            life: None,
+            slices: BTreeMap::new(),
         }
     }
 }
@@ -244,12 +253,44 @@ impl Planned {
             log_rate: self.log_rate,
             log_backlog: self.log_backlog,
             token: Some(token),
+            life: self.life.clone().map(|life| self.at_home(life)),
             clock: match self.fixed_time {
                 Some(time) => Clock::Manual(Arc::new(AtomicI64::new(time.as_millis()))),
                 None => Clock::Wall,
             },
             ..Scenario::default()
         }
+    }
+
+    /// A life with what the cluster's own file says of it.
+    fn at_home(&self, mut life: Life) -> Life {
+        let file: Option<Value> =
+            cluster_file(&self.name).and_then(|(_, text)| serde_yaml::from_str(text).ok());
+        let Some(file) = file else { return life };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let is_tpu = |(_, t): &(&Value, &Value)| t["node_config"].get("acceleratorType").is_some();
+        let types = file["available_node_types"].as_mapping().into_iter().flatten().filter(is_tpu);
+        life.cluster.clone_from(&self.name);
+        life.zone = text(&file["provider"]["availability_zone"]);
+        life.types = types
+            .map(|(name, t)| {
+                let number = |key: &str| t[key].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                let name = text(name);
+                TpuType {
+                    accelerator_type: text(&t["node_config"]["acceleratorType"]),
+                    min_workers: number("min_workers"),
+                    max_workers: number("max_workers"),
+                    slices: self.slices.get(&name).copied().unwrap_or(0),
+                    name,
+                }
+            })
+            .collect();
+        let options = file["docker"]["head_run_options"].as_sequence().into_iter().flatten();
+        let bucket = options.filter_map(Value::as_str).find_map(|o| o.strip_prefix("-e BUCKET="));
+        if let Some(bucket) = bucket {
+            bucket.clone_into(&mut life.bucket);
+        }
+        life
     }
 
     /// How its head misbehaves.
