@@ -324,6 +324,10 @@ mod tests {
         assert_eq!(&*cluster.autoscaling().launching[0].node_type, "tpu_slice_v4_64");
         assert_eq!(cluster.wanted[0].shape[1], ("TPU-v4-64-head".to_owned(), 1.0));
         until(&mut cluster, |c| !c.autoscaling().joining.is_empty());
+        let legacy = super::super::status::report(&cluster, AutoscalerVersion::V1);
+        assert!(legacy.contains("tpu_slice_v4_64\", \"waiting-for-ssh\""), "{legacy}");
+        let text = super::super::status::text(&cluster, AutoscalerVersion::V2);
+        assert!(text.contains("-tpu-w-7: tpu_slice_v4_64, "), "{text}");
         let mut seen = vec![0];
         until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 1);
         let began = cluster.now;
