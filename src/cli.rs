@@ -6,6 +6,7 @@
 mod columns;
 mod configs;
 mod console;
+mod demo;
 mod list;
 
 use crate::config::{self, Env, Sources};
@@ -20,6 +21,7 @@ Examples:
   marin-tui --infra ~/src/marin/infra        cluster files elsewhere
   marin-tui --address http://127.0.0.1:8265  a dashboard that can be reached without SSH
   marin-tui clusters --json                  what is known, for scripts
+  marin-tui demo                             look around without a cluster
 
 Press ? inside for the keys.";
 
@@ -97,6 +99,9 @@ pub enum Command {
         #[command(subcommand)]
         action: configs::Action,
     },
+    /// Open the console on a simulated fleet
+    #[command(after_help = demo::EXAMPLES)]
+    Demo(demo::Options),
     /// Show the settings
     Config {
         /// What to do with them.
@@ -125,6 +130,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         address: arguments.sources.address.clone(),
         gcs: arguments.sources.gcs.clone(),
     };
+    if let Some(Command::Demo(options)) = &arguments.command {
+        return demo::run(options, arguments, &env);
+    }
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env);
     }

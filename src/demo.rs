@@ -1,5 +1,5 @@
 //! Simulated Ray heads for tests, benchmarks and demonstrations: a dashboard (HTTP, WebSocket, Ray's token check)
-//! and a GCS (gRPC) on loopback sockets, inside this process.
+//! and a GCS (gRPC) on loopback sockets, inside this process, with an SSH server in front if wanted.
 //!
 //! A head answers field for field what Ray 2.60 answers, its odd fields and its silences included; one contract
 //! suite (`tests/contract.rs`) holds it against the real thing. It knows nothing of the console.
@@ -9,6 +9,9 @@
 
 mod autoscaling;
 mod cluster;
+mod fleet;
+mod fleet_folder;
+mod fleet_plan;
 mod gcs;
 mod gcs_methods;
 mod http;
@@ -33,14 +36,22 @@ mod random;
 mod routes;
 mod rows;
 mod scenario;
+mod ssh;
+mod ssh_commands;
+mod ssh_session;
+mod ssh_words;
 mod status;
 mod tail;
 mod tasks;
 mod wire;
 
+pub use fleet::{Fleet, Member};
+pub use fleet_folder::Folder;
+pub use fleet_plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
 pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
+pub use ssh::{Keys, SshServer};
 
 use crate::model::{JobStatus, NodeId, Secret};
 use bytes::Bytes;

@@ -5,6 +5,7 @@
 //!
 //! - [`model`]: plain data that every room speaks in. No I/O.
 //! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
+//! - [`reconcile`]: one table of what Ray and the cloud each say of a cluster's TPUs. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
 //! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
@@ -20,6 +21,7 @@ pub mod demo;
 pub mod infra;
 pub mod model;
 pub mod ray;
+pub mod reconcile;
 pub mod ssh;
 pub mod supervisor;
 pub mod token;

@@ -4,6 +4,7 @@
 //! so that nothing hostile can be printed by accident; what must stay secret is a [`Secret`].
 
 pub mod autoscaler;
+pub mod cloud;
 pub mod cluster;
 pub mod job;
 pub mod link;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("config", &["model"]),
+    ("reconcile", &["model"]),
     ("infra", &["config", "model"]),
     ("token", &["model"]),
     ("ssh", &["model"]),
@@ -20,8 +21,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("app", &["model"]),
     ("ui", &["app", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
-    // `cli` starts the console: it is where the arguments are.
-    ("cli", &["tui", "ui", "app", "supervisor", "config", "infra", "token", "model"]),
+    // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
+    ("cli", &["tui", "ui", "app", "supervisor", "demo", "config", "infra", "token", "model"]),
     ("main", &["cli"]),
 ];
 

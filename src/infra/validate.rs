@@ -156,19 +156,6 @@ impl<'a> Rules<'a> {
                     "lower it, or raise the maximum",
                 );
             }
-            if max > all && all.is_some() {
-                let what = format!(
-                    "{name}: max_workers {} is over the cluster's {}",
-                    max.unwrap_or(0),
-                    all.unwrap_or(0)
-                );
-                self.warn(
-                    "max-over-all",
-                    &[TYPES, &name, "max_workers"],
-                    what,
-                    "the cluster's max_workers decides",
-                );
-            }
         }
         if all.is_some_and(|all| sum > all) {
             let what = format!(
