@@ -53,7 +53,7 @@ pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
 pub use ssh::{Keys, SshServer};
 
-use crate::model::{DeathReason, JobStatus, NodeId, Secret};
+use crate::model::{JobStatus, NodeId, Secret};
 use bytes::Bytes;
 use cluster::Cluster;
 use meter::Meter;
@@ -164,12 +164,7 @@ impl Head {
 
     /// Ends a node as if its raylet had crashed; false when there is no such node.
     pub fn kill_node(&self, id: NodeId) -> bool {
-        self.shared.now(|c| {
-            let now = c.now;
-            c.version += 1;
-            let why = "health check failed due to missing too many heartbeats";
-            c.node(id).map(|n| n.die(now, DeathReason::Unexpected, why)).is_some()
-        })
+        self.shared.now(|c| c.kill(id))
     }
 
     /// Takes back what a node's agent measured, as before its first report.

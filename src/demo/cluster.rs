@@ -44,7 +44,7 @@ pub(super) struct Cluster {
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
     /// What happens by itself.
-    pub life: Option<Engine>,
+    pub(super) life: Option<Engine>,
     random: Random,
     steps: i64,
     scenario: Scenario,
@@ -77,12 +77,16 @@ impl Cluster {
             steps: 0,
             scenario: scenario.clone(),
         };
+        let mut engine = life.map(|l| Engine::new(l, scenario, now - past));
         for n in 0..scenario.jobs {
             let job = cluster.invent(n);
+            let job = match &mut engine {
+                Some(engine) => engine.past(job),
+                None => job,
+            };
             cluster.add(job);
         }
-        if let Some(life) = life {
-            let mut engine = Engine::new(life, scenario, now - past);
+        if let Some(mut engine) = engine {
             engine.begin(&mut cluster, now);
             cluster.life = Some(engine);
             cluster.now = now;
@@ -146,6 +150,30 @@ impl Cluster {
     /// The node of an id.
     pub fn node(&mut self, id: NodeId) -> Option<&mut SimNode> {
         self.nodes.iter_mut().find(|n| n.id == id)
+    }
+
+    /// Ends a node as if its raylet had crashed, and what cannot live without it; false when no such node lives.
+    pub fn kill(&mut self, id: NodeId) -> bool {
+        let now = self.now;
+        let Some(node) = self.node(id).filter(|n| n.is_alive()) else { return false };
+        let (reason, message) = ENDS[0];
+        node.die(now, reason, message);
+        self.version += 1;
+        if let Some(mut life) = self.life.take() {
+            life.lose_with(self, id);
+            self.life = Some(life);
+        }
+        true
+    }
+
+    /// The hosts that a job has to itself, by its place in the job table: none outside a life.
+    pub fn hosts_of(&self, job: usize) -> &[NodeId] {
+        self.life.as_ref().map_or(&[], |l| l.hosts_of(job))
+    }
+
+    /// Whether jobs have hosts to themselves.
+    pub fn lives(&self) -> bool {
+        self.life.is_some()
     }
 
     /// The head's id.

@@ -324,6 +324,10 @@ mod tests {
         assert_eq!(&*cluster.autoscaling().launching[0].node_type, "tpu_slice_v4_64");
         assert_eq!(cluster.wanted[0].shape[1], ("TPU-v4-64-head".to_owned(), 1.0));
         until(&mut cluster, |c| !c.autoscaling().joining.is_empty());
+        let legacy = super::super::status::report(&cluster, AutoscalerVersion::V1);
+        assert!(legacy.contains("tpu_slice_v4_64\", \"waiting-for-ssh\""), "{legacy}");
+        let text = super::super::status::text(&cluster, AutoscalerVersion::V2);
+        assert!(text.contains("-tpu-w-7: tpu_slice_v4_64, "), "{text}");
         let mut seen = vec![0];
         until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 1);
         let began = cluster.now;
@@ -381,8 +385,8 @@ mod tests {
         cluster.advance(cluster.now + 10 * MINUTE);
         let mut life = cluster.life.take().unwrap();
         let taken: Vec<u64> = life.slices.iter().filter(|(_, s)| s.kind == 1).map(|(id, _)| *id).collect();
-        for id in &taken {
-            life.lose(&mut cluster, *id);
+        for id in taken {
+            life.lose(&mut cluster, id);
         }
         cluster.life = Some(life);
         assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
@@ -398,6 +402,30 @@ mod tests {
         let text = log(&cluster, waits[0]);
         assert!(text.contains("was preempted; ") && text.contains("Saved checkpoint at step 500 to gs://"));
         assert!(text.lines().last().unwrap().contains("step"), "it trains again");
+    }
+
+    #[test]
+    fn a_slice_dies_with_any_of_its_hosts() {
+        let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
+        let job = submit(&mut cluster, 1);
+        until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 8 && !c.hosts_of(job).is_empty());
+        let host = cluster.hosts_of(job)[3];
+        assert!(cluster.kill(host));
+        assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
+        assert!(cluster.hosts_of(job).is_empty());
+        assert!(!cluster.kill(host), "it is dead");
+    }
+
+    #[test]
+    fn history_reads_like_the_rest() {
+        let cluster = cluster(quiet());
+        for job in cluster.jobs.iter().filter(|j| j.submission.is_some()) {
+            assert!(job.metadata.as_ref().unwrap()["user"].is_string());
+            let text = String::from_utf8(job.log.tail(None, T0)).unwrap();
+            assert!(text.contains("Running entrypoint for job ray-run-"), "{text}");
+            assert_eq!(text.contains("Traceback"), job.status == JobStatus::Failed);
+            assert!(text.contains("INFO levanter.callbacks step 0"), "{text}");
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::life_tale::{Tale, What};
 use super::life_train::{CHECKPOINT, Run, entrypoint, lost, traceback};
 use super::log::Log;
 use super::random::Random;
-use crate::model::JobStatus;
-use serde_json::json;
+use crate::model::{JobStatus, NodeId};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// People who do not exist.
@@ -82,21 +82,53 @@ impl Engine {
         self.submit(cluster, Some(kind), None);
     }
 
-    /// Submits a job for a node type, or for one that nobody offers.
-    pub fn submit(&mut self, cluster: &mut Cluster, kind: Option<usize>, pod_type: Option<String>) {
-        let index = cluster.jobs.len();
+    /// Somebody's next experiment.
+    fn conceive(&mut self, kind: Option<usize>, pod_type: Option<String>) -> Run {
         let (owner, experiment) = (self.random.pick(&OWNERS), self.random.pick(&EXPERIMENTS));
-        let slice = kind.map(|k| &self.kinds[k].slice);
-        let run = Run {
+        let slice = kind.and_then(|k| self.kinds.get(k)).map(|k| &k.slice);
+        Run {
             seed: self.random.next(),
             rate: self.log_rate,
             id: format!("ray-run-{owner}-{experiment}-{:08x}", self.random.next() >> 32),
             experiment: experiment.into(),
             owner,
             chips: slice.map_or(64, |s| s.hosts as u64 * 4),
-            pod_type: pod_type.clone().or(slice.map(|s| s.pod_type.to_string())).unwrap_or_default(),
+            pod_type: pod_type.or(slice.map(|s| s.pod_type.to_string())).unwrap_or_default(),
             bucket: self.life.bucket.clone(),
-        };
+        }
+    }
+
+    /// A job that ended before the life began, told as the living ones are.
+    pub fn past(&mut self, mut row: SimJob) -> SimJob {
+        let Some(ended) = row.ended.filter(|_| row.submission.is_some()) else { return row };
+        let kind = self.random.below(self.kinds.len());
+        let run = self.conceive(Some(kind), None);
+        let ip = super::node::address(1 + self.random.below(200));
+        row.submission = Some(run.id.clone());
+        row.entrypoint = entrypoint(&run);
+        row.metadata = Some(label(&run));
+        let mut tale = Tale::new(run);
+        tale.turn(row.started, What::Begins);
+        tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into() });
+        if row.status == JobStatus::Failed {
+            let last = traceback(tale.run(), &mut self.random, &ip);
+            row.message = Some(failure(&last));
+            tale.turn(ended, What::Says(last.into()));
+        }
+        tale.close(ended);
+        row.log = Log::Told(tale);
+        row
+    }
+
+    /// The hosts that a job trains on; none while it waits.
+    pub fn hosts_of(&self, job: usize) -> &[NodeId] {
+        self.work.get(&job).and_then(|w| w.slice).map_or(&[], |slice| self.hosts(slice))
+    }
+
+    /// Submits a job for a node type, or for one that nobody offers.
+    pub fn submit(&mut self, cluster: &mut Cluster, kind: Option<usize>, pod_type: Option<String>) {
+        let index = cluster.jobs.len();
+        let run = self.conceive(kind, pod_type.clone());
         let left = self.about(self.life.job_minutes * 60_000.0);
         let fails = self.random.unit() < self.life.failing;
         let work = Work {
@@ -256,9 +288,22 @@ fn table_row(random: &mut Random, index: usize, now: i64, work: &Work) -> SimJob
     let mut row = SimJob::invent(random, index, now, JobStatus::Pending, Log::none());
     row.submission = Some(run.id.clone());
     row.entrypoint = entrypoint(run);
-    row.metadata = Some(json!({"user": run.owner, "experiment": run.experiment, "tpu": run.pod_type}));
+    row.metadata = Some(label(run));
     row.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
     row
+}
+
+/// What the submitter says about a run.
+fn label(run: &Run) -> Value {
+    json!({"user": run.owner, "experiment": run.experiment, "tpu": run.pod_type})
+}
+
+/// Ray's message about a driver that ended so.
+fn failure(last: &[String]) -> String {
+    let words = last.join("\n");
+    format!(
+        "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n{words}\n"
+    )
 }
 
 /// The driver runs.
@@ -279,12 +324,10 @@ fn tell(cluster: &mut Cluster, job: usize, work: &Work) {
 }
 
 fn fail(cluster: &mut Cluster, job: usize, work: &mut Work, last: Vec<String>, now: i64) {
-    let words = last.join("\n");
+    let message = failure(&last);
     work.tale.turn(now, What::Says(last.into()));
     tell(cluster, job, work);
     let row = &mut cluster.jobs[job];
     row.turn(JobStatus::Failed, now);
-    row.message = Some(format!(
-        "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n{words}\n"
-    ));
+    row.message = Some(message);
 }

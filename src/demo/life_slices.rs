@@ -269,6 +269,19 @@ impl Engine {
         }
     }
 
+    /// A slice's hosts that have joined.
+    pub fn hosts(&self, slice: u64) -> &[NodeId] {
+        self.slices.get(&slice).map_or(&[], |s| &s.hosts)
+    }
+
+    /// A host died: the others of its slice are no use without it.
+    pub fn lose_with(&mut self, cluster: &mut Cluster, host: NodeId) {
+        let of_it = self.slices.iter().find(|(_, s)| s.hosts.contains(&host)).map(|(id, _)| *id);
+        if let Some(id) = of_it {
+            self.lose(cluster, id);
+        }
+    }
+
     /// Google takes a slice back: its machines are gone at once, and nobody says so.
     pub fn preempt(&mut self) {
         let complete: Vec<u64> =

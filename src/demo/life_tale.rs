@@ -54,6 +54,11 @@ impl Tale {
         Self { run: Arc::new(run), parts: Arc::default(), closed: None }
     }
 
+    /// Whose log it is.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
     /// From `since` on it is about something else, and not about what was planned for later.
     pub fn turn(&mut self, since: i64, what: What) {
         let first = self.lines(since);

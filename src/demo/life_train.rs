@@ -142,9 +142,18 @@ pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
         let tokens = run.chips as f64 * mfu * 260.0;
         writeln!(
             out,
-            "INFO levanter.callbacks step {step} loss {loss:.4} lr {lr:.2e} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}"
+            "INFO levanter.callbacks step {step} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
+            scientific(lr)
         )
     };
+}
+
+/// A number as Python's `%.2e` writes it.
+fn scientific(x: f64) -> String {
+    let text = format!("{x:.2e}");
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, power) = power.strip_prefix('-').map_or(('+', power), |p| ('-', p));
+    format!("{digits}e{sign}{power:0>2}")
 }
 
 /// How a run dies: what it writes last.
@@ -202,6 +211,7 @@ mod tests {
             out
         };
         assert!(value(&at(3), "loss") > value(&at(4001), "loss") + 2.0);
+        assert!(at(3).contains(" lr 9.00e-07 "), "{}", at(3));
         assert!(value(&at(3), "lr") < value(&at(1201), "lr"), "it warms up");
         assert!((40.0..60.0).contains(&value(&at(3), "mfu")));
         assert!(
