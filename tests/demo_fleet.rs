@@ -159,6 +159,29 @@ async fn a_person_finds_a_shell_and_a_stranger_nothing() {
     assert!(matches!(soon("the refusal", Tunnel::open(spec)).await, Err(SshError::KeyRefused { .. })));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_terminal_the_shell_edits_lines_and_is_interrupted() {
+    let place = Place::new().await;
+    soon("the host is known", Tunnel::open(place.spec())).await.unwrap().close().await;
+    place.head.write_file("monitor.log", b"it is still here\n");
+    let login = ssh::login(&place.spec());
+    let words = std::iter::once(login.get_program()).chain(login.get_args());
+    let words: Vec<String> = words.map(|w| w.to_str().unwrap().to_owned()).collect();
+    let typing = tokio::task::spawn_blocking(move || {
+        let mut pty = Pty::start(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[], 120, 30);
+        pty.wait_text("ray@ray-marin-x-head:logs$");
+        pty.send("hostnamx\x7fe\r");
+        pty.wait("the name on a line of its own", |t| t.lines().any(|l| l.trim_end() == "ray-marin-x-head"));
+        pty.send("tail -F monitor.log\r");
+        pty.wait_text("it is still here");
+        pty.send("\x03echo once more\r");
+        pty.wait("the shell again", |t| t.lines().any(|l| l.trim_end() == "once more"));
+        pty.send("\x04");
+        assert_eq!(pty.wait_exit().exit_code(), 0);
+    });
+    soon("the shell has ended", typing).await.unwrap();
+}
+
 /// The production supervisor on a fleet, and the news of it.
 struct Console {
     fleet: Fleet,
