@@ -7,12 +7,13 @@
 //! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
 //! - [`reconcile`]: one table of what Ray and the cloud each say of a cluster's TPUs. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
+//! - [`demo`]: simulated Ray heads behind SSH servers, a fleet of them if wanted: for tests, measurements and looking
+//!   around; one contract suite holds them to the real thing. They know the model alone.
 //! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
 //! - [`ui`]: draws that state. Pure.
 //! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser.
 //! - [`cli`]: the subcommands.
-//! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
 
 pub mod app;
 pub mod cli;

@@ -103,6 +103,10 @@ fn with_fleet(
     let sources =
         Sources { config: Some(folder.settings()), infra: Some(folder.infra()), ..Sources::default() };
     let config = config::load(&sources, &env, Timestamp::now())?;
+    // From here on the console listens for signals itself.
+    if runtime.block_on(async { tokio::time::timeout(Duration::ZERO, signals.any()).await }).is_ok() {
+        return Ok(());
+    }
     console::run(arguments, config, &env)
 }
 

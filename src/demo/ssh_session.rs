@@ -3,6 +3,7 @@
 use super::ssh_commands::{Answer, Files, run};
 use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Error};
+use std::collections::VecDeque;
 
 /// Standard error's number in a channel (RFC 4254, section 5.2).
 const STDERR: u32 = 1;
@@ -13,14 +14,15 @@ const CTRL_D: u8 = 4;
 
 /// Serves a session channel to its end.
 pub(super) async fn serve(channel: Channel<Msg>, files: Files) {
-    let (input, half) = channel.split();
+    let (half_in, half) = channel.split();
+    let input = Input { half: half_in, ahead: VecDeque::new(), ended: false };
     let session = Session { input, output: Output { half, terminal: false }, files };
     // An error is a connection that is gone: nobody is left to tell.
     let _ = session.run().await;
 }
 
 struct Session {
-    input: ChannelReadHalf,
+    input: Input,
     output: Output,
     files: Files,
 }
@@ -29,6 +31,49 @@ struct Session {
 struct Line {
     text: Vec<u8>,
     status: u32,
+}
+
+/// Where a session's text comes from.
+struct Input {
+    half: ChannelReadHalf,
+    /// Typed and not yet read.
+    ahead: VecDeque<u8>,
+    /// No more will come.
+    ended: bool,
+}
+
+impl Input {
+    /// The next byte that is typed; none at the end.
+    async fn byte(&mut self) -> Option<u8> {
+        while self.ahead.is_empty() && !self.ended {
+            self.take().await;
+        }
+        self.ahead.pop_front()
+    }
+
+    /// Waits until a person presses Ctrl-C, the channel closes, or, if `at_end`, its input ends. What is typed
+    /// meanwhile is kept, unless a Ctrl-C comes after it.
+    async fn interrupted(&mut self, at_end: bool) {
+        let mut closed = false;
+        while !(closed || at_end && self.ended) {
+            closed = self.take().await;
+            if let Some(at) = self.ahead.iter().rposition(|b| *b == CTRL_C) {
+                self.ahead.drain(..=at);
+                return;
+            }
+        }
+    }
+
+    /// Takes one message in; true when the channel is closed.
+    async fn take(&mut self) -> bool {
+        let message = self.half.wait().await;
+        let closed = matches!(message, Some(ChannelMsg::Close) | None);
+        self.ended |= closed || matches!(message, Some(ChannelMsg::Eof));
+        if let Some(ChannelMsg::Data { data }) = message {
+            self.ahead.extend(data);
+        }
+        closed
+    }
 }
 
 /// Where a session's text goes.
@@ -77,7 +122,7 @@ impl Output {
 impl Session {
     async fn run(mut self) -> Result<(), Error> {
         let status = loop {
-            match self.input.wait().await {
+            match self.input.half.wait().await {
                 Some(ChannelMsg::RequestPty { .. }) => self.output.terminal = true,
                 Some(ChannelMsg::Exec { command, .. }) => {
                     let answer = run(&String::from_utf8_lossy(&command), &self.files).await;
@@ -98,7 +143,7 @@ impl Session {
     async fn show(&mut self, answer: Answer, guarded: bool) -> Result<u32, Error> {
         tokio::select! {
             status = self.output.show(answer) => status,
-            () = interrupted(&mut self.input, guarded) => Ok(INTERRUPTED),
+            () = self.input.interrupted(guarded) => Ok(INTERRUPTED),
         }
     }
 
@@ -111,18 +156,12 @@ impl Session {
         self.output.write(banner.as_bytes()).await?;
         let mut line = Line { text: Vec::new(), status: 0 };
         self.prompt().await?;
-        loop {
-            let data = match self.input.wait().await {
-                Some(ChannelMsg::Data { data }) => data,
-                Some(ChannelMsg::Eof | ChannelMsg::Close) | None => return Ok(line.status),
-                Some(_) => continue,
-            };
-            for byte in data {
-                if self.typed(byte, &mut line).await? {
-                    return Ok(line.status);
-                }
+        while let Some(byte) = self.input.byte().await {
+            if self.typed(byte, &mut line).await? {
+                break;
             }
         }
+        Ok(line.status)
     }
 
     /// Takes one byte of what is typed; true when it ends the shell.
@@ -134,6 +173,9 @@ impl Session {
                 let answer = run(&String::from_utf8_lossy(&text), &self.files).await;
                 let leaves = answer.leaves;
                 line.status = self.show(answer, false).await?;
+                if line.status == INTERRUPTED {
+                    self.echo(b"^C\n").await?;
+                }
                 if leaves {
                     return Ok(true);
                 }
@@ -165,17 +207,5 @@ impl Session {
     /// Writes what only a terminal shows.
     async fn echo(&self, text: &[u8]) -> Result<(), Error> {
         if self.output.terminal { self.output.write(text).await } else { Ok(()) }
-    }
-}
-
-/// Waits until a person presses Ctrl-C, the channel closes, or, if `at_end`, its input ends.
-async fn interrupted(input: &mut ChannelReadHalf, at_end: bool) {
-    loop {
-        match input.wait().await {
-            Some(ChannelMsg::Data { data }) if data.contains(&CTRL_C) => return,
-            Some(ChannelMsg::Eof) if at_end => return,
-            Some(ChannelMsg::Close) | None => return,
-            Some(_) => {}
-        }
     }
 }
