@@ -16,7 +16,7 @@ use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token;
 use pty::Pty;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -279,10 +279,10 @@ async fn the_default_fleet_arrives_and_its_troubles_say_so() {
                     seen.insert(cluster.to_owned(), format!("{alive} nodes"));
                 }
                 (_, Some(ProblemKind::Unreachable)) => {
-                    drop(seen.insert(cluster.to_owned(), "unreachable".into()))
+                    seen.insert(cluster.to_owned(), "unreachable".into());
                 }
                 (_, Some(ProblemKind::TokenRefused)) => {
-                    drop(seen.insert(cluster.to_owned(), "refused".into()))
+                    seen.insert(cluster.to_owned(), "refused".into());
                 }
                 (_, Some(other)) => panic!("{cluster}: {other:?}"),
                 _ => {}
@@ -342,11 +342,11 @@ async fn a_job_is_stopped_and_a_log_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_connections_and_a_rotated_token_are_mended() {
     let mut console = Console::on("clusters: [{name: a}, {name: b}]").await;
-    let mut up = BTreeMap::new();
+    let mut up = BTreeSet::new();
     console
         .until("both are up", |cluster, news| {
             if is_up(news) {
-                up.insert(cluster.to_owned(), ());
+                up.insert(cluster.to_owned());
             }
             up.len() == 2
         })
