@@ -5,6 +5,7 @@
 //!
 //! - [`model`]: plain data that every room speaks in. No I/O.
 //! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
+//! - [`diagnose`]: a cluster's last state and a little memory become findings in words. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
 //! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
@@ -17,6 +18,7 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod diagnose;
 pub mod infra;
 pub mod model;
 pub mod ray;
