@@ -157,6 +157,8 @@ pub struct App {
     zoomed: bool,
     /// The clusters, and after them the broken files.
     list: Table<usize>,
+    /// The cursor was moved there: until then trouble that comes up above it is scrolled to.
+    list_moved: bool,
     all_nodes: Merged<NodeId>,
     all_jobs: Merged<JobKey>,
     dialog: Option<Dialog>,
@@ -183,6 +185,7 @@ impl App {
             pane: Pane::Jobs,
             zoomed: false,
             list: Table::default(),
+            list_moved: false,
             all_nodes: Merged::default(),
             all_jobs: Merged::default(),
             dialog: None,
@@ -202,6 +205,8 @@ impl App {
             }
         }
         app.arrange_list();
+        // A broken file has the first row, yet is nothing to begin with.
+        app.list.select(&0, |i| i);
         app
     }
 

@@ -19,6 +19,7 @@ mod grid;
 mod jobs;
 mod log;
 mod merged;
+mod names;
 mod nodes;
 mod theme;
 mod words;

@@ -117,12 +117,12 @@ actions! {
     Describe "describe" "describe" TABLES, "everything that is known about the selection";
     Copy "copy" "copy" SEARCHED, "copy the selection's id, or the log's visible lines";
     Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell], "open the selection; in a dialog press the focused button";
-    Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
-    CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
-    Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
     Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
     AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
+    Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
+    CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
+    Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
     Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
     HostKey "host-key" "host key" VIEWS, "review a changed host key";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";

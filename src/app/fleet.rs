@@ -64,6 +64,9 @@ impl App {
             admits,
             |a, b, sort| order::clusters(clusters.get(a), clusters.get(b), sort),
         );
+        if !self.list_moved {
+            self.list.rewind();
+        }
     }
 
     /// Puts the rows of all in order, if they are on the screen.
@@ -138,8 +141,11 @@ impl Cluster {
         self.findings.first()
     }
 
-    /// Findings that need somebody.
+    /// Findings that need somebody. Of a cluster that cannot be reached only that: the others may have passed.
     pub fn alerts(&self) -> usize {
+        if self.problem().is_some() {
+            return 1;
+        }
         self.findings.iter().filter(|f| f.severity == Severity::Bad).count()
     }
 

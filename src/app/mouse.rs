@@ -116,6 +116,7 @@ impl App {
 
     fn mouse_in_list(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
         let Some(area) = self.areas.list.filter(|a| a.contains(column, row)) else { return Vec::new() };
+        self.list_moved = true;
         if by != 0 {
             self.list.step(by, |i| i);
             return Vec::new();

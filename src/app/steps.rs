@@ -101,7 +101,10 @@ impl App {
             return Vec::new();
         }
         match self.view {
-            View::Clusters => self.list.step(by, |i| i),
+            View::Clusters => {
+                self.list_moved = true;
+                self.list.step(by, |i| i);
+            }
             View::Nodes => self.all_nodes.step(by),
             View::Jobs => self.all_jobs.step(by),
             View::Cluster(_) => return self.scroll(self.pane, by),

@@ -44,6 +44,11 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     } else {
         let up = d.app.clusters().iter().filter(|c| matches!(c.link, Some(Link::Up { .. }))).count();
         parts.push((format!("{up} of {} up", d.app.clusters().len()), d.theme.dim));
+        let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
+        if matches!(d.app.view(), View::Nodes | View::Jobs) && oldest.is_some() {
+            let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
+            parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
+        }
     }
     // From the left the less important ones give way.
     let room = usize::from(area.width.saturating_sub(2));

@@ -2,9 +2,10 @@
 
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid, put};
+use super::names::Names;
 use super::{Draw, filtered, split_bottom, words};
 use crate::app::describe::number;
-use crate::app::{Area, Cluster, FLEET_COLUMNS, FULL, Totals, Trend};
+use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Totals, Trend};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::text::printable;
 use crate::model::{Chip, Link, Problem, ProblemKind, Tally};
@@ -13,23 +14,25 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::borrow::Cow;
 
+/// Width of the link's column where there is no room for words.
+const NARROW: u16 = 9;
 /// Cells of the bar of used chips.
 const BAR: u16 = 6;
 /// From this width of the pane on the way to a cluster is told in words.
-const ROOMY: u16 = 100;
+const ROOMY: u16 = 108;
 /// From this width on there is room for everything.
 const VAST: u16 = 150;
 
 /// The columns; below [`ROOMY`] the ones that grow with their words are narrower.
-fn columns(width: u16) -> [Column; 12] {
-    let (name, link, jobs, says, history) = match width {
-        0..ROOMY => (16, 9, 8, 18, 8),
-        ROOMY..VAST => (20, 13, 10, 18, 8),
-        _ => (24, 18, 12, 30, 20),
+fn columns(width: u16, names: &Names) -> [Column; 12] {
+    let (link, jobs, says, history) = match width {
+        0..ROOMY => (9, 8, 18, 8),
+        ROOMY..VAST => (15, 10, 27, 8),
+        _ => (18, 12, 30, 20),
     };
     [
         Column::text("", 1, 0),
-        Column::text("CLUSTER", name, 0),
+        Column::text("CLUSTER", names.width, 0),
         Column::text("LINK", link, 0),
         Column::text("RAY", 7, 8),
         Column::text("NODES", 9, 0),
@@ -54,7 +57,15 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &order, tone: None, focused: true });
     let room_for_totals = inner.height >= 4;
     let (totals, rows) = split_bottom(inner, if room_for_totals { 2 } else { 0 });
-    let columns = columns(inner.width);
+    let names = Names::of(
+        d.app,
+        match inner.width {
+            0..ROOMY => 16,
+            ROOMY..VAST => 20,
+            _ => 32,
+        },
+    );
+    let columns = columns(inner.width, &names);
     let grid = Grid {
         columns: &columns,
         sort: list.sort(),
@@ -66,7 +77,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let drawn = grid.draw(buf, rows, d.theme, |position| {
         let Some(i) = list.row(position) else { return Vec::new() };
         match clusters.get(i) {
-            Some(cluster) => row(cluster, d, &columns),
+            Some(cluster) => row(cluster, d, &columns, &names),
             None => broken
                 .get(i - clusters.len())
                 .map(|(file, problem)| broken_row(file, problem, d))
@@ -95,10 +106,10 @@ fn nothing(d: &Draw<'_>) -> String {
     if d.app.list().filter().is_empty() {
         return "no cluster is known; --infra names a folder of cluster files".into();
     }
-    format!("no cluster passes the filter; {} clears it", d.key(crate::app::Action::Back))
+    format!("no cluster passes the filter; {} clears it", d.key(Action::Back))
 }
 
-fn row<'a>(cluster: &'a Cluster, d: &Draw<'_>, columns: &[Column]) -> Vec<Cell<'a>> {
+fn row<'a>(cluster: &'a Cluster, d: &Draw<'_>, columns: &[Column], names: &Names) -> Vec<Cell<'a>> {
     let stale = cluster.is_stale(d.now);
     let text = if stale { d.theme.dim } else { d.theme.text };
     let (glyph, tone) = mark(cluster, d);
@@ -106,13 +117,13 @@ fn row<'a>(cluster: &'a Cluster, d: &Draw<'_>, columns: &[Column]) -> Vec<Cell<'
     let (nodes, jobs) = (words::node_counts(cluster), words::job_counts(cluster, d.now));
     let t = &cluster.tally;
     let known = |s: String| if cluster.known { s } else { "?".into() };
-    let (says, says_tone) = says(cluster, d);
+    let (says, says_tone) = says(cluster, d, columns[2].width > NARROW);
     let name = if says_tone == d.theme.bad { text.patch(d.theme.bad) } else { text };
     let wants = if t.wants > 0 { t.wants.to_string() } else { "-".into() };
     let wants_tone = if t.wants > 0 && !stale { d.theme.warn } else { text };
     vec![
         Cell::new(glyph, tone),
-        Cell::new(printable(cluster.name().as_str()), name),
+        Cell::new(names.shown(cluster), name),
         Cell::new(link, link_tone),
         Cell::new(if cluster.known { cluster.snapshot.ray_version.shown() } else { "?".into() }, d.theme.dim),
         Cell::new(known(nodes), text),
@@ -143,11 +154,14 @@ fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
 
 /// The way to it, as long as the column allows: what is broken stands at length in the last column.
 fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
-    let roomy = width > 9;
+    let roomy = width > NARROW;
     match &cluster.link {
         Some(Link::Up { latency, .. }) if !roomy => (format!("● {}", words::trip(*latency)), d.theme.good),
         Some(Link::Connecting { .. }) if !roomy => ("◌ opening".into(), d.theme.warn),
-        Some(Link::Retrying { .. } | Link::Stopped { .. }) if !roomy => ("✕ down".into(), d.theme.bad),
+        Some(Link::Retrying { at, .. }) if !roomy => {
+            (format!("✕ in {}", words::countdown(at.until(d.now))), d.theme.bad)
+        }
+        Some(Link::Stopped { .. }) if !roomy => ("✕ down".into(), d.theme.bad),
         Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => {
             (format!("✕ {}", words::kind(&problem.kind)), d.theme.bad)
         }
@@ -155,31 +169,35 @@ fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
     }
 }
 
-/// The first finding, since when it is so, and when a broken way is tried again.
-fn says(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
+/// The first finding and since when it is so. Beside the link's words a broken way says when it is tried again, in
+/// place of those words.
+fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
     if let (Some(problem), Some(link)) = (cluster.problem(), &cluster.link) {
-        let again = match link {
-            Link::Retrying { at, .. } => format!(", again in {}", words::countdown(at.until(d.now))),
-            _ => String::new(),
+        let since = words::minutes(problem.since.age(d.now));
+        let state = match link {
+            Link::Retrying { at, .. } if roomy => {
+                format!("down {since}, again in {}", words::countdown(at.until(d.now)))
+            }
+            _ if roomy => format!("down {since}"),
+            _ => format!("{} {since}", words::kind(&problem.kind)),
         };
         let mend = match problem.kind {
-            ProblemKind::HostKeyChanged { .. } => {
-                format!("; {} reviews it", d.key(crate::app::Action::HostKey))
-            }
+            ProblemKind::HostKeyChanged { .. } => format!("; {} reviews it", d.key(Action::HostKey)),
             _ if problem.mend.is_empty() => String::new(),
             _ => format!("; {}", problem.mend),
         };
-        let since = words::minutes(problem.since.age(d.now));
-        return (
-            format!("{} {since}{again}: {}{mend}", words::kind(&problem.kind), problem.what),
-            d.theme.bad,
-        );
+        return (format!("{state}: {}{mend}", problem.what), d.theme.bad);
     }
-    let Some(finding) = cluster.says() else {
-        return (if cluster.known { String::new() } else { "-".into() }, d.theme.dim);
-    };
-    let tone = words::severity(finding.severity, d.theme);
-    (words::finding(finding, d.now), if cluster.is_stale(d.now) { d.theme.dim } else { tone })
+    let age = cluster.age(d.now);
+    let old = age
+        .filter(|age| *age >= d.app.fresh())
+        .map(|_| format!("data {} old", words::age(age, d.app.fresh())));
+    match (cluster.says(), old) {
+        (Some(finding), Some(old)) => (format!("{old}; {}", words::finding(finding, d.now)), d.theme.dim),
+        (Some(finding), None) => (words::finding(finding, d.now), words::severity(finding.severity, d.theme)),
+        (None, Some(old)) => (old, d.theme.warn),
+        (None, None) => (if cluster.known { String::new() } else { "-".into() }, d.theme.dim),
+    }
 }
 
 /// Used of all chips; what they are, unless they are TPUs.

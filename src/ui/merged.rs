@@ -2,14 +2,16 @@
 
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid, put};
+use super::names::Names;
 use super::{Draw, filtered, jobs, nodes};
 use crate::app::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, Area, Cluster, Merged};
-use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// The cluster's column; it stands second, after the glyph.
-const CLUSTER: Column = Column::text("CLUSTER", 20, 0);
+/// Widest column of names; it stands second, after the glyph.
+const NAMES: u16 = 20;
+/// The same on a narrow screen.
+const NARROW: (u16, u16) = (100, 16);
 
 /// The nodes of all; returns where the rows are.
 pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
@@ -18,9 +20,10 @@ pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let addressed = clusters.iter().any(Cluster::shows_addresses);
     let totals = d.app.totals();
     let counts = format!("{} alive in {} clusters", totals.nodes, totals.clusters);
-    let columns = with_cluster(nodes::columns(addressed));
+    let names = names(area, d);
+    let columns = with_cluster(nodes::columns(addressed), &names);
     let titles = ("Nodes of all", counts.as_str(), "no node");
-    table(buf, area, d, rows, titles, (&columns, &ALL_NODE_COLUMNS), |position| {
+    table(buf, area, d, rows, titles, (&columns, &ALL_NODE_COLUMNS, &names), |position| {
         let (place, node) = rows.node(clusters, position)?;
         let cluster = clusters.get(place)?;
         Some((cluster, nodes::row(node, cluster.physical.get(&node.id), d, cluster, addressed)))
@@ -33,17 +36,22 @@ pub fn jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let rows = d.app.all_jobs();
     let totals = d.app.totals();
     let counts = format!("{} running · {} waiting", totals.running, totals.waiting);
-    let columns = with_cluster(jobs::COLUMNS.to_vec());
+    let names = names(area, d);
+    let columns = with_cluster(jobs::COLUMNS.to_vec(), &names);
     let titles = ("Jobs of all", counts.as_str(), "no job");
-    table(buf, area, d, rows, titles, (&columns, &ALL_JOB_COLUMNS), |position| {
+    table(buf, area, d, rows, titles, (&columns, &ALL_JOB_COLUMNS, &names), |position| {
         let (place, job) = rows.job(clusters, position)?;
         let cluster = clusters.get(place)?;
         Some((cluster, jobs::row(job, d, cluster)))
     })
 }
 
-fn with_cluster(mut columns: Vec<Column>) -> Vec<Column> {
-    columns.insert(1, CLUSTER);
+fn names(area: Rect, d: &Draw<'_>) -> Names {
+    Names::of(d.app, if area.width < NARROW.0 { NARROW.1 } else { NAMES })
+}
+
+fn with_cluster(mut columns: Vec<Column>, names: &Names) -> Vec<Column> {
+    columns.insert(1, Column::text("CLUSTER", names.width, 0));
     columns
 }
 
@@ -55,7 +63,7 @@ fn table<'a, K: Clone + PartialEq>(
     d: &Draw<'_>,
     rows: &Merged<K>,
     (title, counts, lacks): (&str, &str, &str),
-    (columns, sortable): (&[Column], &[&'static str]),
+    (columns, sortable, names): (&[Column], &[&'static str], &Names),
     row: impl Fn(usize) -> Option<(&'a Cluster, Vec<Cell<'a>>)>,
 ) -> Area {
     let order = rows.table();
@@ -72,7 +80,7 @@ fn table<'a, K: Clone + PartialEq>(
     let drawn = grid.draw(buf, inner, d.theme, |position| {
         let Some((cluster, mut cells)) = row(position) else { return Vec::new() };
         let style = if cluster.is_stale(d.now) { d.theme.dim } else { d.theme.text };
-        cells.insert(1, Cell::new(printable(cluster.name().as_str()), style));
+        cells.insert(1, Cell::new(names.shown(cluster), style));
         cells
     });
     if order.is_empty() && drawn.height > 0 {
