@@ -60,7 +60,9 @@ mod tests {
         trend.learn(Some(0.0), at(180));
         assert_eq!(trend.levels(9).collect::<Vec<_>>(), [Some(4), Some(FULL), None, None, None, Some(0)]);
         assert_eq!(trend.levels(1).collect::<Vec<_>>(), [Some(0)]);
-        (0..100).for_each(|n| drop(trend.learn(Some(0.0), at(1000 + n * 30))));
+        for n in 0..100 {
+            trend.learn(Some(0.0), at(1000 + n * 30));
+        }
         assert_eq!(trend.levels(999).count(), KEPT);
         assert!(!trend.learn(Some(0.0), at(9000 - 5030)), "a level line stands still");
     }

@@ -93,14 +93,9 @@ fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
     let alive = nodes.iter().filter(|n| n.state.is_alive() && n.node_type == t.name);
     let slice =
         |n: &Node| n.labels.iter().find(|(k, _)| k.raw() == "ray.io/tpu-slice-name").map(|(_, v)| v.clone());
-    let (mut single, mut named) = (0u32, BTreeSet::new());
-    for node in alive {
-        match slice(node) {
-            Some(name) => drop(named.insert(name)),
-            None => single += 1,
-        }
-    }
-    reported.min(single + u32::try_from(named.len()).unwrap_or(u32::MAX))
+    let (named, single): (Vec<_>, Vec<_>) = alive.map(slice).partition(Option::is_some);
+    let slices: BTreeSet<_> = named.into_iter().collect();
+    reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
 }
 
 fn room(demand: &Demand, report: &Autoscaler, nodes: &[Node]) -> Room {
