@@ -47,20 +47,20 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, mend))
 }
 
-/// No job, nothing wanted, and no worker in use.
+/// No job, nothing wanted, and no node in use.
 pub fn idle(snapshot: &Snapshot) -> Option<Finding> {
     let works = |s: JobStatus| !s.is_ended();
-    let workers = || snapshot.nodes.iter().filter(|n| n.state.is_alive() && !n.is_head);
+    let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
     let in_use =
         |n: &Node| n.resources.0.iter().any(|r| !is_mark(r.name.raw()) && r.used.is_none_or(|u| u > 0.0));
     if snapshot.jobs.iter().any(|j| works(j.status))
         || !snapshot.autoscaler.demands.is_empty()
         || !snapshot.autoscaler.pending.is_empty()
-        || workers().any(in_use)
+        || alive().any(in_use)
     {
         return None;
     }
-    let workers = workers().count();
+    let workers = alive().filter(|n| !n.is_head).count();
     let short = match (workers, snapshot.autoscaler.version) {
         (0, _) => String::new(),
         (_, AutoscalerVersion::None) => format!("{workers} workers, and no autoscaler to end them"),

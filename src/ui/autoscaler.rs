@@ -140,7 +140,7 @@ fn row<'a>(t: &'a NodeTypeCount, text: Style, d: &Draw<'_>) -> Vec<Cell<'a>> {
     let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), d.theme.dim);
     let missing = t.min.is_some_and(|min| t.active + t.idle < min);
     vec![
-        Cell::new(t.name.shown(), if missing { d.theme.warn } else { text }),
+        Cell::ending(t.name.shown(), if missing { d.theme.warn } else { text }),
         limit(t.min),
         limit(t.max),
         count(t.active, text),

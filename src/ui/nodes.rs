@@ -89,9 +89,9 @@ pub fn row<'a>(
         (false, false) => node.node_type.shown(),
     };
     let glyph = if node.is_head && node.state.is_alive() { "⌂" } else { glyph };
-    let mut cells = vec![Cell::new(glyph, tone), plain(cluster.node_name(node).shown())];
+    let mut cells = vec![Cell::new(glyph, tone), Cell::ending(cluster.node_name(node).shown(), text)];
     cells.extend(addressed.then(|| plain(node.address.shown())));
-    cells.push(plain(kind));
+    cells.push(Cell::ending(kind, text));
     if node.state == NodeState::Dead {
         // The figures of a dead node say nothing; when and why it died does.
         let when = node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
