@@ -61,7 +61,7 @@ impl FindingKind {
     /// In one or two words, before the details.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Unreachable => "unreachable",
+            Self::Unreachable => "down",
             Self::Stuck => "STUCK",
             Self::Silent => "SILENT",
             Self::AutoscalerError => "autoscaler error",

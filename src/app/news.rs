@@ -35,10 +35,13 @@ impl App {
                 }
             }
             News::Snapshot(snapshot) => {
-                self.dirty |= cluster.take(snapshot) && on_screen;
+                let changed = cluster.take(snapshot);
+                self.dirty |= changed && on_screen;
                 self.dirty |= cluster.note_use() && self.view == View::Clusters;
-                self.arrange_list();
-                self.arrange_merged();
+                if changed {
+                    self.arrange_list();
+                    self.arrange_merged();
+                }
                 if self.view == View::Cluster(place) {
                     return self.follow_newest(place);
                 }

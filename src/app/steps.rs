@@ -168,13 +168,18 @@ impl App {
         }
         match self.view {
             View::Nodes | View::Jobs => self.show(View::Clusters),
-            View::Cluster(_) if self.clusters.len() + self.broken.len() > 1 => self.show(self.root),
+            View::Cluster(_) if self.has_way_back() => self.show(self.root),
             View::Cluster(_) | View::Clusters => Vec::new(),
         }
     }
 
+    /// Whether there is anything above the cluster on the screen: an only one has no fleet.
+    fn has_way_back(&self) -> bool {
+        self.clusters.len() + self.broken.len() > 1 || self.root != View::Clusters
+    }
+
     fn leave(&mut self) -> Vec<Effect> {
-        let root = self.view == View::Clusters || self.clusters.len() + self.broken.len() == 1;
+        let root = self.view == View::Clusters || (self.current().is_some() && !self.has_way_back());
         match (&self.dialog, root) {
             (Some(_), _) => self.back(),
             (None, true) => vec![Effect::Quit],

@@ -142,11 +142,17 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
     let nodes = format!("1 Nodes {}", words::node_counts(cluster));
     let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
     let (scaler, tone) = autoscaler::summary(cluster, d);
+    let scaler = format!("4 Autoscaler {scaler}");
+    let log = format!("3 Log {}", log::summary(&cluster.log, d));
+    // The log's name stands over the log: it gives way before the autoscaler's trouble does.
+    let wide = [&nodes, &jobs, &log, &scaler].iter().map(|t| t.width() + 3).sum::<usize>()
+        <= usize::from(area.width);
+    let log = if wide { log } else { "3 Log".to_owned() };
     let tabs = [
         (Pane::Nodes, nodes, if dead > 0 { d.theme.bad } else { d.theme.dim }),
         (Pane::Jobs, jobs, d.theme.dim),
-        (Pane::Log, format!("3 Log {}", log::summary(&cluster.log, d)), d.theme.dim),
-        (Pane::Autoscaler, format!("4 Autoscaler {scaler}"), tone),
+        (Pane::Log, log, d.theme.dim),
+        (Pane::Autoscaler, scaler, tone),
     ];
     let mut spans = Vec::new();
     for (pane, text, tone) in tabs {

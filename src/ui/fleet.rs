@@ -26,7 +26,7 @@ const VAST: u16 = 150;
 /// The columns; below [`ROOMY`] the ones that grow with their words are narrower.
 fn columns(width: u16, names: &Names) -> [Column; 12] {
     let (link, jobs, says, history) = match width {
-        0..ROOMY => (9, 8, 18, 8),
+        0..ROOMY => (9, 9, 17, 8),
         ROOMY..VAST => (15, 10, 27, 8),
         _ => (18, 12, 30, 20),
     };

@@ -305,3 +305,26 @@ fn a_click_among_all_selects_and_the_second_opens() {
     point(&mut app, CLICK, rows.x, rows.y + 5);
     assert!(matches!(app.view(), View::Cluster(_)));
 }
+
+#[test]
+fn an_only_cluster_can_be_left_for_what_it_was_opened_from() {
+    let mut app = shown();
+    press(&mut app, "cJ<enter>");
+    assert_eq!(app.view(), View::Cluster(0));
+    press(&mut app, "q");
+    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(press(&mut app, "q"), []);
+    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+}
+
+#[test]
+fn a_cluster_is_described_with_everything_found() {
+    let mut app = fleet();
+    starve(&mut app, "alpha", 180);
+    press(&mut app, "d");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let at = lines.iter().position(|(label, _)| label == "STUCK").unwrap();
+    assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
+    assert!(lines[at + 1].0 == "mend" && lines[at + 1].1.contains("monitor.log"));
+}
