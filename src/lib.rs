@@ -6,6 +6,7 @@
 //! - [`model`]: plain data that every room speaks in. No I/O.
 //! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
 //! - [`reconcile`]: one table of what Ray and the cloud each say of a cluster's TPUs. Pure.
+//! - [`diagnose`]: a cluster's last state and a little memory become findings in words. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
 //! - [`demo`]: simulated Ray heads behind SSH servers, a fleet of them if wanted: for tests, measurements and looking
 //!   around; one contract suite holds them to the real thing. They know the model alone.
@@ -19,6 +20,7 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod diagnose;
 pub mod infra;
 pub mod model;
 pub mod ray;

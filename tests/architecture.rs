@@ -18,8 +18,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     // Not `ray`: with wire types of its own a wrong tag cannot hide on both sides.
     ("demo", &["model"]),
     ("supervisor", &["config", "token", "ssh", "ray", "model"]),
-    ("app", &["model"]),
-    ("ui", &["app", "model"]),
+    ("diagnose", &["model"]),
+    ("app", &["diagnose", "model"]),
+    ("ui", &["app", "diagnose", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     ("cli", &["tui", "ui", "app", "supervisor", "demo", "config", "infra", "token", "model"]),
