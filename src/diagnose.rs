@@ -246,6 +246,21 @@ mod tests {
     }
 
     #[test]
+    fn where_no_autoscaler_reports_nothing_is_called_stuck() {
+        let unattended = |max| {
+            let found = watched(900, move |secs| {
+                let mut state = wanting(AutoscalerVersion::None)(secs);
+                Arc::make_mut(&mut state.autoscaler).types[0].max = Some(max);
+                state
+            });
+            (found[0].kind, found[0].severity, found[0].short.clone())
+        };
+        let words = "37 demands unmet, and no autoscaler reports".to_owned();
+        assert_eq!(unattended(8), (FindingKind::Unmet, Severity::Warn, words.clone()));
+        assert_eq!(unattended(0), (FindingKind::Unmet, Severity::Info, words));
+    }
+
+    #[test]
     fn a_missing_minimum_is_stuck_too_and_named() {
         let found = watched(300, |secs| {
             let mut report = report(AutoscalerVersion::V1, secs);

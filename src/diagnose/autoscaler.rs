@@ -136,10 +136,10 @@ fn plural(n: u64, what: &str) -> String {
 
 pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
     let report = &*snapshot.autoscaler;
-    if report.version == AutoscalerVersion::None {
-        return Vec::new();
-    }
     let want = Want::of(snapshot);
+    if report.version == AutoscalerVersion::None {
+        return unattended(report, &want, history).into_iter().collect();
+    }
     let silent = silent(history);
     let failing = failing(report, &want, snapshot.taken, history);
     let still =
@@ -152,6 +152,20 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
     let found =
         [silent, error, failing, still, infeasible(report, &want, history), moving(report, &want, history)];
     found.into_iter().flatten().collect()
+}
+
+/// Something is wanted where no autoscaler reports: as it should be on a cluster started by hand, not where the file
+/// lets nodes be added.
+fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
+    let since = history.still?;
+    let short = format!("{}, and no autoscaler reports", want.words());
+    let scales = report.types.iter().any(|t| t.max > Some(0));
+    let (severity, mend) = if scales {
+        (Severity::Warn, "l opens monitor.log: is monitor.py running on the head?")
+    } else {
+        (Severity::Info, "it is met when nodes become free, or are added by hand")
+    };
+    Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, mend))
 }
 
 fn silent(history: &History) -> Option<Finding> {
