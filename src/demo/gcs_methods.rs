@@ -15,6 +15,8 @@ use crate::model::{AutoscalerVersion, DeathReason, NodeId};
 use bytes::Bytes;
 use prost::Message;
 
+/// Where the legacy autoscaler leaves its report; in no namespace.
+const V1_REPORT: &[u8] = b"__autoscaling_status";
 /// Before each submission id in the key-value store.
 const JOB_KEY: &str = "_ray_internal_job_info_";
 /// The GCS's own code inside an OK reply: no such key.
@@ -317,7 +319,10 @@ fn keys(message: &[u8], shared: &Shared) -> Outcome {
 }
 
 /// The value of a key of the namespace `job`.
-fn read(key: &[u8], namespace: &[u8], cluster: &mut Cluster) -> Option<Bytes> {
+fn read(key: &[u8], namespace: &[u8], cluster: &mut Cluster, autoscaler: AutoscalerVersion) -> Option<Bytes> {
+    if key == V1_REPORT && namespace.is_empty() && autoscaler == AutoscalerVersion::V1 {
+        return Some(super::status::stored(cluster).into());
+    }
     let id = submission(key, namespace)?;
     let head = cluster.head();
     cluster.job(id).filter(|j| j.submission.is_some()).map(|j| j.stored(head))
@@ -327,7 +332,7 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
     let request: KeyRequest = parse(message)?;
     let key = request.keys.first().cloned().unwrap_or_default();
     let none = || GcsStatus { code: NOT_FOUND, message: "Failed to find the key".into() };
-    let reply = shared.now(|c| read(&key, &request.namespace, c)).map_or_else(
+    let reply = shared.now(|c| read(&key, &request.namespace, c, shared.scenario.autoscaler)).map_or_else(
         || ValueReply { status: Some(none()), value: Bytes::new() },
         |value| ValueReply { status: OK, value },
     );
@@ -337,8 +342,9 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
 /// Keys that are not there are left out.
 fn values(message: &[u8], shared: &Shared) -> Outcome {
     let request: KeyRequest = parse(message)?;
-    let pair =
-        |key: Bytes, c: &mut Cluster| read(&key, &request.namespace, c).map(|value| KeyValue { key, value });
+    let pair = |key: Bytes, c: &mut Cluster| {
+        read(&key, &request.namespace, c, shared.scenario.autoscaler).map(|value| KeyValue { key, value })
+    };
     let results = shared.now(|c| request.keys.iter().filter_map(|key| pair(key.clone(), c)).collect());
     Ok(ValuesReply { status: OK, results }.encode_to_vec().into())
 }

@@ -46,7 +46,7 @@ pub(super) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
         AutoscalerVersion::V1 => json!({
             "autoscalingStatus": format!("Cluster status: {} nodes", cluster.nodes.iter().filter(|n| n.is_alive()).count()),
             "autoscalingError": null,
-            "clusterStatus": legacy(cluster),
+            "clusterStatus": mangled(legacy(cluster)),
         }),
         AutoscalerVersion::V2 | AutoscalerVersion::None => {
             json!({"autoscalingStatus": null, "autoscalingError": null, "clusterStatus": null})
@@ -55,16 +55,32 @@ pub(super) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
     envelope("Got cluster status.", &dumps(&data))
 }
 
+/// What the legacy autoscaler leaves in the key-value store (`__autoscaling_status`).
+pub(super) fn stored(cluster: &Cluster) -> String {
+    dumps(&legacy(cluster))
+}
+
+/// As the dashboard passes it on: every key in camel case, names of resources and types too, but nothing inside a list
+/// of lists.
+fn mangled(value: Value) -> Value {
+    match value {
+        Value::Object(map) => map.into_iter().map(|(k, v)| (camel(&k), mangled(v))).collect(),
+        Value::Array(list) if !list.iter().any(Value::is_array) => list.into_iter().map(mangled).collect(),
+        other => other,
+    }
+}
+
 fn legacy(cluster: &Cluster) -> Value {
     let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
-    let by_type =
-        |m: BTreeMap<&str, usize>| m.into_iter().map(|(k, v)| (camel(k), json!(v))).collect::<Map<_, _>>();
+    let by_type = |m: BTreeMap<&str, usize>| {
+        m.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<Map<_, _>>()
+    };
     let pair = |sums: BTreeMap<&str, (f64, f64)>| {
-        sums.into_iter().map(|(k, (used, total))| (camel(k), json!([used, total]))).collect::<Map<_, _>>()
+        sums.into_iter().map(|(k, (used, total))| (k.to_owned(), json!([used, total]))).collect::<Map<_, _>>()
     };
     let scaling = cluster.autoscaling();
     let launches: Map<_, _> =
-        scaling.launching.iter().map(|l| (camel(&l.node_type), json!(l.count))).collect();
+        scaling.launching.iter().map(|l| (l.node_type.to_string(), json!(l.count))).collect();
     let pending: Vec<Value> =
         scaling.joining.iter().map(|j| json!([j.ip, *j.node_type, "waiting-for-ssh"])).collect();
     let failed: Vec<Value> = cluster.terminated().iter().map(|n| json!([n.ip, *n.node_type])).collect();
@@ -73,8 +89,8 @@ fn legacy(cluster: &Cluster) -> Value {
         .iter()
         .map(|r| {
             let refused = json!({"category": r.category, "description": r.reason});
-            let state = json!({"nodeType": *r.node_type, "isAvailable": false, "lastCheckedTimestamp": r.at / 1000, "unavailableNodeInformation": refused});
-            (camel(&r.node_type), state)
+            let state = json!({"node_type": *r.node_type, "is_available": false, "last_checked_timestamp": r.at / 1000, "unavailable_node_information": refused});
+            (r.node_type.to_string(), state)
         })
         .collect();
     let demand: Vec<Value> = cluster.wanted.iter().map(|w| json!([amounts(&w.shape), w.count])).collect();
@@ -82,21 +98,21 @@ fn legacy(cluster: &Cluster) -> Value {
         .map(|n| json!([n.resources.iter().map(|(k, t, _)| (k.clone(), json!(t))).collect::<Map<_, _>>(), 1]))
         .collect();
     json!({
-        "gcsRequestTime": 0.0024, "time": cluster.monitor.at as f64 / 1000.0, "monitorPid": 64,
-        "autoscalerUpdateTime": 0.0075, "nonTerminatedNodesTime": 0.000_012,
-        "autoscalerReport": {
-            "activeNodes": by_type(count(alive())), "idleNodes": null, "pendingNodes": pending,
-            "pendingLaunches": launches, "failedNodes": failed,
-            "nodeAvailabilitySummary": {"nodeAvailabilities": availability},
-            "nodeActivities": null, "pendingResources": {},
-            "nodeTypeMapping": alive().map(|n| (n.ip.clone(), json!(*n.node_type))).collect::<Map<_, _>>(),
+        "gcs_request_time": 0.0024, "time": cluster.monitor.at as f64 / 1000.0, "monitor_pid": 64,
+        "autoscaler_update_time": 0.0075, "non_terminated_nodes_time": 0.000_012,
+        "autoscaler_report": {
+            "active_nodes": by_type(count(alive())), "idle_nodes": null, "pending_nodes": pending,
+            "pending_launches": launches, "failed_nodes": failed,
+            "node_availability_summary": {"node_availabilities": availability},
+            "node_activities": null, "pending_resources": {},
+            "node_type_mapping": alive().map(|n| (n.ip.clone(), json!(*n.node_type))).collect::<Map<_, _>>(),
             "legacy": true,
         },
-        "loadMetricsReport": {
-            "usage": pair(usage(alive())), "resourceDemand": demand, "pgDemand": [], "requestDemand": [],
-            "nodeTypes": types, "headIp": null,
-            "usageByNode": alive().map(|n| (n.ip.clone(), Value::Object(pair(usage(std::iter::once(n)))))).collect::<Map<_, _>>(),
-            "nodeTypeMapping": null, "idleTimeMap": null,
+        "load_metrics_report": {
+            "usage": pair(usage(alive())), "resource_demand": demand, "pg_demand": [], "request_demand": [],
+            "node_types": types, "head_ip": null,
+            "usage_by_node": alive().map(|n| (n.ip.clone(), Value::Object(pair(usage(std::iter::once(n)))))).collect::<Map<_, _>>(),
+            "node_type_mapping": null, "idle_time_map": null,
         },
     })
 }
