@@ -11,6 +11,7 @@ use clap::Parser;
 use pty::Pty;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Draws a terminal program as SVG.
 #[derive(Parser)]
@@ -26,13 +27,15 @@ struct Arguments {
     #[arg(long, num_args = 1..)]
     steps: Vec<String>,
     /// Keys that make it leave
-    #[arg(long, default_value = "q")]
+    #[arg(long, default_value = "qq")]
     leave: String,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     program: Vec<String>,
 }
 
+/// How long a step may take.
+const LONGEST: Duration = Duration::from_secs(180);
 /// Width and height of a cell, and where the text's baseline is, in pixels.
 const CELL: (f32, f32, f32) = (8.4, 18.0, 13.5);
 const MARGIN: f32 = 10.0;
@@ -52,14 +55,14 @@ fn main() {
     let mut pty = Pty::start(&program, &env, columns.parse().unwrap(), rows.parse().unwrap());
     for step in &arguments.steps {
         match step.split_once(':') {
-            Some(("wait", text)) => drop(pty.wait_text(text)),
-            Some(("gone", text)) => drop(pty.wait(text, |screen| !screen.contains(text))),
+            Some(("wait", text)) => drop(pty.wait_for(text, LONGEST, |screen| screen.contains(text))),
+            Some(("gone", text)) => drop(pty.wait_for(text, LONGEST, |screen| !screen.contains(text))),
             Some(("keys", keys)) => pty.send(&unescaped(keys)),
             _ => panic!("no such step: {step}"),
         }
     }
     // What the last key changed is drawn within a frame or two.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     std::fs::write(&arguments.out, pty.screen(svg)).unwrap();
     pty.send(&unescaped(&arguments.leave));
     pty.wait_exit();
