@@ -21,7 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ui", &["app", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
     // `cli` starts the console: it is where the arguments are.
-    ("cli", &["tui", "ui", "app", "supervisor", "config", "infra", "token", "model"]),
+    ("cli", &["tui", "ui", "app", "supervisor", "ray", "config", "infra", "token", "model"]),
     ("main", &["cli"]),
 ];
 

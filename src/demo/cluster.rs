@@ -6,6 +6,7 @@ use super::node::{ENDS, SLICES, SimNode};
 use super::random::Random;
 use super::scenario::Scenario;
 use crate::model::{JobStatus, NodeId};
+use bytes::Bytes;
 use std::collections::HashMap;
 
 /// A second, in milliseconds.
@@ -61,6 +62,8 @@ pub(super) struct Cluster {
     pub began: i64,
     /// Log files that somebody wrote, by name; every node has them.
     pub files: HashMap<String, Log>,
+    /// Uploaded packages by URI.
+    pub packages: HashMap<String, Bytes>,
     by_submission: HashMap<String, usize>,
     random: Random,
     steps: i64,
@@ -83,6 +86,7 @@ impl Cluster {
             monitor: Monitor { alive: true, at: now, loops: 1, saw: 1 },
             began: now,
             files: HashMap::new(),
+            packages: HashMap::new(),
             by_submission: HashMap::new(),
             random,
             steps: 0,
@@ -139,6 +143,15 @@ impl Cluster {
         let by_driver = || self.jobs.iter().position(|j| j.driver.as_deref() == Some(id));
         let at = self.by_submission.get(id).copied().or_else(by_driver)?;
         self.jobs.get_mut(at)
+    }
+
+    /// Forgets a submission.
+    pub fn forget(&mut self, id: &str) {
+        if let Some(at) = self.by_submission.remove(id) {
+            self.jobs.remove(at);
+            self.by_submission.values_mut().filter(|i| **i > at).for_each(|i| *i -= 1);
+            self.version += 1;
+        }
     }
 
     /// The node of an id.
