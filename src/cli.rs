@@ -4,11 +4,13 @@
 //! 0 done, 1 failed (the message says what and what to do), 2 wrong usage, 3 the job did not succeed, 4 it has not
 //! ended within the time given.
 
+mod audit;
 mod columns;
 mod configs;
 mod console;
 mod jobs;
 mod list;
+mod operate;
 mod reach;
 
 use crate::config::{self, Env, Sources};
@@ -104,6 +106,15 @@ pub enum Command {
     /// Jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
+    /// Whole clusters.
+    #[command(flatten)]
+    Operate(operate::OperateCommand),
+    /// Show who did what to which cluster when, from this machine
+    Audit {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the settings
     Config {
         /// What to do with them.
@@ -132,12 +143,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         address: arguments.sources.address.clone(),
         gcs: arguments.sources.gcs.clone(),
     };
+    if let Some(Command::Audit { json }) = arguments.command {
+        audit::print(&audit::log(&env, &config::Folders::new(&env)), json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
     let config = config::load(&sources, &env, Timestamp::now())?;
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,
+        Some(Command::Operate(command)) => {
+            return operate::run(command, &reach::Reach::new(arguments, config, env)?);
+        }
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(arguments, config, env)?);
         }

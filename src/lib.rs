@@ -7,6 +7,8 @@
 //! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
 //! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
 //! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
+//! - [`operation`]: restart, start, stop, backup and restore: steps with a journal that survives a crash, and the
+//!   audit log.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
 //! - [`ui`]: draws that state. Pure.
 //! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser.
@@ -19,6 +21,7 @@ pub mod config;
 pub mod demo;
 pub mod infra;
 pub mod model;
+pub mod operation;
 pub mod ray;
 pub mod ssh;
 pub mod supervisor;

@@ -18,7 +18,7 @@ mod task;
 mod wake;
 
 pub use connect::Session;
-pub use session::connect;
+pub use session::{connect, run_on, run_ray};
 pub use stop::stop_job;
 
 use crate::config::{Folders, Settings};

@@ -306,3 +306,119 @@ fn a_cluster_that_cannot_be_reached_is_named_with_the_mend() {
     assert!(stderr(&out).contains("127.0.0.1"), "{}", stderr(&out));
     assert!(Path::new(place.home.path()).join(".local/state/marin-tui").is_dir());
 }
+
+/// Names of files and folders under a folder, with their permissions.
+fn modes(dir: &Path) -> Vec<(String, u32)> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        all.push((entry.file_name().into_string().unwrap(), mode));
+        if entry.path().is_dir() {
+            all.extend(modes(&entry.path()));
+        }
+    }
+    all
+}
+
+#[test]
+fn jobs_are_saved_and_restored_once() {
+    let old = Place::new();
+    old.file("work/train.py", "print(1)\n");
+    let submit = |args: &[&str]| old.ok(&[&["submit-job", "--no-wait", "--submission-id"], args].concat());
+    submit(&["plain", "--metadata", "owner=alice", "--", "python x.py"]);
+    submit(&["dir", "--working-dir", "work", "--env", "KEY=hunter2", "--", "python train.py"]);
+    submit(&[
+        "waits",
+        "--entrypoint-num-cpus",
+        "0.5",
+        "--entrypoint-resources",
+        "{\"TPU\": 4}",
+        "--",
+        "true",
+    ]);
+    submit(&["ended", "--", "true"]);
+    submit(&["ours", "--metadata", "marin-tui=probe", "--", "true"]);
+    submit(&["loop", "--", "python cluster.py start-cleanup --interval 600"]);
+    submit(&["gone", "--runtime-env", "{\"working_dir\": \"gcs://_ray_pkg_0.zip\"}", "--", "true"]);
+    old.head.turn_job("ended", JobStatus::Succeeded);
+    let dir = old.home.path().join("saved");
+    let saved = dir.to_str().unwrap();
+    let out = old.run(&["backup-jobs", saved, "--json"]);
+    assert_eq!(out.status.code(), Some(1), "one job cannot be restored: {}", stderr(&out));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let ids: Vec<_> = report["jobs"].as_array().unwrap().iter().map(|j| j["submission_id"].clone()).collect();
+    assert_eq!(ids, ["dir", "gone", "plain", "waits"]);
+    assert_eq!(report["jobs"][1]["missing_packages"], json!(["gcs://_ray_pkg_0.zip"]));
+    assert_eq!(report["left_out"].as_array().unwrap().len(), 2);
+    for (name, mode) in modes(&dir) {
+        assert_eq!(mode, if name == "packages" { 0o700 } else { 0o600 }, "{name}");
+    }
+    assert_eq!(modes(old.home.path()).into_iter().find(|(n, _)| n == "saved").unwrap().1, 0o700);
+    let twice = old.run(&["backup-jobs", saved]);
+    assert!(stderr(&twice).contains("holds a backup already"), "{}", stderr(&twice));
+
+    // A new cluster, with none of it.
+    let new = Place::new();
+    let restored = new.run(&["restore-jobs", saved, "--json"]);
+    assert_eq!(restored.status.code(), Some(1));
+    let rows: Value = serde_json::from_slice(&restored.stdout).unwrap();
+    let outcome = |i: usize| rows[i]["outcome"].as_str().unwrap().to_owned();
+    assert_eq!([outcome(0), outcome(2), outcome(3)], ["submitted", "submitted", "submitted"]);
+    assert!(outcome(1).contains("was gone when it was saved"), "{rows}");
+    for id in ["plain", "dir", "waits"] {
+        let (before, after) = (old.job(id), new.job(id));
+        for part in ["entrypoint", "metadata", "runtime_env"] {
+            assert_eq!(before[part], after[part], "{part} of {id}");
+        }
+    }
+    let again: Value = serde_json::from_slice(&new.run(&["restore-jobs", saved, "--json"]).stdout).unwrap();
+    assert_eq!(again[0]["outcome"], "already there");
+    // What the entrypoint needs has come along: saving the new cluster saves the same.
+    let copy = new.home.path().join("copy");
+    new.ok(&["backup-jobs", copy.to_str().unwrap()]);
+    let list = |dir: &Path| -> Value {
+        serde_json::from_str(&fs::read_to_string(dir.join("jobs.json")).unwrap()).unwrap()
+    };
+    let needs = |list: &Value| {
+        let jobs = list["jobs"].as_array().unwrap();
+        jobs.iter().find(|j| j["submission"]["submission_id"] == "waits").unwrap().clone()
+    };
+    assert_eq!(needs(&list(&dir)), needs(&list(&copy)));
+    assert_eq!(needs(&list(&dir))["submission"]["entrypoint_resources"], json!({"TPU": 4.0}));
+    let log = new.ok(&["audit"]);
+    assert!(log.contains("restore-jobs") && !log.contains("hunter2"), "{log}");
+}
+
+#[test]
+fn a_backup_touches_nothing_of_others() {
+    let place = Place::new();
+    place.submit("one");
+    place.file("notes/mine.txt", "mine");
+    let out = place.run(&["backup-jobs", "notes"]);
+    assert!(stderr(&out).contains("not empty"), "{}", stderr(&out));
+    assert_eq!(fs::read_dir(place.home.path().join("notes")).unwrap().count(), 1);
+    let none = place.run(&["restore-jobs", "notes"]);
+    assert!(stderr(&none).contains("jobs.json"), "{}", stderr(&none));
+    // An interrupted backup is taken up again.
+    place.file("half/marin-tui-backup", "");
+    place.file("half/packages/0", "torn");
+    place.ok(&["backup-jobs", "half"]);
+    assert!(place.home.path().join("half/jobs.json").exists());
+    // A list that leads out of its folder is not followed.
+    let list = json!({"version": 1, "cluster": "x", "jobs": [], "packages": {"gcs://a.zip": "packages/../../notes/mine.txt"}});
+    place.file("evil/jobs.json", &list.to_string());
+    assert_eq!(place.run(&["restore-jobs", "evil"]).status.code(), Some(1));
+}
+
+#[test]
+fn other_providers_are_told_what_is_not_offered() {
+    let place = Place::new();
+    let out = place.run(&["restart-cluster", "--yes"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        stderr(&out).contains("has no cluster file") && stderr(&out).contains("backup-jobs"),
+        "{}",
+        stderr(&out)
+    );
+}

@@ -170,6 +170,9 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
     });
     let outcomes = join_all(stops).await;
     session.close().await;
+    for (id, outcome) in arguments.ids.iter().zip(&outcomes) {
+        reach.note(&format!("stop-job {id}"), &format!("{outcome:?}"));
+    }
     let rows: Vec<_> = arguments
         .ids
         .iter()
@@ -210,6 +213,7 @@ async fn delete(
         });
     }
     session.close().await;
+    rows.iter().for_each(|(id, _, outcome)| reach.note(&format!("delete-job {id}"), outcome));
     report(&rows, arguments.json)
 }
 

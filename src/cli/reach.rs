@@ -23,7 +23,8 @@ pub(super) struct Reach {
     pub folders: Folders,
     /// Where the command was given.
     pub env: Env,
-    place: usize,
+    /// Its place in the list.
+    pub place: usize,
 }
 
 impl Reach {
@@ -73,6 +74,13 @@ impl Reach {
         };
         let session = supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await;
         session.map_err(|problem| self.error(&problem))
+    }
+
+    /// Writes the audit log. That it cannot be written must not undo what was done: it is said.
+    pub fn note(&self, what: &str, outcome: &str) {
+        if let Err(e) = super::audit::log(&self.env, &self.folders).note(&self.spec.name, what, outcome) {
+            eprintln!("the audit log cannot be written: {e}");
+        }
     }
 
     /// A problem as the error of a command.

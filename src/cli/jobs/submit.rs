@@ -107,6 +107,7 @@ pub(super) async fn run(
     upload(&session.client, &uploads, reach, progress).await?;
     progress.tell("submitting");
     session.client.submit_job(&job).await.map_err(failed(reach))?;
+    reach.note(&format!("submit-job {}", job.submission_id), "submitted");
     let name = printable(&job.submission_id);
     if arguments.json {
         println!("{}", json!({"submission_id": job.submission_id}));
