@@ -1,18 +1,24 @@
 //! The command line: arguments, the console's start, and the subcommands for scripts.
 //!
 //! Output for people goes to stdout as a table, with `--json` as JSON; everything else goes to stderr. Exit codes:
-//! 0 done, 1 failed (the message says what and what to do), 2 wrong usage.
+//! 0 done, 1 failed (the message says what and what to do), 2 wrong usage, 3 the job did not succeed, 4 it has not
+//! ended within the time given.
 
+mod audit;
 mod columns;
 mod configs;
 mod console;
 mod demo;
+mod jobs;
 mod list;
+mod operate;
+mod reach;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,6 +108,18 @@ pub enum Command {
     /// Open the console on a simulated fleet
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
+    /// Jobs.
+    #[command(flatten)]
+    Jobs(jobs::JobCommand),
+    /// Whole clusters.
+    #[command(flatten)]
+    Operate(operate::OperateCommand),
+    /// Show who did what to which cluster when, from this machine
+    Audit {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the settings
     Config {
         /// What to do with them.
@@ -118,11 +136,11 @@ pub enum ConfigAction {
 }
 
 /// Runs what the arguments say.
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
         print!("{}", config::DEFAULTS);
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     let sources = Sources {
         infra: arguments.sources.infra.clone(),
@@ -131,14 +149,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         gcs: arguments.sources.gcs.clone(),
     };
     if let Some(Command::Demo(options)) = &arguments.command {
-        return demo::run(options, arguments, &env);
+        return demo::run(options, arguments, &env).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(Command::Audit { json }) = arguments.command {
+        audit::print(&audit::log(&env, &config::Folders::new(&env)), json)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(Command::Configs { action }) = &arguments.command {
-        return configs::run(action, &sources, &env);
+        return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
     let config = config::load(&sources, &env, Timestamp::now())?;
-    match arguments.command {
-        Some(Command::Clusters { json }) => Ok(list::print(&config, json)?),
-        _ => console::run(arguments, config, &env),
+    match &arguments.command {
+        Some(Command::Clusters { json }) => list::print(&config, *json)?,
+        Some(Command::Operate(command)) => {
+            return operate::run(command, &reach::Reach::new(arguments, config, env)?);
+        }
+        Some(Command::Jobs(command)) => {
+            return jobs::run(command, &reach::Reach::new(arguments, config, env)?);
+        }
+        _ => console::run(arguments, config, &env)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -31,6 +31,7 @@ mod meter;
 mod metrics;
 mod node;
 mod node_json;
+mod packages;
 mod query;
 mod random;
 mod routes;

@@ -11,11 +11,15 @@ mod error;
 mod gcs;
 mod json;
 mod logs;
+mod packages;
 mod poller;
+mod submit;
 pub mod wire;
 
 pub use api::{Actor, JobDetail, Listing, Task, TaskCount};
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
 pub use error::RayError;
 pub use logs::{LineSplitter, LogEvent, LogFiles, Tail, cleaned};
+pub use packages::{DEFAULT_EXCLUDES, Folder, PackError, UPLOAD_LIMIT, archive};
 pub use poller::{Identity, Poller};
+pub use submit::{Recorded, Submission};

@@ -11,6 +11,7 @@ mod guard;
 mod hostkey;
 mod login;
 mod ports;
+mod program;
 mod remote;
 mod tunnel;
 
@@ -18,6 +19,7 @@ pub use error::{KeyFault, SshError};
 pub use files::clear_stale_sockets;
 pub use hostkey::trust;
 pub use ports::{Pick, PortPlan, Taken};
+pub use program::run as run_program;
 pub use remote::{Output, Remote, RemoteStream, quote};
 pub use tunnel::{Refusals, Tunnel};
 

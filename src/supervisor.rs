@@ -10,11 +10,16 @@ mod limits;
 mod machines;
 mod ports;
 mod serve;
+mod session;
 mod stop;
 mod streams;
 mod tail;
 mod task;
 mod wake;
+
+pub use connect::Session;
+pub use session::{connect, run_on, run_ray};
+pub use stop::stop_job;
 
 use crate::config::{Folders, Settings};
 use crate::model::{ClusterName, ClusterSpec, Problem, Request, Secret, Timestamp, Update};

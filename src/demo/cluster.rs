@@ -8,6 +8,7 @@ use super::node::{ENDS, SLICES, SimNode};
 use super::random::Random;
 use super::scenario::Scenario;
 use crate::model::{JobStatus, NodeId};
+use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -40,6 +41,8 @@ pub(super) struct Cluster {
     pub began: i64,
     /// Log files that somebody wrote, by name; every node has them.
     pub files: HashMap<String, Log>,
+    /// Uploaded packages by URI.
+    pub packages: HashMap<String, Bytes>,
     by_submission: HashMap<String, usize>,
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
@@ -70,6 +73,7 @@ impl Cluster {
             monitor: Monitor { alive: true, at: now - past, loops: 1, saw: 1 },
             began: now,
             files: HashMap::new(),
+            packages: HashMap::new(),
             by_submission: HashMap::new(),
             due: BinaryHeap::new(),
             life: None,
@@ -145,6 +149,18 @@ impl Cluster {
     fn index(&self, id: &str) -> Option<usize> {
         let by_driver = || self.jobs.iter().position(|j| j.driver.as_deref() == Some(id));
         self.by_submission.get(id).copied().or_else(by_driver)
+    }
+
+    /// Forgets a submission.
+    pub fn forget(&mut self, id: &str) {
+        if let Some(at) = self.by_submission.remove(id) {
+            self.jobs.remove(at);
+            self.by_submission.values_mut().filter(|i| **i > at).for_each(|i| *i -= 1);
+            let kept = std::mem::take(&mut self.due).into_iter().filter(|Reverse((_, i))| *i != at);
+            self.due =
+                kept.map(|Reverse((when, i))| Reverse((when, if i > at { i - 1 } else { i }))).collect();
+            self.version += 1;
+        }
     }
 
     /// The node of an id.

@@ -9,7 +9,8 @@ use super::wire::{
     Address, AliveReply, AliveRequest, AutoscalingState, ClusterResourceState, ClusterStatus, DeathInfo,
     FailedRequest, GcsStatus, JobConfig, JobData, JobInfoReply, JobInfoRequest, JobsApiInfo, KeyRequest,
     KeyValue, KeysReply, NodeInfo, NodeInfoReply, NodeInfoRequest, NodeState, PendingInstance,
-    PendingRequest, RequestCount, ResourceRequest, RuntimeEnvInfo, ValueReply, ValuesReply,
+    PendingRequest, PutReply, PutRequest, RequestCount, ResourceRequest, RuntimeEnvInfo, ValueReply,
+    ValuesReply,
 };
 use crate::model::{AutoscalerVersion, DeathReason, NodeId};
 use bytes::Bytes;
@@ -65,6 +66,7 @@ pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
         "/ray.rpc.InternalKVGcsService/InternalKVKeys" => keys,
         "/ray.rpc.InternalKVGcsService/InternalKVGet" => value,
         "/ray.rpc.InternalKVGcsService/InternalKVMultiGet" => values,
+        "/ray.rpc.InternalKVGcsService/InternalKVPut" => put,
         _ => return None,
     })
 }
@@ -295,7 +297,7 @@ fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
         ended: job.ended.map(i64::unsigned_abs),
         metadata: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
         runtime_env_json: job.runtime_env.as_ref().map(dumps),
-        cpus: Some(job.cpus),
+        cpus: Some(job.asked.cpus),
         agent: Some(format!("http://{HEAD_IP}:52365")),
         node_id: Some(head.to_string()),
         exit_code: job.exit_code(),
@@ -323,6 +325,9 @@ fn read(key: &[u8], namespace: &[u8], cluster: &mut Cluster, autoscaler: Autosca
     if key == V1_REPORT && namespace.is_empty() && autoscaler == AutoscalerVersion::V1 {
         return Some(super::status::stored(cluster).into());
     }
+    if namespace.is_empty() {
+        return cluster.packages.get(std::str::from_utf8(key).ok()?).cloned();
+    }
     let id = submission(key, namespace)?;
     let head = cluster.head();
     cluster.job(id).filter(|j| j.submission.is_some()).map(|j| j.stored(head))
@@ -337,6 +342,23 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
         |value| ValueReply { status: OK, value },
     );
     Ok(reply.encode_to_vec().into())
+}
+
+/// Only packages can be written here.
+fn put(message: &[u8], shared: &Shared) -> Outcome {
+    let request: PutRequest = parse(message)?;
+    let key = String::from_utf8(request.key).map_err(|_| Status::malformed())?;
+    if !request.namespace.is_empty() {
+        return Err(Status::unimplemented());
+    }
+    let added = shared.now(|c| {
+        let is_new = !c.packages.contains_key(&key);
+        if is_new || request.overwrite {
+            c.packages.insert(key, request.value);
+        }
+        is_new
+    });
+    Ok(PutReply { status: OK, added }.encode_to_vec().into())
 }
 
 /// Keys that are not there are left out.

@@ -14,6 +14,19 @@ const OWNERS: [&str; 8] = ["ahmed", "dlwh", "helw", "kaiyue", "rav", "rohith", "
 const WORK: [&str; 6] = ["train-8b", "tokenize-fineweb", "eval-mmlu", "sweep-lr", "dedup-stack", "sft-olmo"];
 const WAITS: &str = "Job has not started yet. It may be waiting for resources (CPUs, GPUs, memory, custom resources) to become available. It may be waiting for the runtime environment to be set up.";
 
+/// What an entrypoint itself needs, apart from its tasks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    /// CPUs.
+    pub cpus: f64,
+    /// GPUs.
+    pub gpus: f64,
+    /// Bytes of memory.
+    pub memory: i64,
+    /// Other resources by name.
+    pub resources: Option<Value>,
+}
+
 /// A submission, or a driver started by hand.
 #[derive(Clone, Debug)]
 pub(super) struct SimJob {
@@ -37,10 +50,8 @@ pub(super) struct SimJob {
     pub metadata: Option<Value>,
     /// `runtime_env`, secrets included, as Ray shows it.
     pub runtime_env: Option<Value>,
-    /// The entrypoint's CPUs.
-    pub cpus: f64,
-    /// The entrypoint's own resources, as they were given.
-    pub resources: Option<Value>,
+    /// What the entrypoint itself needs.
+    pub asked: Asked,
     /// A stop was asked for and takes effect then.
     pub stopping: Option<i64>,
     /// Its driver starts then; `None` when only the simulation's turnover starts it.
@@ -88,8 +99,7 @@ impl SimJob {
                 "pip": {"packages": ["jax[tpu]==0.6.2", "levanter>=1.2", "haliax"], "pip_check": false},
                 "config": {"setup_timeout_seconds": 1800},
             })),
-            cpus: f64::from(u8::from(n.is_multiple_of(5))),
-            resources: None,
+            asked: Asked { cpus: f64::from(u8::from(n.is_multiple_of(5))), ..Asked::default() },
             stopping: None,
             starting: None,
             log,
@@ -115,8 +125,7 @@ impl SimJob {
             ended,
             metadata: Some(json!({})),
             runtime_env: Some(json!({})),
-            cpus: 0.0,
-            resources: None,
+            asked: Asked::default(),
             stopping: None,
             starting: None,
             log: Log::none(),
@@ -215,10 +224,10 @@ impl SimJob {
             "start_time": self.started,
             "end_time": self.ended,
             "metadata": self.metadata,
-            "entrypoint_num_cpus": self.cpus,
-            "entrypoint_num_gpus": 0,
-            "entrypoint_memory": 0,
-            "entrypoint_resources": self.resources,
+            "entrypoint_num_cpus": self.asked.cpus,
+            "entrypoint_num_gpus": self.asked.gpus,
+            "entrypoint_memory": self.asked.memory,
+            "entrypoint_resources": self.asked.resources,
             "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
             "driver_node_id": self.has_started().then(|| head.to_string()),
             "driver_exit_code": self.exit_code(),

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::http::{Body, json, text};
-use super::job::SimJob;
+use super::job::{Asked, SimJob};
 use super::json::dumps;
 use super::log::Log;
 use super::routes::in_trouble;
@@ -67,6 +67,22 @@ pub(super) fn stop(id: &str, shared: &Shared) -> Response<Body> {
     })
 }
 
+/// `DELETE /api/jobs/{id}`: only what has ended can be forgotten.
+pub(super) fn delete(id: &str, shared: &Shared) -> Response<Body> {
+    shared.now(|c| match c.job(id).map(|j| (j.submission.is_some(), j.status.is_ended(), j.status_word())) {
+        None => unknown(id),
+        Some((false, ..)) => text(StatusCode::BAD_REQUEST, "Can only delete submission type jobs"),
+        Some((true, false, word)) => text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("Traceback (most recent call last):\nRuntimeError: Attempted to delete job '{id}', but it is in a non-terminal state {word}.\n"),
+        ),
+        Some((true, true, _)) => {
+            c.forget(id);
+            json("{\"deleted\": true}")
+        }
+    })
+}
+
 /// `POST /api/jobs/`.
 pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
     let Ok(body) = request.into_body().collect().await else { return in_trouble() };
@@ -91,8 +107,12 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             ended: None,
             metadata: body.get("metadata").filter(|m| m.is_object()).cloned(),
             runtime_env: body.get("runtime_env").filter(|m| m.is_object()).cloned(),
-            cpus: body["entrypoint_num_cpus"].as_f64().unwrap_or(0.0),
-            resources: body.get("entrypoint_resources").filter(|r| r.is_object()).cloned(),
+            asked: Asked {
+                cpus: body["entrypoint_num_cpus"].as_f64().unwrap_or(0.0),
+                gpus: body["entrypoint_num_gpus"].as_f64().unwrap_or(0.0),
+                memory: body["entrypoint_memory"].as_i64().unwrap_or(0),
+                resources: body.get("entrypoint_resources").filter(|r| r.is_object()).cloned(),
+            },
             stopping: None,
             starting: starts.then_some(c.now + START_TAKES),
             log: if starts { Log::growing(c.now + START_TAKES, 0, rate) } else { Log::none() },

@@ -491,7 +491,7 @@ mod tests {
         assert!(cluster.autoscaling().launching.is_empty());
         let job = cluster.jobs.last().unwrap();
         assert_eq!(job.status, JobStatus::Pending);
-        assert_eq!(job.resources.as_ref().unwrap()["TPU-v4-4096-head"], 1.0);
+        assert_eq!(job.asked.resources.as_ref().unwrap()["TPU-v4-4096-head"], 1.0);
     }
 
     #[test]

@@ -289,7 +289,7 @@ fn table_row(random: &mut Random, index: usize, now: i64, work: &Work) -> SimJob
     row.submission = Some(run.id.clone());
     row.entrypoint = entrypoint(run);
     row.metadata = Some(label(run));
-    row.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
+    row.asked.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
     row
 }
 

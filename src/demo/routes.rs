@@ -3,7 +3,7 @@
 use super::http::{Body, IN_TROUBLE, json, text};
 use super::json::{array, dumps, envelope};
 use super::query::{Query, unescape};
-use super::{Shared, job_routes, log_routes, rows, status, tail};
+use super::{Shared, job_routes, log_routes, packages, rows, status, tail};
 use crate::model::NodeId;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -20,6 +20,8 @@ pub(super) async fn answer(request: Request<Incoming>, shared: &Arc<Shared>) -> 
     match route.as_slice() {
         ["api", "jobs", ""] if *request.method() == Method::POST => job_routes::submit(request, shared).await,
         ["api", "jobs", id, "stop"] if *request.method() == Method::POST => job_routes::stop(id, shared),
+        ["api", "jobs", id] if *request.method() == Method::DELETE => job_routes::delete(id, shared),
+        ["api", "packages", protocol, name] => packages::answer(request, protocol, name, shared).await,
         _ if !get => text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed"),
         ["api", "jobs", ""] => json(shared.kept("jobs", |c| {
             let head = c.head();

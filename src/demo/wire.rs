@@ -356,6 +356,28 @@ pub(super) struct KeyRequest {
     pub namespace: Bytes,
 }
 
+/// `InternalKVPutRequest`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct PutRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub key: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub value: Bytes,
+    #[prost(bool, tag = "3")]
+    pub overwrite: bool,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub namespace: Bytes,
+}
+
+/// `InternalKVPutReply`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct PutReply {
+    #[prost(message, optional, tag = "1")]
+    pub status: Option<GcsStatus>,
+    #[prost(bool, tag = "2")]
+    pub added: bool,
+}
+
 /// `InternalKVKeysReply`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct KeysReply {

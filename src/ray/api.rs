@@ -1,4 +1,4 @@
-//! The dashboard's routes, one method each: jobs, machines, tasks and actors, log files, packages.
+//! The dashboard's routes, one method each: jobs, machines, tasks and actors, log files.
 
 mod state;
 
@@ -7,10 +7,8 @@ pub use state::{Actor, Listing, Task, TaskCount};
 use super::RayError;
 use super::client::{Client, encoded};
 use super::convert::{jobs, physical};
-use super::gcs::Gcs;
 use super::json::{self, Flag};
 use crate::model::{Job, NodeId, Physical, SubmissionId, Text};
-use bytes::Bytes;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
@@ -91,15 +89,6 @@ impl Client {
     /// What all machines measured, in one answer of 10 to 17 kB a node: for small clusters only.
     pub async fn physical_all(&self) -> Result<Vec<(NodeId, Physical)>, RayError> {
         Ok(self.summary().await?.physical)
-    }
-
-    /// An uploaded package, byte for byte (`gcs://_ray_pkg_<hash>.zip`), from the GCS: HTTP has no way to read one.
-    pub async fn package(&self, uri: &str) -> Result<Bytes, RayError> {
-        let Some(gcs) = Gcs::of(self)? else {
-            return Err(RayError::NotFound("packages can be read through the gcs only".to_owned()));
-        };
-        let package = gcs.kv(Bytes::copy_from_slice(uri.as_bytes())).await?;
-        package.ok_or_else(|| RayError::NotFound(format!("there is no package {uri}")))
     }
 }
 

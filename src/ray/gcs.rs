@@ -9,6 +9,7 @@ use crate::model::Secret;
 use bytes::{Buf, BufMut, Bytes};
 use http::uri::PathAndQuery;
 use prost::Message;
+use std::time::Duration;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
@@ -20,6 +21,10 @@ pub(super) struct Gcs {
     channel: Channel,
     client: Client,
     authorization: Option<MetadataValue<Ascii>>,
+    /// What a call may take.
+    patience: Duration,
+    /// Bytes of an answer.
+    most: usize,
 }
 
 impl Gcs {
@@ -39,7 +44,19 @@ impl Gcs {
             None => None,
             Some(token) => Some(bearer(token)?),
         };
-        Ok(Some(Self { channel: endpoint.connect_lazy(), client: client.clone(), authorization }))
+        Ok(Some(Self {
+            channel: endpoint.connect_lazy(),
+            client: client.clone(),
+            authorization,
+            patience: limits.call,
+            most: limits.body,
+        }))
+    }
+
+    /// The same connection for calls that may take so long and bring so many bytes.
+    pub fn large(mut self, patience: Duration, most: usize) -> Self {
+        (self.patience, self.most) = (patience, most);
+        self
     }
 
     fn meter(&self) -> &Meter {
@@ -53,15 +70,14 @@ impl Gcs {
             request.metadata_mut().insert("authorization", value.clone());
         }
         self.meter().gcs.ask();
-        let mut grpc = tonic::client::Grpc::new(self.channel.clone())
-            .max_decoding_message_size(self.client.inner.limits.body);
+        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(self.most);
         let answer = async {
             grpc.ready().await.map_err(|e| RayError::Silent(deepest(&e)))?;
             let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
             answer.map_err(|s| self.refusal(&s))
         };
         // The channel's own limit ends with the headers: a body may stall too.
-        let answer = tokio::time::timeout(self.client.inner.limits.call, answer).await;
+        let answer = tokio::time::timeout(self.patience, answer).await;
         let body = answer.map_err(|_| RayError::Silent("the gcs timed out".to_owned()))??.into_inner();
         self.meter().gcs.receive(body.len());
         Ok(body)
@@ -79,9 +95,9 @@ impl Gcs {
     }
 
     /// One value of the internal key-value store; `None` when there is no such key.
-    pub async fn kv(&self, key: Bytes) -> Result<Option<Bytes>, RayError> {
-        let body =
-            self.call(wire::path::KV_GET, &wire::KvGetRequest { key, namespace: Bytes::new() }).await?;
+    pub async fn kv(&self, key: Bytes, namespace: &'static [u8]) -> Result<Option<Bytes>, RayError> {
+        let request = wire::KvGetRequest { key, namespace: Bytes::from_static(namespace) };
+        let body = self.call(wire::path::KV_GET, &request).await?;
         let reply: wire::KvGetReply = decode(wire::path::KV_GET, body)?;
         match reply.status {
             Some(s) if s.code == wire::STATUS_NOT_FOUND => Ok(None),

@@ -25,6 +25,8 @@ pub mod path {
     pub const KV_GET: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
     /// Several values.
     pub const KV_MULTI_GET: &str = "/ray.rpc.InternalKVGcsService/InternalKVMultiGet";
+    /// Writes one value.
+    pub const KV_PUT: &str = "/ray.rpc.InternalKVGcsService/InternalKVPut";
 }
 
 /// Namespace of the submissions in the internal key-value store.
@@ -472,6 +474,31 @@ pub struct KvGetReply {
     /// The value.
     #[prost(bytes = "bytes", tag = "2")]
     pub value: Bytes,
+}
+
+/// `InternalKVPutRequest`.
+#[derive(Clone, PartialEq, Message)]
+pub struct KvPutRequest {
+    /// The key.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: Bytes,
+    /// The value.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub value: Bytes,
+    /// Whether to replace what is there.
+    #[prost(bool, tag = "3")]
+    pub overwrite: bool,
+    /// Namespace; empty for packages.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub namespace: Bytes,
+}
+
+/// `InternalKVPutReply`.
+#[derive(Clone, PartialEq, Message)]
+pub struct KvPutReply {
+    /// Outcome.
+    #[prost(message, optional, tag = "1")]
+    pub status: Option<GcsStatus>,
 }
 
 /// `InternalKVMultiGetRequest`.

@@ -216,7 +216,7 @@ fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<Story>, watch
 }
 
 /// Hands over each line, made safe to print, until the stream ends. A long line is cut.
-async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(String)) {
+pub(super) async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(String)) {
     let Some(mut from) = from else { return };
     let mut line = Vec::new();
     let mut chunk = [0; 4096];

@@ -226,7 +226,7 @@ async fn find_token(spec: &ClusterSpec, options: &Options) -> Result<Secret, Pro
     }
 }
 
-async fn head_address(spec: &ClusterSpec, options: &Options) -> Result<String, Problem> {
+pub async fn head_address(spec: &ClusterSpec, options: &Options) -> Result<String, Problem> {
     match &spec.head {
         HeadAddress::Ssh(host) => Ok(host.clone()),
         HeadAddress::AskRay => ask_ray(spec, options).await,
@@ -278,7 +278,12 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<String, Proble
 }
 
 /// How to log in to that cluster's head.
-fn tunnel_spec(spec: &ClusterSpec, options: &Options, host: String, forwards: Vec<Forward>) -> TunnelSpec {
+pub fn tunnel_spec(
+    spec: &ClusterSpec,
+    options: &Options,
+    host: String,
+    forwards: Vec<Forward>,
+) -> TunnelSpec {
     TunnelSpec {
         name: spec.name.clone(),
         host,

@@ -24,19 +24,28 @@ pub async fn stop_and_watch(client: Client, id: SubmissionId, out: Out, changed:
         return tell(JobStopOutcome::Failed(e.to_string())).await;
     }
     tell(JobStopOutcome::Asked).await;
+    tell(seen_to_end(&client, &id).await).await;
+}
+
+/// Asks Ray to stop the job and waits for the effect.
+pub async fn stop_job(client: &Client, id: &SubmissionId) -> JobStopOutcome {
+    match client.stop_job(id).await {
+        Ok(_) => seen_to_end(client, id).await,
+        Err(e) => JobStopOutcome::Failed(e.to_string()),
+    }
+}
+
+async fn seen_to_end(client: &Client, id: &SubmissionId) -> JobStopOutcome {
     let began = Instant::now();
     loop {
-        let seen = status(&client, &id).await;
-        match seen {
-            Ok(status) if status.is_ended() => {
-                return tell(JobStopOutcome::Ended(status.word().into())).await;
-            }
+        match status(client, id).await {
+            Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.word().into()),
             Ok(status) if began.elapsed() > PATIENCE => {
-                return tell(JobStopOutcome::StillThere(status.word().into())).await;
+                return JobStopOutcome::StillThere(status.word().into());
             }
             Err(e) if began.elapsed() > PATIENCE => {
                 let why = format!("ray was asked to stop it, but its state cannot be read: {e}");
-                return tell(JobStopOutcome::Failed(why)).await;
+                return JobStopOutcome::Failed(why);
             }
             Ok(_) | Err(_) => tokio::time::sleep(LOOK).await,
         }

@@ -298,10 +298,38 @@ pub async fn stored_job(t: &Target, id: &str) -> Value {
     serde_json::from_slice(&reply.into_iter().find(|f| f.0 == 2).unwrap().2).unwrap()
 }
 
+/// A package is uploaded by HTTP, told of by HTTP, and read by gRPC; one that was written by gRPC is there, too.
+async fn packages(t: &Target) {
+    let route = "/api/packages/gcs/_ray_pkg_00c0ffee00c0ffee.zip";
+    let uri = "gcs://_ray_pkg_00c0ffee00c0ffee.zip";
+    assert_eq!(t.get(route).await, (404, format!("Package {uri} does not exist")));
+    assert_eq!(answer(t.ask(Method::PUT, route).body("not a zip")).await, (200, String::new()));
+    assert_eq!(t.get(route).await, (200, String::new()));
+    let get = [&[0x0a, uri.len() as u8], uri.as_bytes()].concat();
+    let read = async || fields(&t.call(&format!("{KV}/InternalKVGet"), &get).await);
+    assert_eq!(read().await.iter().find(|f| f.0 == 2).unwrap().2, b"not a zip");
+    let put = [&get[..], b"\x12\x05again\x18\x01"].concat();
+    t.call(&format!("{KV}/InternalKVPut"), &put).await;
+    assert_eq!(read().await.iter().find(|f| f.0 == 2).unwrap().2, b"again");
+}
+
+/// Only ended jobs can be forgotten. Takes the ended one.
+async fn deletion(t: &Target) {
+    let (status, words) = answer(t.ask(Method::DELETE, &format!("/api/jobs/{}", t.running))).await;
+    assert_eq!(status, 500);
+    assert!(words.contains("in a non-terminal state RUNNING"), "{words}");
+    assert_eq!(answer(t.ask(Method::DELETE, "/api/jobs/unknown-1")).await.0, 404);
+    let ended = format!("/api/jobs/{}", t.ended);
+    assert_eq!(answer(t.ask(Method::DELETE, &ended)).await, (200, r#"{"deleted": true}"#.to_owned()));
+    assert_eq!(t.get(&ended).await.0, 404);
+}
+
 pub async fn every_check(t: &Target) {
     tokens(t).await;
     refusals(t).await;
     logs(t).await;
     gcs(t).await;
     one_job_two_channels(t).await;
+    packages(t).await;
+    deletion(t).await;
 }

@@ -1,0 +1,37 @@
+//! `marin-tui audit`: who did what to which cluster when.
+
+use super::columns;
+use crate::config::{Env, Folders};
+use crate::operation::{Audit, Entry};
+use std::io::{self, Write};
+
+/// The audit log of this user.
+pub(super) fn log(env: &Env, folders: &Folders) -> Audit {
+    let user = env.var("USER").or_else(|| env.var("LOGNAME")).unwrap_or("unknown");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = env.var("HOSTNAME").map_or_else(|| host.trim().to_owned(), str::to_owned);
+    Audit::new(&folders.state, if host.is_empty() { user.to_owned() } else { format!("{user}@{host}") })
+}
+
+/// Prints it, oldest first.
+pub(super) fn print(audit: &Audit, as_json: bool) -> anyhow::Result<()> {
+    let (entries, unreadable) = audit.read()?;
+    let mut out = io::stdout().lock();
+    if as_json {
+        serde_json::to_writer_pretty(&mut out, &entries)?;
+        writeln!(out)?;
+    } else {
+        let rows: Vec<_> = entries.into_iter().map(row).collect();
+        columns::print(&mut out, &["WHEN", "WHO", "CLUSTER", "WHAT", "OUTCOME"], &rows)?;
+    }
+    if unreadable > 0 {
+        eprintln!("{unreadable} lines of the audit log cannot be read");
+    }
+    Ok(())
+}
+
+fn row(entry: Entry) -> Vec<String> {
+    let at = jiff::Timestamp::from_millisecond(entry.at_ms).unwrap_or_default();
+    let at = at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    vec![at, entry.who, entry.cluster, entry.what, entry.outcome]
+}

@@ -1,0 +1,293 @@
+//! Job commands: list, submit, stop, delete, logs, wait. Named as in Marin's old script and Ray's own command line.
+
+mod logs;
+mod submit;
+mod table;
+
+use super::reach::{Progress, Reach, confirm};
+use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
+use crate::ray::{Client, Poller, RayError};
+use crate::supervisor::stop_job;
+use clap::{Args, Subcommand};
+use futures_util::future::join_all;
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The job ended otherwise than well.
+const DID_NOT_SUCCEED: u8 = 3;
+/// It has not ended in the time given.
+const TIMED_OUT: u8 = 4;
+/// Between two looks at a job that is waited for.
+const LOOK: Duration = Duration::from_secs(1);
+
+const SUBMIT_EXAMPLES: &str = "\
+Examples:
+  marin-tui submit-job -- python train.py --steps 10
+  marin-tui -c us-central2 submit-job --working-dir . --env WANDB_API_KEY=... -- python train.py
+  marin-tui submit-job --no-wait --submission-id eval-7 --entrypoint-resources '{\"TPU\": 4}' -- python eval.py
+  marin-tui submit-job --dry-run --working-dir . -- true      what would be uploaded and sent
+
+Exit codes: 0 it succeeded (or was submitted, with --no-wait), 3 it did not, 1 it could not be submitted.";
+
+const WAIT_EXAMPLES: &str = "\
+Example:
+  marin-tui wait-job eval-7 --timeout 600 && marin-tui job-logs eval-7
+
+Exit codes: 0 it succeeded, 3 it ended otherwise, 4 it has not ended within the time given, 1 it could not be asked.";
+
+/// What to do with jobs.
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// List jobs: those that have not ended, or all
+    ListJobs(ListArguments),
+    /// Submit a job and follow its log; its command stands after `--`
+    #[command(after_help = SUBMIT_EXAMPLES)]
+    SubmitJob(submit::SubmitArguments),
+    /// Stop jobs, and see them end
+    StopJob(SeveralArguments),
+    /// Forget ended jobs
+    DeleteJob(SeveralArguments),
+    /// Print a job's log
+    JobLogs(logs::LogArguments),
+    /// Wait until a job has ended
+    #[command(after_help = WAIT_EXAMPLES)]
+    WaitJob(WaitArguments),
+}
+
+/// Which jobs to list.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Ended jobs too
+    #[arg(long, short)]
+    all: bool,
+    /// Only those in this state: pending, running, succeeded, stopped, failed
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    status: Option<JobStatus>,
+    /// Only those of this owner
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Several jobs.
+#[derive(Debug, Args)]
+pub struct SeveralArguments {
+    /// Submission ids
+    #[arg(required = true, value_name = "SUBMISSION_ID")]
+    ids: Vec<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How to wait.
+#[derive(Debug, Args)]
+pub struct WaitArguments {
+    /// Submission id
+    #[arg(value_name = "SUBMISSION_ID")]
+    id: String,
+    /// Give up after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// Print its log meanwhile
+    #[arg(long)]
+    show_logs: bool,
+    /// Print JSON when it has ended
+    #[arg(long, conflicts_with = "show_logs")]
+    json: bool,
+}
+
+fn state(word: &str) -> Result<JobStatus, String> {
+    match JobStatus::parse(&word.to_uppercase()) {
+        JobStatus::Unknown => Err("one of pending, running, succeeded, stopped, failed".into()),
+        status => Ok(status),
+    }
+}
+
+fn id(id: &str) -> SubmissionId {
+    SubmissionId(Text::from(id))
+}
+
+/// An error of Ray as a command's, with its mend.
+fn failed(reach: &Reach) -> impl Fn(RayError) -> anyhow::Error + '_ {
+    |e| reach.error(&e.problem(crate::model::Timestamp::now()))
+}
+
+/// Runs a job command.
+pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
+    reach.block_on(async {
+        let progress = Progress::new();
+        match command {
+            JobCommand::ListJobs(arguments) => list(arguments, reach, &progress).await,
+            JobCommand::SubmitJob(arguments) => submit::run(arguments, reach, &progress).await,
+            JobCommand::StopJob(arguments) => stop(arguments, reach, &progress).await,
+            JobCommand::DeleteJob(arguments) => delete(arguments, reach, &progress).await,
+            JobCommand::JobLogs(arguments) => logs::run(arguments, reach, &progress).await,
+            JobCommand::WaitJob(arguments) => wait(arguments, reach, &progress).await,
+        }
+    })
+}
+
+async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
+    let session = reach.connect(progress).await?;
+    progress.tell("reading the jobs");
+    let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(failed(reach))?;
+    session.close().await;
+    let wanted = |job: &crate::model::Job| {
+        let open = arguments.all || arguments.status.is_some() || !job.status.is_ended();
+        let status = arguments.status.is_none_or(|s| s == job.status);
+        open && status && arguments.owner.as_deref().is_none_or(|o| job.owner() == Some(o))
+    };
+    let jobs: Vec<_> = snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
+    table::print(&jobs, arguments.json)?;
+    for part in &snapshot.missing {
+        eprintln!("not read: {part}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
+    let what = format!("stops {} on {}", arguments.ids.join(", "), reach.spec.name);
+    if arguments.dry_run {
+        println!("{}", crate::model::text::printable(&what));
+        return Ok(ExitCode::SUCCESS);
+    }
+    confirm(&what, arguments.yes)?;
+    let session = reach.connect(progress).await?;
+    progress.tell("waiting for the jobs to end");
+    let stops = arguments.ids.iter().map(|name| {
+        let client = session.client.clone();
+        async move { stop_job(&client, &id(name)).await }
+    });
+    let outcomes = join_all(stops).await;
+    session.close().await;
+    for (id, outcome) in arguments.ids.iter().zip(&outcomes) {
+        reach.note(&format!("stop-job {id}"), &format!("{outcome:?}"));
+    }
+    let rows: Vec<_> = arguments
+        .ids
+        .iter()
+        .zip(outcomes)
+        .map(|(id, outcome)| match outcome {
+            JobStopOutcome::Ended(word) => (id, true, word),
+            JobStopOutcome::StillThere(word) => {
+                (id, false, format!("ray was asked to stop it, and it is still {word}; ask again"))
+            }
+            JobStopOutcome::Failed(why) => (id, false, why),
+            JobStopOutcome::Asked => (id, false, "ray was asked to stop it".into()),
+        })
+        .collect();
+    report(&rows, arguments.json)
+}
+
+async fn delete(
+    arguments: &SeveralArguments,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let what = format!("makes {} forget {}; their log files stay", reach.spec.name, arguments.ids.join(", "));
+    if arguments.dry_run {
+        println!("{}", crate::model::text::printable(&what));
+        return Ok(ExitCode::SUCCESS);
+    }
+    confirm(&what, arguments.yes)?;
+    let session = reach.connect(progress).await?;
+    progress.tell("deleting");
+    let mut rows = Vec::new();
+    for name in &arguments.ids {
+        rows.push(match session.client.delete_job(&id(name)).await {
+            Ok(()) => (name, true, "deleted".to_owned()),
+            Err(RayError::Status { message, .. }) if message.contains("non-terminal") => {
+                (name, false, "has not ended; stop-job stops it".to_owned())
+            }
+            Err(e) => (name, false, e.to_string()),
+        });
+    }
+    session.close().await;
+    rows.iter().for_each(|(id, _, outcome)| reach.note(&format!("delete-job {id}"), outcome));
+    report(&rows, arguments.json)
+}
+
+/// One line a job: what became of it; failure when one failed.
+fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<ExitCode> {
+    if as_json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(id, ok, what)| json!({"submission_id": id, "done": ok, "outcome": what}))
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    } else {
+        let lines: Vec<_> = rows.iter().map(|(id, _, what)| vec![(*id).clone(), what.clone()]).collect();
+        super::columns::print(&mut std::io::stdout().lock(), &["JOB", "OUTCOME"], &lines)?;
+    }
+    let all = rows.iter().all(|(_, ok, _)| *ok);
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
+    let session = reach.connect(progress).await?;
+    let id = id(&arguments.id);
+    let limit = arguments.timeout.map(Duration::from_secs);
+    // An id that ray does not know is an error now, not a wait.
+    session.client.job(&id).await.map_err(failed(reach))?;
+    progress.tell(format!("waiting for {id}"));
+    let ended = async {
+        if arguments.show_logs {
+            logs::follow(&session.client, &id, usize::MAX, None).await?;
+        }
+        end_of(&session.client, &id).await.map_err(failed(reach))
+    };
+    let ended = match limit {
+        None => Some(ended.await?),
+        Some(limit) => tokio::time::timeout(limit, ended).await.ok().transpose()?,
+    };
+    let status = match ended {
+        Some(status) => status,
+        None => session.client.job(&id).await.map_err(failed(reach))?.job.status,
+    };
+    session.close().await;
+    if arguments.json {
+        println!(
+            "{}",
+            json!({"submission_id": arguments.id, "status": status.word(), "ended": ended.is_some()})
+        );
+    } else if ended.is_none() {
+        eprintln!("{id} is still {} after {} s", status.word(), arguments.timeout.unwrap_or(0));
+    } else {
+        eprintln!("{id} {}", status.word());
+    }
+    Ok(verdict(ended))
+}
+
+fn verdict(ended: Option<JobStatus>) -> ExitCode {
+    match ended {
+        Some(JobStatus::Succeeded) => ExitCode::SUCCESS,
+        Some(_) => ExitCode::from(DID_NOT_SUCCEED),
+        None => ExitCode::from(TIMED_OUT),
+    }
+}
+
+/// Waits for a job's end. An answer that is missing is asked for again, for a minute.
+async fn end_of(client: &Client, id: &SubmissionId) -> Result<JobStatus, RayError> {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let mut heard = Instant::now();
+    loop {
+        match client.job(id).await {
+            Ok(detail) if detail.job.status.is_ended() => return Ok(detail.job.status),
+            Ok(_) => heard = Instant::now(),
+            Err(e @ RayError::NotFound(_)) => return Err(e),
+            Err(e) if e.is_token() || heard.elapsed() > PATIENCE => return Err(e),
+            Err(_) => {}
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

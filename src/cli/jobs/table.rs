@@ -1,0 +1,51 @@
+//! The list of jobs, for people and for scripts.
+
+use super::super::columns;
+use crate::model::time::brief;
+use crate::model::{Job, JobKey, Timestamp};
+use serde_json::json;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Prints jobs, newest first. As JSON: `submission_id`, `job_id`, `status`, `owner`, `entrypoint`, `message`,
+/// `error_type`, `started_ms`, `ended_ms`, `metadata`, `exit_code`.
+pub fn print(jobs: &[Arc<Job>], as_json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if as_json {
+        let rows: Vec<_> = jobs.iter().map(|job| row_for_scripts(job)).collect();
+        serde_json::to_writer_pretty(&mut out, &rows)?;
+        return writeln!(out);
+    }
+    let now = Timestamp::now();
+    let rows: Vec<_> = jobs.iter().map(|job| row(job, now)).collect();
+    columns::print(&mut out, &["JOB", "STATE", "OWNER", "AGE", "COMMAND"], &rows)
+}
+
+fn row(job: &Job, now: Timestamp) -> Vec<String> {
+    /// A command may be pages long.
+    const COMMAND: usize = 100;
+    let age = job.started.map_or_else(|| "-".into(), |at| brief(at.age(now)));
+    let raw = job.entrypoint.raw();
+    let mut command: String = raw.chars().take(COMMAND).collect();
+    if command.len() < raw.len() {
+        command.push('…');
+    }
+    let owner = job.owner().unwrap_or("-").to_owned();
+    vec![job.key.to_string(), job.status.word().into(), owner, age, command]
+}
+
+fn row_for_scripts(job: &Job) -> serde_json::Value {
+    let metadata: serde_json::Map<_, _> =
+        job.metadata.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();
+    let submission = job.submission_id().map(|id| id.0.raw());
+    let driver = match &job.key {
+        JobKey::Driver(id) => Some(id),
+        JobKey::Submission(_) => job.driver.as_ref(),
+    };
+    json!({
+        "submission_id": submission, "job_id": driver.map(|id| id.0.raw()), "status": job.status.word(),
+        "owner": job.owner(), "entrypoint": job.entrypoint.raw(), "message": job.message.raw(),
+        "error_type": job.error_type.raw(), "started_ms": job.started.map(Timestamp::as_millis),
+        "ended_ms": job.ended.map(Timestamp::as_millis), "metadata": metadata, "exit_code": job.exit_code,
+    })
+}

@@ -1,0 +1,160 @@
+//! From a command's arguments to a cluster that answers, with progress on stderr for what takes longer than a second.
+
+use super::Arguments;
+use super::console::places;
+use crate::config::{self, Config, Entry, Env, Folders};
+use crate::model::{ClusterSpec, Phase, Problem};
+use crate::supervisor::{self, Options, Session};
+use anyhow::Context;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Silence that a person bears.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// The one cluster that a command means, and how to get there.
+pub(super) struct Reach {
+    /// The cluster.
+    pub spec: ClusterSpec,
+    /// How to connect.
+    pub options: Options,
+    /// Our folders.
+    pub folders: Folders,
+    /// Where the command was given.
+    pub env: Env,
+    /// Its place in the list.
+    pub place: usize,
+}
+
+impl Reach {
+    /// The cluster of `--cluster`, or the only one there is.
+    pub fn new(arguments: &Arguments, config: Config, env: Env) -> anyhow::Result<Self> {
+        let name = arguments.sources.cluster.as_deref();
+        let clusters = || config.entries.iter().filter_map(Entry::cluster);
+        let spec = match name {
+            Some(name) => config::resolve(name, &config.entries)?.clone(),
+            None => {
+                let mut all = clusters();
+                match (all.next(), all.next()) {
+                    (Some(only), None) => only.clone(),
+                    _ => {
+                        let names: Vec<_> = clusters().map(|c| c.name.to_string()).collect();
+                        anyhow::bail!("which cluster? name it with --cluster: {}", names.join(", "))
+                    }
+                }
+            }
+        };
+        let place = clusters().position(|c| c.name == spec.name).unwrap_or(0);
+        let folders = Folders::new(&env);
+        for folder in [&folders.state, &folders.tokens, &folders.run] {
+            config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let options = Options::new(&config.settings, &folders, places(&env, &folders));
+        Ok(Self { spec, options, folders, env, place })
+    }
+
+    /// Runs a command's work to its end.
+    pub fn block_on<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let done = runtime.block_on(work);
+        // Threads that still wait for a network must not keep the shell waiting.
+        runtime.shutdown_background();
+        done
+    }
+
+    /// Connects.
+    pub async fn connect(&self, progress: &Progress) -> anyhow::Result<Session> {
+        let tell = |phase| {
+            progress.tell(match phase {
+                Phase::Address => "looking for the head's address",
+                Phase::Tunnel => "opening the tunnel",
+                Phase::Dashboard => "waiting for the dashboard",
+            });
+        };
+        let session = supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await;
+        session.map_err(|problem| self.error(&problem))
+    }
+
+    /// Writes the audit log. That it cannot be written must not undo what was done: it is said.
+    pub fn note(&self, what: &str, outcome: &str) {
+        if let Err(e) = super::audit::log(&self.env, &self.folders).note(&self.spec.name, what, outcome) {
+            eprintln!("the audit log cannot be written: {e}");
+        }
+    }
+
+    /// A problem as the error of a command.
+    pub fn error(&self, problem: &Problem) -> anyhow::Error {
+        let Problem { what, mend, .. } = problem;
+        let mend = if mend.is_empty() { String::new() } else { format!("; {mend}") };
+        anyhow::anyhow!("{}: {what}{mend}", self.spec.name)
+    }
+}
+
+/// What is being done, on stderr, once that has taken a second.
+pub(super) struct Progress {
+    state: Arc<Mutex<State>>,
+    timer: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct State {
+    speaks: bool,
+    words: String,
+}
+
+impl Progress {
+    /// Silent at first. Called in a runtime.
+    pub fn new() -> Self {
+        let state = Arc::new(Mutex::new(State::default()));
+        let later = Arc::clone(&state);
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(SILENCE).await;
+            let mut state = locked(&later);
+            state.speaks = true;
+            if !state.words.is_empty() {
+                eprintln!("{}", state.words);
+            }
+        });
+        Self { state, timer }
+    }
+
+    /// Says what is being done now.
+    pub fn tell(&self, words: impl Into<String>) {
+        let mut state = locked(&self.state);
+        let words = words.into();
+        if state.words == words {
+            return;
+        }
+        if state.speaks {
+            eprintln!("{words}");
+        }
+        state.words = words;
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.timer.abort();
+    }
+}
+
+fn locked(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks on the terminal before something that cannot be undone. `--yes` answers; without a terminal it is needed.
+pub(super) fn confirm(consequence: &str, yes: bool) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    let consequence = crate::model::text::printable(consequence).into_owned();
+    if !io::stdin().is_terminal() {
+        anyhow::bail!("{consequence}: say --yes to do so without being asked");
+    }
+    eprint!("{consequence}. go on? [y/N] ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { anyhow::bail!("nothing was done") }
+}

@@ -1,0 +1,15 @@
+//! Operations: what is done to a whole cluster, step by step, so that it can be interrupted anywhere and resumed.
+//!
+//! Must never trust an exit code: a step is done when its effect is seen. What it needs later stands in the journal
+//! before it is needed.
+
+mod audit;
+mod backup;
+mod cluster;
+mod folder;
+mod journal;
+
+pub use audit::{Audit, Entry};
+pub use backup::{Backed, Kept, Restored, back_up, restore};
+pub use cluster::{Facts, Performer, preflight};
+pub use journal::{Journal, JournalError, Unfinished};

@@ -1,0 +1,90 @@
+//! The audit log: who did what to which cluster when, and how it came out. Only ever appended to.
+
+use super::folder;
+use crate::model::{ClusterName, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// One line of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When, in milliseconds since the epoch.
+    pub at_ms: i64,
+    /// Who, `user@host`.
+    pub who: String,
+    /// To which cluster.
+    pub cluster: String,
+    /// What, e.g. `stop-job eval-7`.
+    pub what: String,
+    /// How it came out.
+    pub outcome: String,
+}
+
+/// The log of this machine's user.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    path: PathBuf,
+    who: String,
+}
+
+impl Audit {
+    /// The log in the state folder, written as this person.
+    pub fn new(state: &Path, who: impl Into<String>) -> Self {
+        Self { path: state.join("audit.jsonl"), who: who.into() }
+    }
+
+    /// Appends a line, in one write.
+    pub fn note(&self, cluster: &ClusterName, what: &str, outcome: &str) -> io::Result<()> {
+        let entry = Entry {
+            at_ms: Timestamp::now().as_millis(),
+            who: self.who.clone(),
+            cluster: cluster.as_str().to_owned(),
+            what: what.to_owned(),
+            outcome: outcome.to_owned(),
+        };
+        if let Some(folder) = self.path.parent() {
+            folder::make(folder)?;
+        }
+        let mut line = serde_json::to_vec(&entry)?;
+        line.push(b'\n');
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?;
+        file.write_all(&line)?;
+        file.sync_data()
+    }
+
+    /// All lines, oldest first, and how many could not be read.
+    pub fn read(&self) -> io::Result<(Vec<Entry>, usize)> {
+        let text = match std::fs::read(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            text => text?,
+        };
+        let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+        let (good, bad): (Vec<_>, Vec<_>) = lines.map(serde_json::from_slice).partition(Result::is_ok);
+        Ok((good.into_iter().filter_map(Result::ok).collect(), bad.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn lines_are_appended_and_a_torn_one_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::new(dir.path(), "alice@laptop");
+        audit.note(&ClusterName::new("a"), "stop-job x\ny", "stopped").unwrap();
+        let path = dir.path().join("audit.jsonl");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"at_ms\": 1, \n").unwrap();
+        audit.note(&ClusterName::new("b"), "restart", "done").unwrap();
+        let (entries, unreadable) = audit.read().unwrap();
+        assert_eq!(unreadable, 1);
+        assert_eq!(entries.iter().map(|e| e.what.as_str()).collect::<Vec<_>>(), ["stop-job x\ny", "restart"]);
+        assert_eq!(entries[0].who, "alice@laptop");
+    }
+}

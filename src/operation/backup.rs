@@ -1,0 +1,199 @@
+//! Jobs in a folder: those that have not ended, as they were submitted, with the packages that they need.
+//!
+//! The folder is its owner's alone, for it holds the jobs' secrets. Its list is written last: a folder without one is
+//! an interrupted backup, which may be taken up again; one with a list is never touched.
+
+use super::folder;
+use crate::model::{Problem, ProblemKind, SubmissionId, Timestamp};
+use crate::ray::{Client, RayError, Recorded, Submission};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The list.
+const LIST: &str = "jobs.json";
+/// Says that the folder is ours.
+const MARK: &str = "marin-tui-backup";
+/// Where packages lie in it.
+const PACKAGES: &str = "packages";
+/// Metadata by which a job is left out: the console's own jobs carry it.
+const OURS: &str = "marin-tui";
+
+/// A job in a backup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// As it was submitted.
+    pub submission: Submission,
+    /// Its packages that were gone already; with one of them it cannot run again.
+    pub missing: Vec<String>,
+}
+
+/// What a backup found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backed {
+    /// Jobs in it.
+    pub kept: Vec<Kept>,
+    /// Jobs left out, with the reason.
+    pub left_out: Vec<(SubmissionId, &'static str)>,
+}
+
+/// What became of a job of a backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// Submitted.
+    Submitted,
+    /// Ray knows a job of this id already; nothing was sent.
+    AlreadyThere,
+    /// It could not be, and why.
+    Failed(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct List {
+    version: u32,
+    cluster: String,
+    jobs: Vec<Kept>,
+    /// File in the folder by URI.
+    packages: BTreeMap<String, String>,
+}
+
+fn problem(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
+    Problem::new(ProblemKind::Other, what, mend, Timestamp::now())
+}
+
+fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
+    move |e| {
+        let mend = "free some space there, or name another folder; nothing was changed on the cluster";
+        problem(format!("cannot write {}: {e}", path.display()), mend)
+    }
+}
+
+/// Saves every job that has not ended into a folder, which is new, empty, or an interrupted backup.
+pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backed, Problem> {
+    claim(dir)?;
+    let asked = |e: RayError| e.problem(Timestamp::now());
+    let mut backed = Backed { kept: Vec::new(), left_out: Vec::new() };
+    let mut packages = BTreeMap::new();
+    let mut gone = BTreeSet::new();
+    for Recorded { submission, .. } in client.open_submissions().await.map_err(asked)? {
+        if let Some(why) = left_out(&submission) {
+            backed.left_out.push((submission.id(), why));
+            continue;
+        }
+        for uri in submission.packages() {
+            if packages.contains_key(&uri) || gone.contains(&uri) {
+                continue;
+            }
+            match client.package(&uri).await {
+                Ok(content) => {
+                    let name = format!("{PACKAGES}/{}", packages.len() + gone.len());
+                    let path = dir.join(&name);
+                    folder::write(&path, &content).map_err(disk(&path))?;
+                    packages.insert(uri, name);
+                }
+                Err(RayError::NotFound(_)) => {
+                    gone.insert(uri);
+                }
+                Err(e) => return Err(asked(e)),
+            }
+        }
+        let missing = submission.packages().into_iter().filter(|uri| gone.contains(uri)).collect();
+        backed.kept.push(Kept { submission, missing });
+    }
+    let list = List { version: 1, cluster: cluster.to_owned(), jobs: backed.kept.clone(), packages };
+    let path = dir.join(LIST);
+    let text = serde_json::to_vec_pretty(&list).map_err(|e| problem(e.to_string(), ""))?;
+    folder::write(&path, &text).map_err(disk(&path))?;
+    Ok(backed)
+}
+
+fn left_out(job: &Submission) -> Option<&'static str> {
+    if job.metadata.contains_key(OURS) {
+        return Some("the console's own");
+    }
+    // Marin's cleanup loop, which its operators start anew on every cluster.
+    let words = ["start-cleanup", "run-cleanup", "cleanup_tpu", "clean-preempted-tpus"];
+    words.iter().any(|w| job.entrypoint.contains(w)).then_some("a cleanup job")
+}
+
+/// Makes the folder ours, unless somebody has something in it.
+fn claim(dir: &Path) -> Result<(), Problem> {
+    folder::make(dir).map_err(disk(dir))?;
+    let mut names = fs::read_dir(dir).map_err(disk(dir))?.filter_map(Result::ok).map(|e| e.file_name());
+    let is_empty = names.next().is_none();
+    let mark = dir.join(MARK);
+    if dir.join(LIST).exists() {
+        let mend = "name another folder; a backup is never written over";
+        return Err(problem(format!("{} holds a backup already", dir.display()), mend));
+    }
+    if !is_empty && !mark.exists() {
+        let what = format!("{} is not empty and no backup of ours", dir.display());
+        return Err(problem(what, "name a new or an empty folder"));
+    }
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(disk(dir))?;
+    folder::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
+    folder::make(&dir.join(PACKAGES)).map_err(disk(dir))
+}
+
+/// Submits what a backup holds, each job once: one whose id Ray knows is left alone. Tells of each job.
+pub async fn restore(client: &Client, dir: &Path) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
+    let list = read(dir)?;
+    let mut outcomes = Vec::new();
+    for job in &list.jobs {
+        let outcome = match again(client, dir, &list, job).await {
+            Ok(outcome) => outcome,
+            // Without an answer the rest fails the same way: the restore is to be repeated.
+            Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
+            Err(e) => Restored::Failed(e.to_string()),
+        };
+        outcomes.push((job.submission.id(), outcome));
+    }
+    Ok(outcomes)
+}
+
+async fn again(client: &Client, dir: &Path, list: &List, job: &Kept) -> Result<Restored, RayError> {
+    if client.submission(&job.submission.id()).await?.is_some() {
+        return Ok(Restored::AlreadyThere);
+    }
+    for uri in job.submission.packages() {
+        if client.has_package(&uri).await? {
+            continue;
+        }
+        let Some(name) = list.packages.get(&uri) else {
+            return Ok(Restored::Failed(format!("its package {uri} was gone when it was saved")));
+        };
+        let content: Bytes = match fs::read(dir.join(name)) {
+            Ok(content) => content.into(),
+            Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
+        };
+        client.upload_package(&uri, content).await?;
+    }
+    client.submit_job(&job.submission).await?;
+    Ok(Restored::Submitted)
+}
+
+fn read(dir: &Path) -> Result<List, Problem> {
+    let path: PathBuf = dir.join(LIST);
+    let text = fs::read(&path).map_err(|e| {
+        let mend = "name the folder of a finished backup (backup-jobs makes one)";
+        problem(format!("cannot read {}: {e}", path.display()), mend)
+    })?;
+    // The parser's words may quote a secret.
+    let list: List = serde_json::from_slice(&text).map_err(|e| {
+        let what =
+            format!("{} is not a backup's list (line {}, column {})", path.display(), e.line(), e.column());
+        problem(what, "was it edited? the submissions in it can be sent by hand with submit-job")
+    })?;
+    // Names in the list lead nowhere but into the folder.
+    let inside = |name: &String| {
+        name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
+    };
+    if list.version != 1 || !list.packages.values().all(inside) {
+        return Err(problem(format!("{} is no backup of this version", path.display()), ""));
+    }
+    Ok(list)
+}

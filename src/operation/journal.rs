@@ -1,0 +1,203 @@
+//! The journal of a cluster's operations: what was begun, which steps are done, what is known. One JSON object a line,
+//! on the disk before the next step begins; held by a lock, so that two programs never work on one cluster at a time.
+
+use super::cluster::Facts;
+use super::folder;
+use crate::model::{ClusterName, OperationKind, StepName, Timestamp};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What a cluster's name must not bring into a file's.
+const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+/// Why there is no journal.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody else is at it.
+    #[error("another operation on {0} is under way on this machine; wait for it, or end it where it runs")]
+    Busy(ClusterName),
+    /// The disk.
+    #[error("cannot keep the journal {}: {why}", .path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        why: io::Error,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Event {
+    Begin { kind: OperationKind, preserve: bool },
+    Done { step: StepName, said: String },
+    Facts(Facts),
+    Failed { step: StepName, why: String },
+    End { how: String },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    at_ms: i64,
+    event: Event,
+}
+
+/// An operation that was begun and not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unfinished {
+    /// What it does.
+    pub kind: OperationKind,
+    /// Whether jobs are saved.
+    pub preserve: bool,
+    /// Begun at.
+    pub since: Timestamp,
+    /// Steps that are done, with what was said.
+    pub done: Vec<(StepName, String)>,
+    /// What it knows.
+    pub facts: Facts,
+    /// Why it stopped; empty when it was killed.
+    pub why: String,
+}
+
+/// The open journal of one cluster; the lock is held as long as it lives.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    unfinished: Option<Unfinished>,
+}
+
+impl Journal {
+    /// Opens and locks the cluster's journal in the state folder.
+    pub fn open(state: &Path, cluster: &ClusterName) -> Result<Self, JournalError> {
+        let folder = state.join("operations");
+        let name: String = percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect();
+        let path = folder.join(format!("{name}.jsonl"));
+        let open = || {
+            folder::make(&folder)?;
+            OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&path)
+        };
+        let disk = |why| JournalError::Disk { path: path.clone(), why };
+        let mut file = open().map_err(disk)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy(cluster.clone())),
+            Err(TryLockError::Error(why)) => return Err(disk(why)),
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(disk)?;
+        if !text.is_empty() && text.last() != Some(&b'\n') {
+            // A line that was cut by a crash must not swallow the next.
+            file.write_all(b"\n").map_err(disk)?;
+        }
+        let unfinished = last_unfinished(&text);
+        Ok(Self { file, path, unfinished })
+    }
+
+    /// What was begun and not ended, if anything.
+    pub fn unfinished(&self) -> Option<&Unfinished> {
+        self.unfinished.as_ref()
+    }
+
+    /// Begins an operation.
+    pub fn begin(&mut self, kind: OperationKind, preserve: bool) -> Result<(), JournalError> {
+        self.write(Event::Begin { kind, preserve })
+    }
+
+    /// A step is done.
+    pub fn done(&mut self, step: StepName, said: &str) -> Result<(), JournalError> {
+        self.write(Event::Done { step, said: said.to_owned() })
+    }
+
+    /// What is known now.
+    pub fn facts(&mut self, facts: &Facts) -> Result<(), JournalError> {
+        self.write(Event::Facts(facts.clone()))
+    }
+
+    /// A step failed; the operation stays unfinished.
+    pub fn failed(&mut self, step: StepName, why: &str) -> Result<(), JournalError> {
+        self.write(Event::Failed { step, why: why.to_owned() })
+    }
+
+    /// The operation is over, one way or another.
+    pub fn end(&mut self, how: &str) -> Result<(), JournalError> {
+        self.write(Event::End { how: how.to_owned() })
+    }
+
+    fn write(&mut self, event: Event) -> Result<(), JournalError> {
+        let put = || {
+            let mut line = serde_json::to_vec(&Line { at_ms: Timestamp::now().as_millis(), event })?;
+            line.push(b'\n');
+            self.file.write_all(&line)?;
+            self.file.sync_all()
+        };
+        put().map_err(|why| JournalError::Disk { path: self.path.clone(), why })
+    }
+}
+
+/// Lines that cannot be read are passed over: what they would have said is seen again when the step is done again.
+fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
+    let mut open: Option<Unfinished> = None;
+    let lines = text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice::<Line>(l).ok());
+    for Line { at_ms, event } in lines {
+        match (event, &mut open) {
+            (Event::Begin { kind, preserve }, _) => {
+                let since = Timestamp::from_millis(at_ms);
+                open = Some(Unfinished {
+                    kind,
+                    preserve,
+                    since,
+                    done: Vec::new(),
+                    facts: Facts::default(),
+                    why: String::new(),
+                });
+            }
+            (Event::Done { step, said }, Some(o)) => {
+                o.done.push((step, said));
+                o.why.clear();
+            }
+            (Event::Facts(facts), Some(o)) => o.facts = facts,
+            (Event::Failed { why, .. }, Some(o)) => o.why = why,
+            (Event::End { .. }, _) => open = None,
+            (_, None) => {}
+        }
+    }
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_begun_is_found_again_and_only_one_may_hold_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = ClusterName::new("a/../b");
+        let open = || Journal::open(dir.path(), &name);
+        let mut journal = open().unwrap();
+        assert_eq!(journal.unfinished(), None);
+        journal.begin(OperationKind::Restart, true).unwrap();
+        journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
+        journal.done(StepName::Look, "2 workers").unwrap();
+        assert!(matches!(open(), Err(JournalError::Busy(_))), "a second one");
+        let path = journal.path.clone();
+        drop(journal);
+        // Killed in the middle of a line.
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at_ms\":1,\"ev").unwrap();
+        let mut journal = open().unwrap();
+        let found = journal.unfinished().unwrap().clone();
+        assert_eq!((found.kind, found.facts.session.as_str()), (OperationKind::Restart, "s1"));
+        assert_eq!(found.done, [(StepName::Look, "2 workers".to_owned())]);
+        journal.failed(StepName::Stop, "no route").unwrap();
+        drop(journal);
+        let mut journal = open().unwrap();
+        assert_eq!(journal.unfinished().unwrap().why, "no route");
+        journal.end("abandoned").unwrap();
+        drop(journal);
+        assert_eq!(open().unwrap().unfinished(), None);
+    }
+}

@@ -1,0 +1,301 @@
+//! Submitting, deleting, and reading back what was submitted: a job as a request, secrets included.
+
+use super::RayError;
+use super::client::{Client, encoded};
+use super::gcs::{Gcs, decode, succeeded};
+use super::json;
+use super::wire;
+use crate::model::{JobStatus, SubmissionId, Text};
+use bytes::Bytes;
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// What uploading may take in all; a tunnel may be slow.
+const UPLOAD: Duration = Duration::from_secs(600);
+/// Largest package that a GCS holds (`max_grpc_message_size`), in bytes.
+const LARGEST_PACKAGE: usize = 512 << 20;
+
+/// A job as it is submitted (`ray.dashboard.modules.job.common.JobSubmitRequest`).
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Submission {
+    /// The shell command.
+    pub entrypoint: String,
+    /// Its id, chosen by us so that asking twice submits once.
+    pub submission_id: String,
+    /// The runtime environment. Its `env_vars` are secrets.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub runtime_env: Map<String, Value>,
+    /// The submitter's own pairs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// CPUs of the entrypoint itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint_num_cpus: Option<f64>,
+    /// GPUs of the entrypoint itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint_num_gpus: Option<f64>,
+    /// Bytes of memory of the entrypoint itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint_memory: Option<u64>,
+    /// Other resources of the entrypoint itself.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub entrypoint_resources: BTreeMap<String, f64>,
+}
+
+/// Without the runtime environment: it may hold secrets.
+impl fmt::Debug for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submission").field("submission_id", &self.submission_id).finish_non_exhaustive()
+    }
+}
+
+impl Submission {
+    /// Its id.
+    pub fn id(&self) -> SubmissionId {
+        SubmissionId(Text::from(self.submission_id.as_str()))
+    }
+
+    /// Packages in the GCS that its runtime environment names (`gcs://...`), wherever in it.
+    pub fn packages(&self) -> Vec<String> {
+        fn collect(value: &Value, out: &mut Vec<String>) {
+            match value {
+                Value::String(s) if s.starts_with("gcs://") && !out.contains(s) => out.push(s.clone()),
+                Value::Array(items) => items.iter().for_each(|v| collect(v, out)),
+                Value::Object(fields) => fields.values().for_each(|v| collect(v, out)),
+                _ => {}
+            }
+        }
+        let mut out = Vec::new();
+        // Variables may say what they like.
+        let places = self.runtime_env.iter().filter(|(name, _)| *name != "env_vars");
+        places.for_each(|(_, value)| collect(value, &mut out));
+        out
+    }
+}
+
+/// A submission as the GCS keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// What was submitted.
+    pub submission: Submission,
+    /// Its state now.
+    pub status: JobStatus,
+}
+
+/// The value under `_ray_internal_job_info_<id>` (`ray.dashboard.modules.job.common.JobInfo`).
+#[derive(Deserialize)]
+struct Record {
+    status: String,
+    entrypoint: String,
+    #[serde(default)]
+    metadata: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    runtime_env_json: Option<String>,
+    #[serde(default)]
+    entrypoint_num_cpus: Option<f64>,
+    #[serde(default)]
+    entrypoint_num_gpus: Option<f64>,
+    #[serde(default)]
+    entrypoint_memory: Option<f64>,
+    #[serde(default)]
+    entrypoint_resources: Option<BTreeMap<String, f64>>,
+}
+
+impl Record {
+    fn read(key: &[u8], value: &[u8]) -> Result<Recorded, RayError> {
+        let id = String::from_utf8_lossy(key.strip_prefix(wire::JOB_KEY_PREFIX).unwrap_or(key)).into_owned();
+        let bad = |why: String| RayError::Malformed {
+            route: format!("the record of job {}", Text::from(id.as_str())),
+            why,
+        };
+        let record: Self = serde_json::from_slice(value).map_err(|e| bad(e.to_string()))?;
+        let runtime_env = match record.runtime_env_json.as_deref() {
+            None | Some("") => Map::new(),
+            Some(text) => serde_json::from_str(text).map_err(|e| bad(e.to_string()))?,
+        };
+        let some = |n: Option<f64>| n.filter(|n| *n > 0.0);
+        let submission = Submission {
+            entrypoint: record.entrypoint,
+            submission_id: id,
+            runtime_env,
+            metadata: record.metadata.unwrap_or_default(),
+            entrypoint_num_cpus: some(record.entrypoint_num_cpus),
+            entrypoint_num_gpus: some(record.entrypoint_num_gpus),
+            entrypoint_memory: some(record.entrypoint_memory).map(|n| n as u64),
+            entrypoint_resources: record.entrypoint_resources.unwrap_or_default(),
+        };
+        Ok(Recorded { submission, status: JobStatus::parse(&record.status) })
+    }
+}
+
+impl Client {
+    /// Submits a job (`POST /api/jobs/`), once: when no answer comes, what Ray knows of the id decides. An id that is
+    /// taken is an error.
+    pub async fn submit_job(&self, job: &Submission) -> Result<(), RayError> {
+        let body = serde_json::to_vec(job).map_err(|e| RayError::Setup(e.to_string()))?;
+        // Ray looks for an agent for up to 10 s by itself.
+        let request = self.request(Method::POST, "/api/jobs/").timeout(self.inner.limits.call * 2).body(body);
+        match self.send(request).await {
+            Ok(_) => Ok(()),
+            Err(RayError::Silent(why)) => match self.job(&job.id()).await {
+                Ok(found) if found.job.entrypoint.raw() == job.entrypoint => Ok(()),
+                _ => Err(RayError::Silent(why)),
+            },
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Forgets an ended job (`DELETE /api/jobs/{id}`); Ray refuses for one that has not ended.
+    pub async fn delete_job(&self, id: &SubmissionId) -> Result<(), RayError> {
+        let route = format!("/api/jobs/{}", encoded(id.0.raw()));
+        self.send(self.request(Method::DELETE, &route).timeout(self.inner.limits.call)).await.map(|_| ())
+    }
+
+    /// Whether a package of this URI (`gcs://...`) is there.
+    pub async fn has_package(&self, uri: &str) -> Result<bool, RayError> {
+        match self.get(&package_route(uri)?).await {
+            Ok(_) => Ok(true),
+            Err(RayError::NotFound(_)) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Uploads a package under its URI, through the dashboard; what is too large for it through the GCS.
+    pub async fn upload_package(&self, uri: &str, content: Bytes) -> Result<(), RayError> {
+        if content.len() as u64 > super::UPLOAD_LIMIT {
+            return self.put_package(uri, content).await;
+        }
+        let route = package_route(uri)?;
+        self.send(self.request(Method::PUT, &route).timeout(UPLOAD).body(content)).await.map(|_| ())
+    }
+
+    /// `InternalKVPut`: where a driver's `ray.init` uploads to.
+    async fn put_package(&self, uri: &str, content: Bytes) -> Result<(), RayError> {
+        let Some(gcs) = Gcs::of(self)? else { return Err(RayError::TooLarge(super::UPLOAD_LIMIT as usize)) };
+        let request = wire::KvPutRequest {
+            key: Bytes::copy_from_slice(uri.as_bytes()),
+            value: content,
+            overwrite: true,
+            namespace: Bytes::new(),
+        };
+        let body = gcs.large(UPLOAD, LARGEST_PACKAGE).call(wire::path::KV_PUT, &request).await?;
+        let reply: wire::KvPutReply = decode(wire::path::KV_PUT, body)?;
+        succeeded(reply.status.as_ref())
+    }
+
+    /// An uploaded package, byte for byte (`gcs://_ray_pkg_<hash>.zip`), from the GCS: HTTP has no way to read one.
+    pub async fn package(&self, uri: &str) -> Result<Bytes, RayError> {
+        let Some(gcs) = Gcs::of(self)? else {
+            return Err(RayError::NotFound("packages can be read through the gcs only".to_owned()));
+        };
+        let gcs = gcs.large(UPLOAD, LARGEST_PACKAGE);
+        let package = gcs.kv(Bytes::copy_from_slice(uri.as_bytes()), &[]).await?;
+        package.ok_or_else(|| RayError::NotFound(format!("there is no package {}", Text::from(uri))))
+    }
+
+    /// Every submission that has not ended, as it was submitted, from the GCS. A record that cannot be read fails
+    /// the whole: who backs up must not leave one out without a word.
+    pub async fn open_submissions(&self) -> Result<Vec<Recorded>, RayError> {
+        let Some(gcs) = Gcs::of(self)? else {
+            return Err(RayError::NotFound("what was submitted can be read through the gcs only".to_owned()));
+        };
+        let namespace = Bytes::from_static(wire::JOB_NAMESPACE);
+        let prefix = Bytes::from_static(wire::JOB_KEY_PREFIX);
+        let request = wire::KvKeysRequest { prefix, namespace };
+        let body = gcs.call(wire::path::KV_KEYS, &request).await?;
+        let keys: wire::KvKeysReply = decode(wire::path::KV_KEYS, body)?;
+        succeeded(keys.status.as_ref())?;
+        let mut open = Vec::new();
+        for key in keys.results {
+            // It may have been deleted since.
+            if let Some(value) = gcs.kv(key.clone(), wire::JOB_NAMESPACE).await? {
+                let recorded = Record::read(&key, &value)?;
+                if !recorded.status.is_ended() {
+                    open.push(recorded);
+                }
+            }
+        }
+        open.sort_by(|a, b| a.submission.submission_id.cmp(&b.submission.submission_id));
+        Ok(open)
+    }
+
+    /// One submission as it was submitted; none when Ray does not know it.
+    pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Recorded>, RayError> {
+        #[derive(Deserialize)]
+        struct Row {
+            status: String,
+            entrypoint: String,
+            #[serde(default)]
+            runtime_env: Option<Map<String, Value>>,
+            #[serde(default)]
+            metadata: Option<BTreeMap<String, String>>,
+        }
+        let route = format!("/api/jobs/{}", encoded(id.0.raw()));
+        let body = match self.get(&route).await {
+            Err(RayError::NotFound(_)) => return Ok(None),
+            body => body?,
+        };
+        let row: Row = json::read(&route, &body)?;
+        let submission = Submission {
+            entrypoint: row.entrypoint,
+            submission_id: id.0.raw().to_owned(),
+            runtime_env: row.runtime_env.unwrap_or_default(),
+            metadata: row.metadata.unwrap_or_default(),
+            ..Submission::default()
+        };
+        Ok(Some(Recorded { submission, status: JobStatus::parse(&row.status) }))
+    }
+}
+
+/// `/api/packages/gcs/<name>`.
+fn package_route(uri: &str) -> Result<String, RayError> {
+    let name = uri.strip_prefix("gcs://").filter(|n| !n.is_empty());
+    let name = name.ok_or_else(|| RayError::Setup(format!("{} is no package of ray", Text::from(uri))))?;
+    Ok(format!("/api/packages/gcs/{}", encoded(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_record_becomes_the_submission_that_it_was() {
+        let record = json!({
+            "status": "PENDING", "entrypoint": "python x.py", "metadata": {"owner": "alice"},
+            "entrypoint_num_cpus": 0.5, "entrypoint_num_gpus": 0, "entrypoint_memory": 1000,
+            "entrypoint_resources": {"TPU": 4.0}, "start_time": 1,
+            "runtime_env_json": "{\"working_dir\": \"gcs://_ray_pkg_1.zip\", \"env_vars\": {\"A\": \"hunter2\"}}"
+        });
+        let read = Record::read(b"_ray_internal_job_info_j", record.to_string().as_bytes()).unwrap();
+        assert_eq!((read.status, read.submission.submission_id.as_str()), (JobStatus::Pending, "j"));
+        assert_eq!(read.submission.packages(), ["gcs://_ray_pkg_1.zip"]);
+        assert!(!format!("{read:?}").contains("hunter2"));
+        let body = serde_json::to_value(&read.submission).unwrap();
+        assert_eq!(
+            body,
+            json!({
+                "entrypoint": "python x.py", "submission_id": "j", "metadata": {"owner": "alice"},
+                "entrypoint_num_cpus": 0.5, "entrypoint_memory": 1000, "entrypoint_resources": {"TPU": 4.0},
+                "runtime_env": {"working_dir": "gcs://_ray_pkg_1.zip", "env_vars": {"A": "hunter2"}}
+            })
+        );
+        assert_eq!(serde_json::from_value::<Submission>(body).unwrap(), read.submission);
+    }
+
+    #[test]
+    fn a_package_in_a_variable_is_not_one() {
+        let env = json!({
+            "py_modules": ["gcs://a.zip", "s3://b/c.zip", "gcs://a.zip"], "env_vars": {"X": "gcs://bucket/x"}
+        });
+        let job = Submission { runtime_env: env.as_object().unwrap().clone(), ..Submission::default() };
+        assert_eq!(job.packages(), ["gcs://a.zip"]);
+        assert!(package_route("s3://x").is_err());
+        assert_eq!(package_route("gcs://a b.zip").unwrap(), "/api/packages/gcs/a%20b.zip");
+    }
+}
