@@ -162,10 +162,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,
         Some(Command::Operate(command)) => {
-            return operate::run(command, &reach::Reach::new(arguments, config, env)?);
+            return operate::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         Some(Command::Jobs(command)) => {
-            return jobs::run(command, &reach::Reach::new(arguments, config, env)?);
+            return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         _ => console::run(arguments, config, &env)?,
     }

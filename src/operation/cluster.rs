@@ -247,9 +247,8 @@ impl Performer {
                         "its output says why; stop ray there by hand, or resume to try again",
                     ));
                 }
-                Ok(Some(_)) => {}
                 Err(problem) if Instant::now() > deadline => return Err(problem),
-                Err(_) => {}
+                Ok(Some(_)) | Err(_) => {}
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -446,10 +445,11 @@ fn clearing(jobs: &[String]) -> String {
                 )
             })
             .collect();
-        script.push_str(&format!(
+        let hunt = format!(
             "for p in /proc/[0-9]*; do if grep -qzF {} $p/environ 2>/dev/null; then kill -KILL ${{p#/proc/}} 2>/dev/null; fi; done; ",
             ids.join(" ")
-        ));
+        );
+        script.push_str(&hunt);
     }
     script.push_str("for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x raylet >/dev/null || exit 0; sleep 1; done; echo 'a raylet is still there' >&2; exit 1");
     script
