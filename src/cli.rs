@@ -89,6 +89,7 @@ pub enum Colors {
 
 /// Commands for scripts.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum Command {
     /// List the clusters that are known, and the files that could not be read
     Clusters {
@@ -154,10 +155,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,
         Some(Command::Operate(command)) => {
-            return operate::run(command, &reach::Reach::new(arguments, config, env)?);
+            return operate::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         Some(Command::Jobs(command)) => {
-            return jobs::run(command, &reach::Reach::new(arguments, config, env)?);
+            return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         _ => console::run(arguments, config, &env)?,
     }

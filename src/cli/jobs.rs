@@ -124,7 +124,7 @@ fn failed(reach: &Reach) -> impl Fn(RayError) -> anyhow::Error + '_ {
 
 /// Runs a job command.
 pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
-    reach.block_on(async {
+    Reach::block_on(async {
         let progress = Progress::new();
         match command {
             JobCommand::ListJobs(arguments) => list(arguments, reach, &progress).await,
@@ -213,7 +213,9 @@ async fn delete(
         });
     }
     session.close().await;
-    rows.iter().for_each(|(id, _, outcome)| reach.note(&format!("delete-job {id}"), outcome));
+    for (id, _, outcome) in &rows {
+        reach.note(&format!("delete-job {id}"), outcome);
+    }
     report(&rows, arguments.json)
 }
 

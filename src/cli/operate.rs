@@ -52,6 +52,7 @@ pub struct RestartArguments {
 
 /// What all operations take.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct OperateArguments {
     /// Do not ask
     #[arg(long, short)]
@@ -94,7 +95,7 @@ fn yes_or_no(word: &str) -> Result<bool, String> {
 
 /// Runs an operation.
 pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
-    reach.block_on(async {
+    Reach::block_on(async {
         match command {
             OperateCommand::RestartCluster(a) => {
                 operate(OperationKind::Restart, a.preserve_jobs, a.others, &a.common, reach).await

@@ -29,20 +29,15 @@ pub(super) struct Reach {
 
 impl Reach {
     /// The cluster of `--cluster`, or the only one there is.
-    pub fn new(arguments: &Arguments, config: Config, env: Env) -> anyhow::Result<Self> {
+    pub fn new(arguments: &Arguments, config: &Config, env: Env) -> anyhow::Result<Self> {
         let name = arguments.sources.cluster.as_deref();
         let clusters = || config.entries.iter().filter_map(Entry::cluster);
-        let spec = match name {
-            Some(name) => config::resolve(name, &config.entries)?.clone(),
-            None => {
-                let mut all = clusters();
-                match (all.next(), all.next()) {
-                    (Some(only), None) => only.clone(),
-                    _ => {
-                        let names: Vec<_> = clusters().map(|c| c.name.to_string()).collect();
-                        anyhow::bail!("which cluster? name it with --cluster: {}", names.join(", "))
-                    }
-                }
+        let spec = match (name, &clusters().collect::<Vec<_>>()[..]) {
+            (Some(name), _) => config::resolve(name, &config.entries)?.clone(),
+            (None, [only]) => (*only).clone(),
+            (None, all) => {
+                let names: Vec<_> = all.iter().map(|c| c.name.to_string()).collect();
+                anyhow::bail!("which cluster? name it with --cluster: {}", names.join(", "))
             }
         };
         let place = clusters().position(|c| c.name == spec.name).unwrap_or(0);
@@ -55,7 +50,7 @@ impl Reach {
     }
 
     /// Runs a command's work to its end.
-    pub fn block_on<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let done = runtime.block_on(work);
         // Threads that still wait for a network must not keep the shell waiting.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The list.
@@ -133,7 +134,6 @@ fn claim(dir: &Path) -> Result<(), Problem> {
         let what = format!("{} is not empty and no backup of ours", dir.display());
         return Err(problem(what, "name a new or an empty folder"));
     }
-    use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(disk(dir))?;
     folder::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
     folder::make(&dir.join(PACKAGES)).map_err(disk(dir))

@@ -257,12 +257,11 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], reach: &Reach) -
     let variables = env.entry("env_vars").or_insert_with(|| json!({}));
     let Value::Object(variables) = variables else { anyhow::bail!("env_vars is not a table") };
     for said in said {
-        let (name, value) = match said.split_once('=') {
-            Some((name, value)) => (name, value.to_owned()),
-            None => {
-                let value = reach.env.var(said).map(str::to_owned);
-                (said.as_str(), value.with_context(|| format!("{} is not set here", printable(said)))?)
-            }
+        let (name, value) = if let Some((name, value)) = said.split_once('=') {
+            (name, value.to_owned())
+        } else {
+            let value = reach.env.var(said).map(str::to_owned);
+            (said.as_str(), value.with_context(|| format!("{} is not set here", printable(said)))?)
         };
         anyhow::ensure!(!name.is_empty(), "--env takes NAME=VALUE or NAME");
         variables.insert(name.to_owned(), value.into());
@@ -317,7 +316,7 @@ fn pack(env: &mut Map<String, Value>, more: &[String], reach: &Reach) -> anyhow:
                 && !is_uri(path)
             {
                 let packed = local(&reach.env.expand(&PathBuf::from(&*path)), &excludes, true)?;
-                *path = packed.uri().to_owned();
+                packed.uri().clone_into(path);
                 uploads.push(packed);
             }
         }
