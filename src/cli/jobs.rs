@@ -179,14 +179,21 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
         .zip(outcomes)
         .map(|(id, outcome)| match outcome {
             JobStopOutcome::Ended(word) => (id, true, word),
-            JobStopOutcome::StillThere(word) => {
-                (id, false, format!("ray was asked to stop it, and it is still {word}; ask again"))
-            }
+            JobStopOutcome::StillThere(word) => (id, false, still_there(&word)),
             JobStopOutcome::Failed(why) => (id, false, why),
             JobStopOutcome::Asked => (id, false, "ray was asked to stop it".into()),
         })
         .collect();
     report(&rows, arguments.json)
+}
+
+fn still_there(word: &str) -> String {
+    let mend = match word {
+        // ray-project/ray#58353
+        "pending" => "ray ignores the stop of a job that waits; stop it once it runs",
+        _ => "ask again",
+    };
+    format!("ray was asked to stop it, and it is still {word}; {mend}")
 }
 
 async fn delete(

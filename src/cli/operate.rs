@@ -144,6 +144,7 @@ async fn operate(
         );
         print_steps(&operation);
         if kind != OperationKind::Start {
+            eprintln!("for the team's channel: {}", operation.announcement());
             who_is_hit(reach, others || arguments.dry_run).await?;
         }
         if arguments.dry_run {
