@@ -1,4 +1,5 @@
-//! The screen over 1,024 nodes and 10,000 jobs: taking a snapshot in, answering a key, drawing a frame.
+//! The screen over 1,024 nodes and 10,000 jobs: taking a snapshot in, answering a key, drawing a frame. And a fleet of
+//! 14 clusters of 1,024 nodes and 1,000 jobs each: the home page, opening the nodes and the jobs of all, filtering.
 
 mod fleet;
 
@@ -18,9 +19,9 @@ const NAME: &str = "marin-us-central2";
 const SIZE: (u16, u16) = (200, 60);
 
 /// Two snapshots of one cluster, five seconds apart, as the poller makes them.
-fn snapshots() -> [Arc<Snapshot>; 2] {
+fn snapshots(jobs: usize) -> [Arc<Snapshot>; 2] {
     Runtime::new().expect("a runtime").block_on(async {
-        let fleet = Fleet::start(10_000).await;
+        let fleet = Fleet::start(jobs).await;
         let mut poller = fleet.poller(true);
         let first = poller.refresh().await.expect("the head answers");
         (0..5).for_each(|_| fleet.tick());
@@ -29,24 +30,38 @@ fn snapshots() -> [Arc<Snapshot>; 2] {
 }
 
 fn news(snapshot: &Arc<Snapshot>) -> Event {
-    Event::Update(Update { cluster: ClusterName::new(NAME), news: News::Snapshot(snapshot.clone()) })
+    news_of(NAME, snapshot)
 }
 
-fn app() -> App {
+fn news_of(cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
+    Event::Update(Update { cluster: ClusterName::new(cluster), news: News::Snapshot(snapshot.clone()) })
+}
+
+fn spec(name: &str) -> ClusterSpec {
     let head = HeadAddress::Ssh("10.128.0.1".into());
-    let spec = ClusterSpec {
-        name: ClusterName::new(NAME),
+    ClusterSpec {
+        name: ClusterName::new(name),
         file: None,
         provider: String::new(),
         zone: None,
         head,
         auth: SshAuth::default(),
         node_types: Vec::new(),
-    };
-    let keymap = Keymap::with_changes(&BTreeMap::new()).expect("the default keymap is sound");
-    let mut app = App::new(vec![Listed::Cluster(spec)], keymap);
+    }
+}
+
+fn keymap() -> Keymap {
+    Keymap::with_changes(&BTreeMap::new()).expect("the default keymap is sound")
+}
+
+fn app() -> App {
+    let mut app = App::new(vec![Listed::Cluster(spec(NAME))], keymap());
     app.start(None);
     app
+}
+
+fn press(app: &mut App, key: char, now: Timestamp) {
+    app.update(Event::Key(KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE)), now);
 }
 
 fn frame(app: &mut App, terminal: &mut Terminal<TestBackend>, theme: &Theme, now: Timestamp) {
@@ -57,7 +72,7 @@ fn frame(app: &mut App, terminal: &mut Terminal<TestBackend>, theme: &Theme, now
 }
 
 fn bench(c: &mut Criterion) {
-    let [first, second] = snapshots();
+    let [first, second] = snapshots(10_000);
     let (now, theme) = (second.taken, Theme::new(Colors::Full));
     let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a terminal in memory");
     let mut group = c.benchmark_group("1,024 nodes, 10,000 jobs");
@@ -85,13 +100,46 @@ fn bench(c: &mut Criterion) {
     let mut keys = ['j', 'k'].into_iter().cycle();
     group.bench_function("key and frame", |b| {
         b.iter(|| {
-            let key = KeyCode::Char(keys.next().expect("a cycle has no end"));
-            app.update(Event::Key(KeyEvent::new(key, KeyModifiers::NONE)), now);
+            press(&mut app, keys.next().expect("a cycle has no end"), now);
             frame(&mut app, &mut terminal, &theme, now);
         });
     });
     group.finish();
 }
 
-criterion_group!(benches, bench);
+fn bench_fleet(c: &mut Criterion) {
+    let [first, second] = snapshots(1_000);
+    let (now, theme) = (second.taken, Theme::new(Colors::Full));
+    let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a terminal in memory");
+    let names: Vec<String> = (0..14).map(|n| format!("marin-cluster-{n}")).collect();
+    let mut app = App::new(names.iter().map(|n| Listed::Cluster(spec(n))).collect(), keymap());
+    for name in &names {
+        app.update(news_of(name, &first), now);
+    }
+    let mut group = c.benchmark_group("14 clusters of 1,024 nodes, 1,000 jobs");
+    frame(&mut app, &mut terminal, &theme, now);
+    group.bench_function("home at 200x60", |b| b.iter(|| frame(&mut app, &mut terminal, &theme, now)));
+    for (key, what) in [('N', "nodes"), ('J', "jobs")] {
+        group.bench_function(format!("open {what} of all and draw"), |b| {
+            b.iter(|| {
+                press(&mut app, key, now);
+                frame(&mut app, &mut terminal, &theme, now);
+            });
+        });
+        group.bench_function(format!("type a filter over {what} of all and draw"), |b| {
+            b.iter(|| {
+                "/e5x".chars().for_each(|c| press(&mut app, c, now));
+                frame(&mut app, &mut terminal, &theme, now);
+                app.update(Event::Key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), now);
+            });
+        });
+    }
+    let mut both = [&second, &first].into_iter().cycle();
+    group.bench_function("next snapshot under the jobs of all", |b| {
+        b.iter(|| app.update(news_of(&names[7], both.next().expect("a cycle has no end")), now));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, bench, bench_fleet);
 criterion_main!(benches);

@@ -7,8 +7,10 @@ pub mod actions;
 pub mod cluster;
 pub mod describe;
 mod dialog;
+mod fleet;
 mod keymap;
 mod logview;
+mod merged;
 mod mouse;
 mod news;
 mod order;
@@ -16,22 +18,29 @@ mod prompt;
 mod steps;
 mod table;
 mod toast;
+mod trend;
 mod typing;
 
 pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};
 pub use dialog::{Dialog, Question};
+pub use fleet::Totals;
 pub use keymap::{Keymap, KeymapError};
 pub use logview::LogView;
+pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
-pub use order::{JOB_COLUMNS, NODE_COLUMNS};
+pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
 pub use prompt::{Prompt, PromptKind};
 pub use table::{Filter, Sort, Table};
 pub use toast::{Toast, Toasts, Tone};
+pub use trend::{FULL, Trend};
 
-use crate::model::{ClusterName, NodeId, Problem, Request, StreamId, Timestamp, Update};
+use crate::model::{
+    ClusterName, Job, JobKey, Link, Node, NodeId, Problem, Request, StreamId, Timestamp, Update,
+};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use keymap::Meaning;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What comes in.
@@ -108,8 +117,12 @@ pub enum Outcome {
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The list of clusters.
+    /// The fleet.
     Clusters,
+    /// The nodes of all clusters.
+    Nodes,
+    /// The jobs of all clusters.
+    Jobs,
     /// One cluster, by its place.
     Cluster(usize),
 }
@@ -138,10 +151,16 @@ pub struct App {
     clusters: Vec<Cluster>,
     broken: Vec<(String, Problem)>,
     view: View,
+    /// Where leaving a cluster leads.
+    root: View,
     pane: Pane,
     zoomed: bool,
-    /// The list of clusters, and after them the broken files.
+    /// The clusters, and after them the broken files.
     list: Table<usize>,
+    /// The cursor was moved there: until then trouble that comes up above it is scrolled to.
+    list_moved: bool,
+    all_nodes: Merged<NodeId>,
+    all_jobs: Merged<JobKey>,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
     toasts: Toasts,
@@ -149,8 +168,8 @@ pub struct App {
     /// Keys of a sequence pressed so far.
     pressed: Vec<KeyEvent>,
     areas: Areas,
-    /// Nodes on the screen, as last asked for.
-    visible: Vec<NodeId>,
+    /// Nodes on the screen by their cluster's place, as last asked for.
+    visible: Vec<(usize, Vec<NodeId>)>,
     next_stream: u64,
     dirty: bool,
 }
@@ -162,9 +181,13 @@ impl App {
             clusters: Vec::new(),
             broken: Vec::new(),
             view: View::Clusters,
+            root: View::Clusters,
             pane: Pane::Jobs,
             zoomed: false,
             list: Table::default(),
+            list_moved: false,
+            all_nodes: Merged::default(),
+            all_jobs: Merged::default(),
             dialog: None,
             prompt: None,
             toasts: Toasts::default(),
@@ -182,6 +205,8 @@ impl App {
             }
         }
         app.arrange_list();
+        // A broken file has the first row, yet is nothing to begin with.
+        app.list.select(&0, |i| i);
         app
     }
 
@@ -261,6 +286,8 @@ impl App {
             (Some(Dialog::Ask { .. }), ..) => Context::Ask,
             (Some(Dialog::Tell { .. }), ..) => Context::Tell,
             (None, View::Clusters, _) => Context::Clusters,
+            (None, View::Nodes, _) => Context::AllNodes,
+            (None, View::Jobs, _) => Context::AllJobs,
             (None, View::Cluster(_), Pane::Nodes) => Context::Nodes,
             (None, View::Cluster(_), Pane::Jobs) => Context::Jobs,
             (None, View::Cluster(_), Pane::Log) => Context::Log,
@@ -279,15 +306,53 @@ impl App {
             *top = (*top).min(*last);
         }
         self.areas = areas;
-        let View::Cluster(place) = self.view else { return Vec::new() };
-        let Some(cluster) = self.clusters.get_mut(place) else { return Vec::new() };
-        let mut visible = Vec::new();
+        let visible = self.drawn_tables(areas);
+        if visible == self.visible {
+            return Vec::new();
+        }
+        let before = std::mem::replace(&mut self.visible, visible);
+        let gone = before.iter().filter(|(place, _)| self.visible.iter().all(|(p, _)| p != place));
+        let now_empty = gone.map(|(place, _)| (*place, Vec::new()));
+        let changed = self.visible.iter().filter(|now| !before.contains(now)).cloned();
+        let asked = now_empty
+            .chain(changed)
+            .map(|(place, ids)| Effect::Ask(self.clusters[place].name().clone(), Request::Visible(ids)));
+        asked.collect()
+    }
+
+    /// Tells the tables how high they were drawn; returns the living nodes on the screen, by cluster.
+    fn drawn_tables(&mut self, areas: Areas) -> Vec<(usize, Vec<NodeId>)> {
+        let mut visible: Vec<(usize, Vec<NodeId>)> = Vec::new();
+        let View::Cluster(place) = self.view else {
+            let height = usize::from(areas.merged.unwrap_or_default().height);
+            match self.view {
+                View::Nodes => self.all_nodes.table_mut().drawn(height),
+                View::Jobs => self.all_jobs.table_mut().drawn(height),
+                _ => {}
+            }
+            if self.view == View::Nodes {
+                let top = self.all_nodes.table().window(height);
+                for (place, node) in
+                    (top..top + height).filter_map(|p| self.all_nodes.node(&self.clusters, p))
+                {
+                    if node.state.is_alive() {
+                        match visible.iter_mut().find(|(p, _)| *p == place) {
+                            Some((_, ids)) => ids.push(node.id),
+                            None => visible.push((place, vec![node.id])),
+                        }
+                    }
+                }
+            }
+            return visible;
+        };
+        let Some(cluster) = self.clusters.get_mut(place) else { return visible };
         if let Some(area) = areas.nodes {
             let height = usize::from(area.height);
             cluster.nodes.drawn(height);
             let top = cluster.nodes.window(height);
             let rows = (top..top + height).filter_map(|p| cluster.snapshot.nodes.get(cluster.nodes.row(p)?));
-            visible.extend(rows.filter(|n| n.state.is_alive()).map(|n| n.id));
+            let alive: Vec<NodeId> = rows.filter(|n| n.state.is_alive()).map(|n| n.id).collect();
+            visible.extend((!alive.is_empty()).then_some((place, alive)));
         }
         if let Some(area) = areas.jobs {
             cluster.jobs.drawn(area.height.into());
@@ -296,11 +361,7 @@ impl App {
             cluster.log.drawn(area.height.into());
         }
         cluster.autoscaler_top = cluster.autoscaler_top.min(areas.autoscaler_last);
-        if visible == self.visible {
-            return Vec::new();
-        }
-        self.visible.clone_from(&visible);
-        vec![Effect::Ask(cluster.name().clone(), Request::Visible(visible))]
+        visible
     }
 
     /// Whether the screen no longer shows the state.
@@ -318,13 +379,14 @@ impl App {
             next = next.min(toast);
         }
         let shown: Vec<&Cluster> = match self.view {
-            View::Clusters => self.clusters.iter().collect(),
             View::Cluster(place) => self.clusters.get(place).into_iter().collect(),
+            _ => self.clusters.iter().collect(),
         };
         for cluster in shown {
-            let counting = !matches!(cluster.link, Some(crate::model::Link::Up { .. }));
+            let counting = matches!(cluster.link, Some(Link::Retrying { .. }));
             match cluster.age(now) {
                 _ if counting => next = next.min(SECOND),
+                Some(age) if age >= cluster::AGED => {}
                 Some(age) if age >= self.fresh() => next = next.min(SECOND),
                 Some(age) => next = next.min(self.fresh().saturating_sub(age)),
                 None => {}
@@ -336,24 +398,9 @@ impl App {
     /// Up to which age data is simply called fresh: in the list others are read seldom on purpose.
     pub fn fresh(&self) -> Duration {
         match self.view {
-            View::Clusters => cluster::STALE,
             View::Cluster(_) => cluster::FRESH,
+            _ => cluster::STALE,
         }
-    }
-
-    fn arrange_list(&mut self) {
-        let (clusters, broken) = (&self.clusters, &self.broken);
-        let rows = clusters.len() + broken.len();
-        let admits = |i: usize, filter: &Filter| match clusters.get(i) {
-            Some(c) => filter.admits([c.name().as_str()]),
-            None => filter.admits([broken[i - clusters.len()].0.as_str()]),
-        };
-        self.list.arrange(
-            rows,
-            |i| i,
-            admits,
-            |a, b, sort| if sort.inverted { b.cmp(&a) } else { a.cmp(&b) },
-        );
     }
 
     fn stream(&mut self) -> StreamId {
@@ -365,20 +412,47 @@ impl App {
     pub fn current(&self) -> Option<&Cluster> {
         match self.view {
             View::Cluster(place) => self.clusters.get(place),
-            View::Clusters => None,
+            _ => None,
         }
     }
 
     fn current_mut(&mut self) -> Option<&mut Cluster> {
         match self.view {
             View::Cluster(place) => self.clusters.get_mut(place),
-            View::Clusters => None,
+            _ => None,
         }
     }
 
-    /// The cluster on the screen, or under the cursor in the list.
+    /// The cluster on the screen, or of the row under the cursor.
     pub fn meant(&self) -> Option<&Cluster> {
-        self.current().or_else(|| self.clusters.get(self.list.selected_row()?))
+        self.clusters.get(self.meant_place()?)
+    }
+
+    fn meant_place(&self) -> Option<usize> {
+        match self.view {
+            View::Cluster(place) => Some(place),
+            View::Clusters => self.list.selected_row(),
+            View::Nodes => self.all_nodes.cluster(),
+            View::Jobs => self.all_jobs.cluster(),
+        }
+    }
+
+    /// The selected node, in the cluster's pane or among all nodes, and its cluster's place.
+    pub fn meant_node(&self) -> Option<(usize, &Node)> {
+        match (self.view, self.pane) {
+            (View::Cluster(place), Pane::Nodes) => Some((place, self.clusters.get(place)?.node()?)),
+            (View::Nodes, _) => self.all_nodes.node(&self.clusters, self.all_nodes.table().cursor()),
+            _ => None,
+        }
+    }
+
+    /// The selected job, in the cluster's pane or among all jobs, and its cluster's place.
+    pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
+        match (self.view, self.pane) {
+            (View::Cluster(place), Pane::Jobs) => Some((place, self.clusters.get(place)?.job()?)),
+            (View::Jobs, _) => self.all_jobs.job(&self.clusters, self.all_jobs.table().cursor()),
+            _ => None,
+        }
     }
 
     /// All clusters.
@@ -394,6 +468,16 @@ impl App {
     /// The list's order; rows past the clusters are broken files.
     pub fn list(&self) -> &Table<usize> {
         &self.list
+    }
+
+    /// The nodes of all clusters.
+    pub fn all_nodes(&self) -> &Merged<NodeId> {
+        &self.all_nodes
+    }
+
+    /// The jobs of all clusters.
+    pub fn all_jobs(&self) -> &Merged<JobKey> {
+        &self.all_jobs
     }
 
     /// The page.

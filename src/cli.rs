@@ -8,6 +8,7 @@ mod audit;
 mod columns;
 mod configs;
 mod console;
+mod demo;
 mod jobs;
 mod list;
 mod operate;
@@ -26,6 +27,7 @@ Examples:
   marin-tui --infra ~/src/marin/infra        cluster files elsewhere
   marin-tui --address http://127.0.0.1:8265  a dashboard that can be reached without SSH
   marin-tui clusters --json                  what is known, for scripts
+  marin-tui demo                             look around without a cluster
 
 Press ? inside for the keys.";
 
@@ -104,6 +106,9 @@ pub enum Command {
         #[command(subcommand)]
         action: configs::Action,
     },
+    /// Open the console on a simulated fleet
+    #[command(after_help = demo::EXAMPLES)]
+    Demo(demo::Options),
     /// Jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
@@ -144,6 +149,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         address: arguments.sources.address.clone(),
         gcs: arguments.sources.gcs.clone(),
     };
+    if let Some(Command::Demo(options)) = &arguments.command {
+        return demo::run(options, arguments, &env).map(|()| ExitCode::SUCCESS);
+    }
     if let Some(Command::Audit { json }) = arguments.command {
         audit::print(&audit::log(&env, &config::Folders::new(&env)), json)?;
         return Ok(ExitCode::SUCCESS);

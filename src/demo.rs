@@ -1,5 +1,5 @@
 //! Simulated Ray heads for tests, benchmarks and demonstrations: a dashboard (HTTP, WebSocket, Ray's token check)
-//! and a GCS (gRPC) on loopback sockets, inside this process.
+//! and a GCS (gRPC) on loopback sockets, inside this process, with an SSH server in front if wanted.
 //!
 //! A head answers field for field what Ray 2.60 answers, its odd fields and its silences included; one contract
 //! suite (`tests/contract.rs`) holds it against the real thing. It knows nothing of the console.
@@ -7,13 +7,24 @@
 #![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
 
+mod autoscaling;
 mod cluster;
+mod fleet;
+mod fleet_folder;
+mod fleet_plan;
 mod gcs;
 mod gcs_methods;
 mod http;
 mod job;
 mod job_routes;
 mod json;
+mod life;
+mod life_engine;
+mod life_jobs;
+mod life_monitor;
+mod life_slices;
+mod life_tale;
+mod life_train;
 mod log;
 mod log_routes;
 mod meter;
@@ -26,15 +37,24 @@ mod random;
 mod routes;
 mod rows;
 mod scenario;
+mod ssh;
+mod ssh_commands;
+mod ssh_session;
+mod ssh_words;
 mod status;
 mod tail;
 mod tasks;
 mod wire;
 
+pub use fleet::{Fleet, Member};
+pub use fleet_folder::Folder;
+pub use fleet_plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
+pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
+pub use ssh::{Keys, SshServer};
 
-use crate::model::{DeathReason, JobStatus, NodeId, Secret};
+use crate::model::{JobStatus, NodeId, Secret};
 use bytes::Bytes;
 use cluster::Cluster;
 use meter::Meter;
@@ -145,12 +165,7 @@ impl Head {
 
     /// Ends a node as if its raylet had crashed; false when there is no such node.
     pub fn kill_node(&self, id: NodeId) -> bool {
-        self.shared.now(|c| {
-            let now = c.now;
-            c.version += 1;
-            let why = "health check failed due to missing too many heartbeats";
-            c.node(id).map(|n| n.die(now, DeathReason::Unexpected, why)).is_some()
-        })
+        self.shared.now(|c| c.kill(id))
     }
 
     /// Takes back what a node's agent measured, as before its first report.

@@ -5,7 +5,11 @@
 //!
 //! - [`model`]: plain data that every room speaks in. No I/O.
 //! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
+//! - [`reconcile`]: one table of what Ray and the cloud each say of a cluster's TPUs. Pure.
+//! - [`diagnose`]: a cluster's last state and a little memory become findings in words. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
+//! - [`demo`]: simulated Ray heads behind SSH servers, a fleet of them if wanted: for tests, measurements and looking
+//!   around; one contract suite holds them to the real thing. They know the model alone.
 //! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
 //! - [`operation`]: restart, start, stop, backup and restore: steps with a journal that survives a crash, and the
 //!   audit log.
@@ -13,16 +17,17 @@
 //! - [`ui`]: draws that state. Pure.
 //! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser.
 //! - [`cli`]: the subcommands.
-//! - [`demo`]: simulated Ray heads for tests and benchmarks, held to the real thing by one contract suite.
 
 pub mod app;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod diagnose;
 pub mod infra;
 pub mod model;
 pub mod operation;
 pub mod ray;
+pub mod reconcile;
 pub mod ssh;
 pub mod supervisor;
 pub mod token;

@@ -4,6 +4,7 @@
 //! so that nothing hostile can be printed by accident; what must stay secret is a [`Secret`].
 
 pub mod autoscaler;
+pub mod cloud;
 pub mod cluster;
 pub mod job;
 pub mod link;
@@ -11,6 +12,7 @@ pub mod log;
 pub mod node;
 pub mod operation;
 pub mod secret;
+pub mod tally;
 pub mod text;
 pub mod time;
 pub mod update;
@@ -25,6 +27,7 @@ pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
 pub use operation::{Operation, OperationKind, Progress, StepName};
 pub use secret::Secret;
+pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot, Update};

@@ -12,12 +12,14 @@
 
 mod autoscaler;
 mod chrome;
-mod clusters;
 mod dialog;
+mod fleet;
 mod frame;
 mod grid;
 mod jobs;
 mod log;
+mod merged;
+mod names;
 mod nodes;
 mod theme;
 mod words;
@@ -89,12 +91,13 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     chrome::header(buf, header, &d);
     match (app.view(), app.current()) {
         (View::Cluster(_), Some(cluster)) => draw_cluster(buf, body, &d, cluster, &mut areas),
-        _ => areas.list = Some(clusters::draw(buf, body, &d)),
+        (View::Nodes, _) => areas.merged = Some(merged::nodes(buf, body, &d)),
+        (View::Jobs, _) => areas.merged = Some(merged::jobs(buf, body, &d)),
+        _ => areas.list = Some(fleet::draw(buf, body, &d)),
     }
     chrome::toasts(buf, body, &d);
     if let Some(dialog) = app.dialog() {
-        let (area, last) = dialog::draw(buf, body, &d, dialog);
-        (areas.dialog, areas.dialog_last) = (Some(area), last);
+        dialog::draw(buf, body, &d, dialog, &mut areas);
     }
     if let Some(column) = chrome::footer(buf, footer, &d) {
         frame.set_cursor_position((column, footer.y));

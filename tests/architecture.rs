@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("config", &["model"]),
+    ("reconcile", &["model"]),
     ("infra", &["config", "model"]),
     ("token", &["model"]),
     ("ssh", &["model"]),
@@ -17,12 +18,16 @@ const ROOMS: &[(&str, &[&str])] = &[
     // Not `ray`: with wire types of its own a wrong tag cannot hide on both sides.
     ("demo", &["model"]),
     ("supervisor", &["config", "token", "ssh", "ray", "model"]),
+    ("diagnose", &["model"]),
     ("operation", &["supervisor", "ssh", "ray", "config", "model"]),
-    ("app", &["model"]),
-    ("ui", &["app", "model"]),
+    ("app", &["diagnose", "model"]),
+    ("ui", &["app", "diagnose", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
-    // `cli` starts the console: it is where the arguments are.
-    ("cli", &["tui", "ui", "app", "operation", "supervisor", "ray", "config", "infra", "token", "model"]),
+    // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
+    (
+        "cli",
+        &["tui", "ui", "app", "operation", "supervisor", "ray", "demo", "config", "infra", "token", "model"],
+    ),
     ("main", &["cli"]),
 ];
 

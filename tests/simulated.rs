@@ -4,8 +4,8 @@
 
 mod contract;
 
-use contract::{ALIVE, TOKEN, call, every_check, simulated};
-use marin_tui::demo::{Fault, Trouble};
+use contract::{ALIVE, TOKEN, call, every_check, simulated, simulated_as};
+use marin_tui::demo::{Fault, Life, Scenario, Trouble};
 use marin_tui::model::{AutoscalerVersion, Secret};
 use reqwest::{Method, StatusCode};
 use std::time::Duration;
@@ -14,6 +14,17 @@ use std::time::Duration;
 async fn the_simulated_head_keeps_the_contract() {
     for autoscaler in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
         let (_head, target) = simulated(autoscaler).await;
+        every_check(&target).await;
+    }
+}
+
+/// What happens by itself is said in Ray's forms, too; chance is kept out of the nodes that the checks count.
+#[tokio::test]
+async fn a_live_head_keeps_the_contract() {
+    for autoscaler in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+        let life = Life { preemptions_per_hour: 0.0, past_minutes: 10, ..Life::default() };
+        let scenario = Scenario { autoscaler, life: Some(life), ..Scenario::default() };
+        let (_head, target) = simulated_as(scenario).await;
         every_check(&target).await;
     }
 }

@@ -3,8 +3,12 @@
 /// Where a key is pressed: derived from what is on the screen, never stored beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Context {
-    /// The list of clusters.
+    /// The fleet.
     Clusters,
+    /// The nodes of all clusters.
+    AllNodes,
+    /// The jobs of all clusters.
+    AllJobs,
     /// A cluster's nodes.
     Nodes,
     /// A cluster's jobs.
@@ -62,6 +66,8 @@ pub enum Action {
     Reconnect,
     HostKey,
     Clusters,
+    AllNodes,
+    AllJobs,
     Messages,
     Palette,
     Help,
@@ -83,14 +89,16 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
-use Context::{Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Tell};
+use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Tell};
 
-const EVERYWHERE: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler, Ask, Tell];
-const VIEWS: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler];
-const SCROLLED: &[Context] = &[Clusters, Nodes, Jobs, Log, Autoscaler, Tell];
+const EVERYWHERE: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Ask, Tell];
+const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
+const SCROLLED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
-const SEARCHED: &[Context] = &[Clusters, Nodes, Jobs, Log];
-const TABLES: &[Context] = &[Clusters, Nodes, Jobs];
+const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs];
+const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs];
+const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
 
 macro_rules! actions {
     ($($action:ident $name:literal $label:literal $contexts:expr, $help:literal;)*) => {
@@ -102,17 +110,19 @@ macro_rules! actions {
 }
 
 actions! {
-    StopJob "stop-job" "stop" &[Jobs], "stop the selected job; asks first, then watches whether it really ends";
-    Log "log" "log" &[Nodes, Jobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
+    StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the selected job; asks first, then watches whether it really ends";
+    Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
     Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
-    Describe "describe" "describe" &[Clusters, Nodes, Jobs], "everything that is known about the selection";
-    Copy "copy" "copy" &[Clusters, Nodes, Jobs, Log], "copy the selection's id, or the log's visible lines";
-    Open "open" "open" &[Clusters, Nodes, Jobs, Autoscaler, Ask, Tell], "open the selection; in a dialog press the focused button";
+    Describe "describe" "describe" TABLES, "everything that is known about the selection";
+    Copy "copy" "copy" SEARCHED, "copy the selection's id, or the log's visible lines";
+    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell], "open the selection; in a dialog press the focused button";
+    Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
+    AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
+    AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
     Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
     CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
     Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
-    Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
     HostKey "host-key" "host key" VIEWS, "review a changed host key";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";
@@ -136,13 +146,13 @@ actions! {
     SortPrevious "sort-previous" "" TABLES, "sort by the previous column";
     SortInvert "sort-invert" "" TABLES, "turn the order round";
     Refresh "refresh" "" VIEWS, "read the cluster now";
-    Clusters "clusters" "clusters" CLUSTER, "the list of clusters";
+    Clusters "clusters" "fleet" BELOW, "the fleet: all clusters, trouble first";
     Messages "messages" "" VIEWS, "what the console has said so far";
     Palette "palette" "commands" VIEWS, "run an action by name, or `cluster NAME`";
     Help "help" "help" SCROLLED, "this list";
     Accept "accept" "" &[Ask], "say yes";
     Back "back" "" EVERYWHERE, "leave: a dialog, a filter, a zoomed pane, the cluster";
-    Quit "quit" "quit" EVERYWHERE, "leave; in the list of clusters, quit";
+    Quit "quit" "quit" EVERYWHERE, "leave; in the fleet, quit";
     ForceQuit "force-quit" "" EVERYWHERE, "quit at once";
     Redraw "redraw" "" EVERYWHERE, "paint the screen anew";
 }

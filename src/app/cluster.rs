@@ -3,9 +3,11 @@
 use super::logview::LogView;
 use super::order;
 use super::table::Table;
+use super::trend::Trend;
+use crate::diagnose::{self, Finding, History};
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, Node, NodeId, NodeState, Physical, Problem,
-    Snapshot, SubmissionId, Timestamp,
+    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, Node, NodeId, Physical, Problem, Snapshot,
+    SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,6 +15,8 @@ use std::time::Duration;
 
 /// Data younger than this is simply fresh.
 pub const FRESH: Duration = Duration::from_secs(5);
+/// From this age on it is told in minutes.
+pub const AGED: Duration = Duration::from_secs(120);
 /// Data of the cluster on the screen older than this is stale.
 pub const STALE: Duration = Duration::from_secs(30);
 
@@ -41,6 +45,17 @@ pub struct Cluster {
     pub snapshot: Arc<Snapshot>,
     /// Whether any state was read yet.
     pub known: bool,
+    /// The last state in a few numbers.
+    pub tally: Tally,
+    /// What is wrong with it, worst first.
+    pub findings: Vec<Finding>,
+    /// How its chips were used lately.
+    pub trend: Trend,
+    history: History,
+    /// Host names tell its nodes apart.
+    hosts_tell: bool,
+    /// Some node is shown by another name than its address.
+    addressed: bool,
     /// Machine figures by node.
     pub physical: HashMap<NodeId, Physical>,
     /// What we cost the head.
@@ -65,6 +80,12 @@ impl Cluster {
             link: None,
             snapshot: Arc::default(),
             known: false,
+            tally: Tally::default(),
+            findings: Vec::new(),
+            trend: Trend::default(),
+            history: History::default(),
+            hosts_tell: false,
+            addressed: false,
             physical: HashMap::new(),
             cost: Cost::default(),
             nodes: Table::default(),
@@ -90,24 +111,66 @@ impl Cluster {
             || before.missing != now.missing
             || before.ray_version != now.ray_version;
         let first = !std::mem::replace(&mut self.known, true);
+        self.tally = Tally::of(now);
+        self.history.learn(now);
         if nodes || first {
+            self.hosts_tell = hosts_tell(&now.nodes);
+            self.addressed = now.nodes.iter().any(|n| *shown_name(n, self.hosts_tell) != n.address);
             self.physical.retain(|id, _| now.nodes.iter().any(|n| n.id == *id));
             self.arrange_nodes();
         }
         if jobs || first {
             self.arrange_jobs();
         }
-        nodes || jobs || rest || first
+        let found = self.diagnose();
+        nodes || jobs || rest || first || found
+    }
+
+    /// Takes the state of the way to it in. True when anything that can be seen changed.
+    pub fn reach(&mut self, link: Link) -> bool {
+        if self.link.as_ref() == Some(&link) {
+            return false;
+        }
+        self.history.learn_link(&link);
+        self.link = Some(link);
+        self.diagnose();
+        true
+    }
+
+    /// Notes how its chips are used. True when the small history changed to the eye.
+    pub fn note_use(&mut self) -> bool {
+        self.trend.learn(self.tally.share(), self.snapshot.taken)
+    }
+
+    fn diagnose(&mut self) -> bool {
+        let known = self.known.then_some(&*self.snapshot);
+        let found = diagnose::findings(self.link.as_ref(), known, &self.history);
+        let changed = found != self.findings;
+        self.findings = found;
+        changed
+    }
+
+    /// Whether a node has a name beside its address, so that the address tells something more.
+    pub fn shows_addresses(&self) -> bool {
+        self.addressed
+    }
+
+    /// The name that a node is shown by: its own where it has one beside its address, else its host's, else the
+    /// address.
+    pub fn node_name<'n>(&self, node: &'n Node) -> &'n Text {
+        shown_name(node, self.hosts_tell)
     }
 
     /// Puts the nodes in order.
     pub fn arrange_nodes(&mut self) {
-        let nodes = &self.snapshot.nodes;
+        let snapshot = self.snapshot.clone();
+        let (nodes, hosts_tell) = (&snapshot.nodes, self.hosts_tell);
+        let named = |i: usize| (&nodes[i], shown_name(&nodes[i], hosts_tell));
         self.nodes.arrange(
             nodes.len(),
             |i| nodes[i].id,
             |i, filter| filter.admits(order::node_fields(&nodes[i])),
-            |a, b, sort| order::nodes(&nodes[a], &nodes[b], sort),
+            |a, b, sort| order::nodes(named(a), named(b), sort),
         );
     }
 
@@ -150,10 +213,9 @@ impl Cluster {
         self.age(now).is_some_and(|age| age >= STALE) || (self.known && self.problem().is_some())
     }
 
-    /// Nodes alive, joining, dead.
+    /// Nodes alive, on their way, dead.
     pub fn node_counts(&self) -> (usize, usize, usize) {
-        let dead = self.snapshot.nodes.iter().filter(|n| n.state == NodeState::Dead).count();
-        (self.snapshot.nodes.len() - dead, self.snapshot.autoscaler.pending.len(), dead)
+        (self.tally.alive, self.tally.pending, self.tally.dead)
     }
 
     /// Jobs running, pending, and failed within the last day.
@@ -161,10 +223,20 @@ impl Cluster {
         const DAY: Duration = Duration::from_secs(86_400);
         let count = |is: &dyn Fn(&Job) -> bool| self.snapshot.jobs.iter().filter(|j| is(j)).count();
         let lately = |j: &Job| j.ended.is_some_and(|at| at.age(now) < DAY);
-        (
-            count(&|j| j.status == JobStatus::Running),
-            count(&|j| j.status == JobStatus::Pending),
-            count(&|j| j.status == JobStatus::Failed && lately(j)),
-        )
+        (self.tally.running, self.tally.waiting, count(&|j| j.status == JobStatus::Failed && lately(j)))
     }
+}
+
+fn shown_name(node: &Node, hosts_tell: bool) -> &Text {
+    match () {
+        () if !node.name.is_empty() && node.name != node.address => &node.name,
+        () if hosts_tell && !node.hostname.is_empty() => &node.hostname,
+        () => &node.address,
+    }
+}
+
+/// Whether no two living nodes have the same host name (those of containers on one machine may).
+fn hosts_tell(nodes: &[Node]) -> bool {
+    let mut seen = HashSet::new();
+    nodes.iter().filter(|n| n.state.is_alive()).all(|n| seen.insert(n.hostname.raw()))
 }

@@ -1,6 +1,6 @@
 //! The mouse: what was drawn where, and what a click there means.
 
-use super::{Action, App, Effect, Pane, View};
+use super::{Action, App, Dialog, Effect, Pane, View};
 use crate::model::Timestamp;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
@@ -30,8 +30,10 @@ impl Area {
 /// Where the rows of each table were drawn; none for what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
-    /// The list of clusters.
+    /// The fleet's rows.
     pub list: Option<Area>,
+    /// The rows of all clusters.
+    pub merged: Option<Area>,
     /// Nodes.
     pub nodes: Option<Area>,
     /// Jobs.
@@ -44,6 +46,8 @@ pub struct Areas {
     pub autoscaler_last: usize,
     /// The dialog.
     pub dialog: Option<Area>,
+    /// The dialog's buttons: cancel, and the one that says yes.
+    pub buttons: Option<[Area; 2]>,
     /// Highest first line of the dialog.
     pub dialog_last: usize,
 }
@@ -60,6 +64,13 @@ impl App {
         let (column, row) = (mouse.column, mouse.row);
         if let (Some(dialog), Some(area)) = (&mut self.dialog, self.areas.dialog) {
             dialog.scroll(by);
+            let pressed = self.areas.buttons.filter(|_| by == 0).and_then(|buttons| {
+                buttons.iter().position(|b| b.contains(column, row)).map(|button| button == 1)
+            });
+            if let (Dialog::Ask { on_yes, .. }, Some(yes)) = (dialog, pressed) {
+                *on_yes = yes;
+                return self.act(Action::Open, now);
+            }
             // A click outside closes what only tells or asks.
             return if by == 0 && !area.contains(column, row) {
                 self.act(Action::Back, now)
@@ -67,8 +78,10 @@ impl App {
                 Vec::new()
             };
         }
-        if let View::Clusters = self.view {
-            return self.mouse_in_list(column, row, by, now);
+        match self.view {
+            View::Clusters => return self.mouse_in_list(column, row, by, now),
+            View::Nodes | View::Jobs => return self.mouse_in_merged(column, row, by, now),
+            View::Cluster(_) => {}
         }
         let areas = self.areas;
         let panes = [areas.nodes, areas.jobs, areas.log, areas.autoscaler];
@@ -103,6 +116,7 @@ impl App {
 
     fn mouse_in_list(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
         let Some(area) = self.areas.list.filter(|a| a.contains(column, row)) else { return Vec::new() };
+        self.list_moved = true;
         if by != 0 {
             self.list.step(by, |i| i);
             return Vec::new();
@@ -112,6 +126,27 @@ impl App {
             return self.act(Action::Open, now);
         }
         self.list.go(position, |i| i);
+        Vec::new()
+    }
+
+    fn mouse_in_merged(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
+        let Some(area) = self.areas.merged.filter(|a| a.contains(column, row)) else { return Vec::new() };
+        if by != 0 {
+            return self.step(by);
+        }
+        self.prompt = None;
+        let (height, offset) = (usize::from(area.height), usize::from(row - area.y));
+        let (top, cursor) = match self.view {
+            View::Nodes => (self.all_nodes.table().window(height), self.all_nodes.table().cursor()),
+            _ => (self.all_jobs.table().window(height), self.all_jobs.table().cursor()),
+        };
+        if top + offset == cursor {
+            return self.act(Action::Open, now);
+        }
+        match self.view {
+            View::Nodes => self.all_nodes.go(top + offset),
+            _ => self.all_jobs.go(top + offset),
+        }
         Vec::new()
     }
 }

@@ -12,23 +12,36 @@ impl App {
         let Some(place) = self.clusters.iter().position(|c| *c.name() == update.cluster) else {
             return Vec::new();
         };
-        let on_screen = self.view == View::Clusters || self.view == View::Cluster(place);
+        let alerts = self.alerts();
+        let effects = self.take_in(place, update, now);
+        self.dirty |= alerts != self.alerts();
+        effects
+    }
+
+    fn take_in(&mut self, place: usize, update: Update, now: Timestamp) -> Vec<Effect> {
+        let on_screen = !matches!(self.view, View::Cluster(shown) if shown != place);
         let cluster = &mut self.clusters[place];
         match update.news {
             News::Link(link) => {
-                if cluster.link.as_ref() == Some(&link) {
+                let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
+                if !cluster.reach(link) {
                     return Vec::new();
                 }
-                let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
-                cluster.link = Some(link);
                 self.dirty |= on_screen;
+                self.arrange_list();
                 if asks && self.view == View::Cluster(place) && self.dialog.is_none() && self.prompt.is_none()
                 {
                     self.ask_about_host_key(now);
                 }
             }
             News::Snapshot(snapshot) => {
-                self.dirty |= cluster.take(snapshot) && on_screen;
+                let changed = cluster.take(snapshot);
+                self.dirty |= changed && on_screen;
+                self.dirty |= cluster.note_use() && self.view == View::Clusters;
+                if changed {
+                    self.arrange_list();
+                    self.arrange_merged();
+                }
                 if self.view == View::Cluster(place) {
                     return self.follow_newest(place);
                 }

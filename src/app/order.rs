@@ -1,20 +1,50 @@
 //! In which order rows stand, and in which of their fields a filter looks. Trouble comes first.
 
+use super::cluster::Cluster;
 use super::table::Sort;
-use crate::model::{Job, JobKey, JobStatus, Node, NodeState};
+use crate::diagnose::{FindingKind, Severity};
+use crate::model::{Job, JobKey, JobStatus, Node, NodeState, Text};
 use std::cmp::{Ordering, Reverse};
 
+/// Columns that clusters can be sorted by.
+pub const FLEET_COLUMNS: [&str; 5] = ["CLUSTER", "NODES", "CHIPS", "JOBS", "WANTS"];
 /// Columns that nodes can be sorted by.
 pub const NODE_COLUMNS: [&str; 6] = ["NODE", "TYPE", "STATE", "CPU", "TPU", "UP"];
 /// Columns that jobs can be sorted by.
 pub const JOB_COLUMNS: [&str; 5] = ["JOB", "OWNER", "STATE", "AGE", "ENTRYPOINT"];
 
-/// Dead ones first, latest death first; then by type and name; the head last.
-pub fn nodes(a: &Node, b: &Node, sort: Sort) -> Ordering {
+/// Trouble first; within that as they were listed, so that equals stay where they are. None is a broken file.
+pub fn clusters(a: Option<&Cluster>, b: Option<&Cluster>, sort: Sort) -> Ordering {
+    let tally = |c: Option<&Cluster>| c.map(|c| c.tally).unwrap_or_default();
+    let (ta, tb) = (tally(a), tally(b));
+    let by = match sort.column {
+        Some(0) => (a.is_none(), a.map(Cluster::name)).cmp(&(b.is_none(), b.map(Cluster::name))),
+        Some(1) => tb.alive.cmp(&ta.alive),
+        Some(2) => tb.chips.total_cmp(&ta.chips),
+        Some(3) => (tb.running, tb.waiting).cmp(&(ta.running, ta.waiting)),
+        Some(4) => tb.wants.cmp(&ta.wants),
+        _ => trouble(a).cmp(&trouble(b)),
+    };
+    if sort.inverted { by.reverse() } else { by }
+}
+
+/// Bad, doubtful, on its way, well, idle.
+fn trouble(cluster: Option<&Cluster>) -> u8 {
+    match cluster.map(|c| c.says().map(|f| (f.kind, f.severity))) {
+        None | Some(Some((_, Severity::Bad))) => 0,
+        Some(Some((_, Severity::Warn))) => 1,
+        Some(Some((FindingKind::Idle, _))) => 4,
+        Some(Some((_, Severity::Info))) => 2,
+        Some(None) => 3,
+    }
+}
+
+/// Dead ones first, latest death first; then by type and name (the one that is shown); the head last.
+pub fn nodes((a, a_name): (&Node, &Text), (b, b_name): (&Node, &Text), sort: Sort) -> Ordering {
     let used = |n: &Node, name: &str| n.resources.get(name).and_then(|r| r.used).unwrap_or(-1.0);
     let gauge = |name| used(b, name).total_cmp(&used(a, name));
     let by = match sort.column {
-        Some(0) => a.name.cmp(&b.name),
+        Some(0) => a_name.cmp(b_name),
         Some(1) => a.node_type.cmp(&b.node_type),
         Some(2) => a.state.cmp(&b.state),
         Some(3) => gauge("CPU"),
@@ -23,12 +53,12 @@ pub fn nodes(a: &Node, b: &Node, sort: Sort) -> Ordering {
         _ => own_node_order(a).cmp(&own_node_order(b)),
     };
     let by = if sort.inverted { by.reverse() } else { by };
-    by.then_with(|| a.name.cmp(&b.name)).then_with(|| a.id.cmp(&b.id))
+    by.then_with(|| a_name.cmp(b_name)).then_with(|| a.id.cmp(&b.id))
 }
 
-fn own_node_order(n: &Node) -> impl Ord {
+fn own_node_order(n: &Node) -> impl Ord + '_ {
     let dead = n.state == NodeState::Dead;
-    (!dead, Reverse(n.ended.filter(|_| dead)), n.is_head, n.node_type.clone())
+    (!dead, Reverse(n.ended.filter(|_| dead)), n.is_head, n.node_type.raw())
 }
 
 /// What has not ended first; within that the newest first.

@@ -1,8 +1,12 @@
 //! What each action does.
 
+use super::actions::Context;
 use super::dialog::{Dialog, Question};
 use super::prompt::{Prompt, PromptKind};
-use super::{Action, App, Effect, JOB_COLUMNS, NODE_COLUMNS, Pane, Tone, View, actions::ACTIONS, describe};
+use super::{
+    ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
+    Tone, View, actions::ACTIONS, describe,
+};
 use crate::model::{ClusterName, JobKey, LogSource, ProblemKind, Request, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
@@ -56,7 +60,9 @@ impl App {
             Action::SortPrevious => self.sort(|sort, columns| sort.turned(columns, false)),
             Action::SortInvert => self.sort(|sort, _| super::Sort { inverted: !sort.inverted, ..sort }),
             Action::HostKey => self.host_key(now),
-            Action::Clusters => self.show_list(),
+            Action::Clusters => self.show(View::Clusters),
+            Action::AllNodes => self.show(View::Nodes),
+            Action::AllJobs => self.show(View::Jobs),
             Action::Messages => {
                 let said =
                     self.toasts.said().map(|t| (super::describe::ago(t.at, now), t.text.clone())).collect();
@@ -76,7 +82,11 @@ impl App {
 
     fn page(&self) -> isize {
         let height = match (self.current(), self.pane) {
-            (None, _) => self.list.height(),
+            (None, _) => match self.view {
+                View::Nodes => self.all_nodes.table().height(),
+                View::Jobs => self.all_jobs.table().height(),
+                _ => self.list.height(),
+            },
             (Some(c), Pane::Nodes) => c.nodes.height(),
             (Some(c), Pane::Jobs) => c.jobs.height(),
             (Some(c), Pane::Log) => c.log.height(),
@@ -85,18 +95,21 @@ impl App {
         isize::try_from(height.max(2)).unwrap_or(2)
     }
 
-    fn step(&mut self, by: isize) -> Vec<Effect> {
+    pub(super) fn step(&mut self, by: isize) -> Vec<Effect> {
         if let Some(dialog) = &mut self.dialog {
             dialog.scroll(by);
             return Vec::new();
         }
         match self.view {
             View::Clusters => {
+                self.list_moved = true;
                 self.list.step(by, |i| i);
-                Vec::new()
             }
-            View::Cluster(_) => self.scroll(self.pane, by),
+            View::Nodes => self.all_nodes.step(by),
+            View::Jobs => self.all_jobs.step(by),
+            View::Cluster(_) => return self.scroll(self.pane, by),
         }
+        Vec::new()
     }
 
     /// Moves the cursor of a pane, or its lines.
@@ -139,42 +152,10 @@ impl App {
                 Some(_) => self.describe(now),
                 None => Vec::new(),
             },
+            (None, View::Nodes | View::Jobs, _) => self.visit_row(now),
             (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
             (None, View::Cluster(_), _) => self.log(now),
         }
-    }
-
-    /// Shows a cluster.
-    pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
-        let mut effects = self.leave_cluster();
-        self.view = View::Cluster(place);
-        self.list.select(&place, |i| i);
-        self.zoomed = false;
-        self.visible.clear();
-        self.dirty = true;
-        effects.push(Effect::Ask(self.clusters[place].name().clone(), Request::Focus(true)));
-        if self.clusters[place].known {
-            effects.extend(self.follow_newest(place));
-        }
-        effects
-    }
-
-    /// Shows a cluster, and at once what it has been waiting to ask.
-    pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
-        let effects = self.enter(place);
-        self.ask_about_host_key(now);
-        effects
-    }
-
-    fn leave_cluster(&mut self) -> Vec<Effect> {
-        let asked = |name: &ClusterName, request| Effect::Ask(name.clone(), request);
-        self.current().map(|c| vec![asked(c.name(), Request::Focus(false))]).unwrap_or_default()
-    }
-
-    fn show_list(&mut self) -> Vec<Effect> {
-        let effects = self.leave_cluster();
-        self.view = View::Clusters;
-        effects
     }
 
     /// Out of whatever is innermost.
@@ -186,17 +167,24 @@ impl App {
             return Vec::new();
         }
         match self.view {
-            View::Cluster(_) if self.clusters.len() + self.broken.len() > 1 => self.show_list(),
+            View::Nodes | View::Jobs => self.show(View::Clusters),
+            View::Cluster(_) if self.has_way_back() => self.show(self.root),
             View::Cluster(_) | View::Clusters => Vec::new(),
         }
     }
 
+    /// Whether there is anything above the cluster on the screen: an only one has no fleet.
+    fn has_way_back(&self) -> bool {
+        self.clusters.len() + self.broken.len() > 1 || self.root != View::Clusters
+    }
+
     fn leave(&mut self) -> Vec<Effect> {
-        let root = self.view == View::Clusters || self.clusters.len() + self.broken.len() == 1;
+        let root = self.view == View::Clusters || (self.current().is_some() && !self.has_way_back());
         match (&self.dialog, root) {
             (Some(_), _) => self.back(),
             (None, true) => vec![Effect::Quit],
-            (None, false) => self.show_list(),
+            (None, false) if self.current().is_some() => self.show(self.root),
+            (None, false) => self.show(View::Clusters),
         }
     }
 
@@ -227,10 +215,10 @@ impl App {
     }
 
     fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((cluster, job)) = self.current().and_then(|c| Some((c, c.job()?.clone()))) else {
+        let Some((place, job)) = self.meant_job().map(|(place, job)| (place, job.clone())) else {
             return Vec::new();
         };
-        let name = cluster.name().clone();
+        let name = self.clusters[place].name().clone();
         match &job.key {
             JobKey::Driver(id) => {
                 let why = format!(
@@ -287,25 +275,29 @@ impl App {
     }
 
     fn log(&mut self, now: Timestamp) -> Vec<Effect> {
-        let View::Cluster(place) = self.view else { return Vec::new() };
-        let cluster = &self.clusters[place];
-        let source = match self.pane {
-            Pane::Jobs => cluster.job().map(|job| match &job.key {
-                JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
-                JobKey::Driver(id) => Err(format!("{id} was started by hand: ray keeps no log of it")),
-            }),
-            Pane::Nodes => cluster.node().map(|node| {
-                if node.state.is_alive() {
-                    Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
-                } else {
-                    Err(format!("{} is dead: its log is out of reach", node.name))
+        let Some(place) = self.meant_place() else { return Vec::new() };
+        let of_job = self.meant_job().map(|(_, job)| match &job.key {
+            JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
+            JobKey::Driver(id) => Err(format!("{id} was started by hand: ray keeps no log of it")),
+        });
+        let of_node = self.meant_node().map(|(_, node)| {
+            if node.state.is_alive() {
+                Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
+            } else {
+                Err(format!("{} is dead: its log is out of reach", self.clusters[place].node_name(node)))
+            }
+        });
+        let monitor = (self.context() == Context::Autoscaler)
+            .then(|| Ok(next_monitor(self.clusters[place].log.source())));
+        match of_job.or(of_node).or(monitor) {
+            Some(Ok(source)) => {
+                // A log is read in its cluster: there is its pane.
+                let mut effects = self.follow(place, source);
+                if self.current().is_none() {
+                    effects.extend(self.visit_row(now));
                 }
-            }),
-            Pane::Autoscaler => Some(Ok(next_monitor(cluster.log.source()))),
-            Pane::Log => None,
-        };
-        match source {
-            Some(Ok(source)) => self.follow(place, source),
+                effects
+            }
             Some(Err(why)) => {
                 self.toasts.say(Tone::Bad, why, now);
                 Vec::new()
@@ -325,11 +317,12 @@ impl App {
                 Some(row) => Some(("cluster", describe::cluster(&self.clusters[row], now))),
                 None => None,
             },
-            (View::Cluster(place), Pane::Nodes) => {
-                let c = &self.clusters[place];
-                c.node().map(|n| ("node", describe::node(n, c.physical.get(&n.id), now)))
+            (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => self
+                .meant_node()
+                .map(|(place, n)| ("node", describe::node(n, self.clusters[place].physical.get(&n.id), now))),
+            (View::Jobs | View::Cluster(_), _) => {
+                self.meant_job().map(|(_, j)| ("job", describe::job(j, now)))
             }
-            (View::Cluster(place), _) => self.clusters[place].job().map(|j| ("job", describe::job(j, now))),
         };
         if let Some((title, lines)) = told {
             self.dialog = Some(Dialog::tell(title, lines));
@@ -340,10 +333,14 @@ impl App {
     fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
         let copied = match (self.meant(), self.view, self.pane) {
             (Some(c), View::Clusters, _) => Some(("cluster name".to_owned(), c.name().as_str().to_owned())),
-            (Some(c), _, Pane::Nodes) => c.node().map(|n| ("node id".to_owned(), n.id.to_string())),
+            (_, View::Nodes, _) | (_, View::Cluster(_), Pane::Nodes) => {
+                self.meant_node().map(|(_, n)| ("node id".to_owned(), n.id.to_string()))
+            }
             // As it is shown: what a hostile id would do in the shell that it is pasted into nobody wants to see.
-            (Some(c), _, Pane::Jobs) => c.job().map(|j| ("job id".to_owned(), j.key.to_string())),
-            (Some(c), _, Pane::Log) => {
+            (_, View::Jobs, _) | (_, View::Cluster(_), Pane::Jobs) => {
+                self.meant_job().map(|(_, j)| ("job id".to_owned(), j.key.to_string()))
+            }
+            (Some(c), View::Cluster(_), Pane::Log) => {
                 let lines: Vec<&str> = c.log.visible().collect();
                 (!lines.is_empty()).then(|| (format!("{} lines", lines.len()), lines.join("\n")))
             }
@@ -374,12 +371,27 @@ impl App {
                 c.jobs.set_sort(turn(c.jobs.sort(), JOB_COLUMNS.len()));
                 c.arrange_jobs();
             }
-            None => {
-                self.list.set_sort(turn(self.list.sort(), 1));
+            None => self.sort_fleet(turn),
+        }
+        Vec::new()
+    }
+
+    fn sort_fleet(&mut self, turn: impl Fn(super::Sort, usize) -> super::Sort) {
+        match self.view {
+            View::Nodes => {
+                let sort = turn(self.all_nodes.table().sort(), ALL_NODE_COLUMNS.len());
+                self.all_nodes.table_mut().set_sort(sort);
+            }
+            View::Jobs => {
+                let sort = turn(self.all_jobs.table().sort(), ALL_JOB_COLUMNS.len());
+                self.all_jobs.table_mut().set_sort(sort);
+            }
+            _ => {
+                self.list.set_sort(turn(self.list.sort(), FLEET_COLUMNS.len()));
                 self.arrange_list();
             }
         }
-        Vec::new()
+        self.arrange_merged();
     }
 
     pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {

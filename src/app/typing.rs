@@ -2,14 +2,14 @@
 
 use super::actions::{ACTIONS, Action};
 use super::prompt::{Prompt, PromptKind, Typed, complete};
-use super::{App, Cluster, Effect, Pane, Tone};
+use super::{App, Cluster, Effect, Pane, Tone, View};
 use crate::model::Timestamp;
 use crossterm::event::KeyEvent;
 
 impl App {
     pub(super) fn begin_filter(&mut self) -> Vec<Effect> {
         let (kind, before) = match (self.current(), self.pane) {
-            (None, _) => (PromptKind::Filter, self.list.filter().text()),
+            (None, _) => (PromptKind::Filter, self.fleet_filter()),
             (Some(c), Pane::Nodes) => (PromptKind::Filter, c.nodes.filter().text()),
             (Some(c), Pane::Jobs) => (PromptKind::Filter, c.jobs.filter().text()),
             (Some(c), Pane::Log) => (PromptKind::Search, c.log.search()),
@@ -21,7 +21,7 @@ impl App {
 
     pub(super) fn clear_filter(&mut self) -> bool {
         let set = match (self.current(), self.pane) {
-            (None, _) => !self.list.filter().text().is_empty(),
+            (None, _) => !self.fleet_filter().is_empty(),
             (Some(c), Pane::Nodes) => !c.nodes.filter().text().is_empty(),
             (Some(c), Pane::Jobs) => !c.jobs.filter().text().is_empty(),
             (Some(c), Pane::Log) => !c.log.search().is_empty(),
@@ -36,10 +36,7 @@ impl App {
     fn set_filter(&mut self, text: &str) {
         let pane = self.pane;
         match self.current_mut() {
-            None => {
-                self.list.set_filter(text);
-                self.arrange_list();
-            }
+            None => self.set_fleet_filter(text),
             Some(c) if pane == Pane::Nodes => {
                 c.nodes.set_filter(text);
                 c.arrange_nodes();
@@ -50,6 +47,27 @@ impl App {
             }
             Some(c) => c.log.set_search(text),
         }
+    }
+
+    /// The filter of the fleet's table that is shown.
+    fn fleet_filter(&self) -> &str {
+        match self.view {
+            View::Nodes => self.all_nodes.table().filter().text(),
+            View::Jobs => self.all_jobs.table().filter().text(),
+            _ => self.list.filter().text(),
+        }
+    }
+
+    fn set_fleet_filter(&mut self, text: &str) {
+        match self.view {
+            View::Nodes => self.all_nodes.table_mut().set_filter(text),
+            View::Jobs => self.all_jobs.table_mut().set_filter(text),
+            _ => {
+                self.list.set_filter(text);
+                self.arrange_list();
+            }
+        }
+        self.arrange_merged();
     }
 
     /// The prompt's text changed: filters and searches are live.

@@ -18,11 +18,17 @@ use tokio::sync::mpsc;
 /// News that may wait for the front end; a cluster that is faster waits.
 const NEWS: usize = 256;
 
-/// Runs the console until it is quit.
-pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
+/// Fails when there is no terminal to open the console in.
+pub fn check_terminal() -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         anyhow::bail!("the console needs a terminal; for scripts there are commands, see --help");
     }
+    Ok(())
+}
+
+/// Runs the console until it is quit.
+pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
+    check_terminal()?;
     let folders = Folders::new(env);
     for folder in [&folders.state, &folders.tokens, &folders.run] {
         config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;

@@ -24,6 +24,14 @@ impl Env {
         Self { vars: vars.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(), cwd: cwd.into() }
     }
 
+    /// This one with some variables changed.
+    #[must_use]
+    pub fn with(&self, vars: &[(&str, String)]) -> Self {
+        let mut changed = self.clone();
+        changed.vars.extend(vars.iter().map(|(k, v)| ((*k).into(), v.clone())));
+        changed
+    }
+
     /// A variable; none when unset or empty.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|v| !v.is_empty())

@@ -1,13 +1,16 @@
 //! The simulated cluster: its nodes and jobs, and what happens to them second by second.
 
+use super::autoscaling::{Autoscaling, Monitor, Wanted, terminated, wanted};
 use super::job::SimJob;
+use super::life_engine::Engine;
 use super::log::Log;
 use super::node::{ENDS, SLICES, SimNode};
 use super::random::Random;
 use super::scenario::Scenario;
 use crate::model::{JobStatus, NodeId};
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 /// A second, in milliseconds.
 const SECOND: i64 = 1000;
@@ -15,32 +18,6 @@ const SECOND: i64 = 1000;
 const MOST_STEPS: i64 = 600;
 /// Ray sends SIGTERM and gives the job three seconds; a plain program is gone after this.
 const STOP_TAKES: i64 = 1400;
-
-/// Slices that somebody asked for.
-#[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    /// The bundle.
-    pub shape: Vec<(String, f64)>,
-    /// How many.
-    pub count: i64,
-    /// No node type can satisfy it.
-    pub infeasible: bool,
-    /// The node type that is being launched for it.
-    pub node_type: &'static str,
-}
-
-/// The autoscaler's process, which works through its loop every five seconds while it lives.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Monitor {
-    /// Whether it runs.
-    pub alive: bool,
-    /// When it last worked through its loop, in milliseconds since the epoch.
-    pub at: i64,
-    /// How often it has done so.
-    pub loops: i64,
-    /// The cluster's version then.
-    pub saw: u64,
-}
 
 /// The cluster at one moment.
 pub(super) struct Cluster {
@@ -52,6 +29,8 @@ pub(super) struct Cluster {
     pub jobs: Vec<SimJob>,
     /// Unmet demand.
     pub wanted: Vec<Wanted>,
+    /// What the autoscaler did about it; see [`Cluster::autoscaling`].
+    pub scaling: Autoscaling,
     /// Counts changes, so that answers can be kept until the next one.
     pub version: u64,
     /// The moment, in milliseconds since the epoch.
@@ -65,6 +44,10 @@ pub(super) struct Cluster {
     /// Uploaded packages by URI.
     pub packages: HashMap<String, Bytes>,
     by_submission: HashMap<String, usize>,
+    /// Jobs that start or stop, and when.
+    due: BinaryHeap<Reverse<(i64, usize)>>,
+    /// What happens by itself.
+    pub(super) life: Option<Engine>,
     random: Random,
     steps: i64,
     scenario: Scenario,
@@ -75,26 +58,42 @@ impl Cluster {
     pub fn new(scenario: &Scenario) -> Self {
         let now = scenario.clock.now().as_millis();
         let mut random = Random::new(scenario.seed);
-        let nodes = nodes(scenario, &mut random, now);
+        let life = scenario.life.as_ref();
+        // A life's history begins before the simulation does.
+        let past = life.map_or(0, |l| i64::from(l.past_minutes) * 60 * SECOND);
+        let nodes = nodes(scenario, &mut random, now - past);
         let mut cluster = Self {
             session: format!("session_2026-11-21_02-46-44_540387_{}", scenario.seed),
             nodes,
             jobs: Vec::new(),
-            wanted: wanted(scenario.pending),
+            wanted: if life.is_some() { Vec::new() } else { wanted(scenario.pending) },
+            scaling: Autoscaling::default(),
             version: 1,
-            now,
-            monitor: Monitor { alive: true, at: now, loops: 1, saw: 1 },
+            now: now - past,
+            monitor: Monitor { alive: true, at: now - past, loops: 1, saw: 1 },
             began: now,
             files: HashMap::new(),
             packages: HashMap::new(),
             by_submission: HashMap::new(),
+            due: BinaryHeap::new(),
+            life: None,
             random,
             steps: 0,
             scenario: scenario.clone(),
         };
+        let mut engine = life.map(|l| Engine::new(l, scenario, now - past));
         for n in 0..scenario.jobs {
             let job = cluster.invent(n);
+            let job = match &mut engine {
+                Some(engine) => engine.past(job),
+                None => job,
+            };
             cluster.add(job);
+        }
+        if let Some(mut engine) = engine {
+            engine.begin(&mut cluster, now);
+            cluster.life = Some(engine);
+            cluster.now = now;
         }
         cluster
     }
@@ -107,7 +106,7 @@ impl Cluster {
         if n % 40 == 7 {
             return SimJob::by_hand(n, started, now);
         }
-        let open = from_end <= (all / 10).clamp(4, 200);
+        let open = self.scenario.life.is_none() && from_end <= (all / 10).clamp(4, 200);
         let status = match n % 10 {
             2 | 6 if open => JobStatus::Pending,
             _ if open => JobStatus::Running,
@@ -133,6 +132,9 @@ impl Cluster {
             }
             self.by_submission.insert(id.clone(), self.jobs.len());
         }
+        if let Some(at) = job.starting {
+            self.due.push(Reverse((at, self.jobs.len())));
+        }
         self.jobs.push(job);
         self.version += 1;
         true
@@ -140,9 +142,13 @@ impl Cluster {
 
     /// The job of a submission id or a driver's job id.
     pub fn job(&mut self, id: &str) -> Option<&mut SimJob> {
-        let by_driver = || self.jobs.iter().position(|j| j.driver.as_deref() == Some(id));
-        let at = self.by_submission.get(id).copied().or_else(by_driver)?;
+        let at = self.index(id)?;
         self.jobs.get_mut(at)
+    }
+
+    fn index(&self, id: &str) -> Option<usize> {
+        let by_driver = || self.jobs.iter().position(|j| j.driver.as_deref() == Some(id));
+        self.by_submission.get(id).copied().or_else(by_driver)
     }
 
     /// Forgets a submission.
@@ -150,6 +156,9 @@ impl Cluster {
         if let Some(at) = self.by_submission.remove(id) {
             self.jobs.remove(at);
             self.by_submission.values_mut().filter(|i| **i > at).for_each(|i| *i -= 1);
+            let kept = std::mem::take(&mut self.due).into_iter().filter(|Reverse((_, i))| *i != at);
+            self.due =
+                kept.map(|Reverse((when, i))| Reverse((when, if i > at { i - 1 } else { i }))).collect();
             self.version += 1;
         }
     }
@@ -157,6 +166,30 @@ impl Cluster {
     /// The node of an id.
     pub fn node(&mut self, id: NodeId) -> Option<&mut SimNode> {
         self.nodes.iter_mut().find(|n| n.id == id)
+    }
+
+    /// Ends a node as if its raylet had crashed, and what cannot live without it; false when no such node lives.
+    pub fn kill(&mut self, id: NodeId) -> bool {
+        let now = self.now;
+        let Some(node) = self.node(id).filter(|n| n.is_alive()) else { return false };
+        let (reason, message) = ENDS[0];
+        node.die(now, reason, message);
+        self.version += 1;
+        if let Some(mut life) = self.life.take() {
+            life.lose_with(self, id);
+            self.life = Some(life);
+        }
+        true
+    }
+
+    /// The hosts that a job has to itself, by its place in the job table: none outside a life.
+    pub fn hosts_of(&self, job: usize) -> &[NodeId] {
+        self.life.as_ref().map_or(&[], |l| l.hosts_of(job))
+    }
+
+    /// Whether jobs have hosts to themselves.
+    pub fn lives(&self) -> bool {
+        self.life.is_some()
     }
 
     /// The head's id.
@@ -174,7 +207,11 @@ impl Cluster {
             self.now += SECOND;
             self.step();
         }
-        for job in &mut self.jobs {
+        while let Some(&Reverse((at, index))) = self.due.peek()
+            && at <= now
+        {
+            self.due.pop();
+            let job = &mut self.jobs[index];
             let next = match (job.stopping, job.starting) {
                 (Some(at), _) if at <= now => JobStatus::Stopped,
                 (None, Some(at)) if at <= now => JobStatus::Running,
@@ -182,6 +219,10 @@ impl Cluster {
             };
             job.turn(next, now);
             self.version += 1;
+            if let Some(mut life) = self.life.take() {
+                life.stopped(self, index);
+                self.life = Some(life);
+            }
         }
     }
 
@@ -189,15 +230,21 @@ impl Cluster {
         self.steps += 1;
         self.version += 1;
         let (now, step, random) = (self.now, self.steps, &mut self.random);
-        let alive = self.nodes.iter().take_while(|n| n.is_alive()).count();
-        for _ in 0..self.scenario.changes {
-            self.nodes[random.below(alive)].work(random, now);
+        if self.scenario.life.is_none() {
+            let alive = self.nodes.iter().take_while(|n| n.is_alive()).count();
+            for _ in 0..self.scenario.changes {
+                self.nodes[random.below(alive)].work(random, now);
+            }
         }
         // Each agent measures every five seconds, not all at once.
-        for (i, node) in self.nodes.iter_mut().enumerate() {
-            if node.is_alive() && (i as i64 + step) % 5 == 0 {
-                node.sample(random, now);
-            }
+        let first = usize::try_from((5 - step % 5) % 5).unwrap_or(0);
+        for node in self.nodes.iter_mut().skip(first).step_by(5).filter(|n| n.is_alive()) {
+            node.sample(random, now);
+        }
+        if let Some(mut life) = self.life.take() {
+            life.run(self, now);
+            self.life = Some(life);
+            return;
         }
         if step % 5 == 0 && self.monitor.alive {
             self.monitor = Monitor { alive: true, at: now, loops: self.monitor.loops + 1, saw: self.version };
@@ -228,20 +275,34 @@ impl Cluster {
     /// Asks a job to stop, as `POST /api/jobs/{id}/stop`: whether there was something to stop.
     pub fn stop(&mut self, id: &str) -> bool {
         let at = self.now + STOP_TAKES;
-        match self.job(id) {
-            Some(job) if !job.status.is_ended() => {
-                job.stopping.get_or_insert(at);
-                true
-            }
-            _ => false,
+        let Some(index) = self.index(id).filter(|&i| !self.jobs[i].status.is_ended()) else { return false };
+        let at = *self.jobs[index].stopping.get_or_insert(at);
+        self.due.push(Reverse((at, index)));
+        true
+    }
+
+    /// What the autoscaler does about the demand.
+    pub fn autoscaling(&self) -> Autoscaling {
+        match self.life {
+            Some(_) => self.scaling.clone(),
+            None => Autoscaling::for_want(&self.wanted, self.monitor.at),
         }
+    }
+
+    /// Terminated nodes that the autoscaler's report names: in a life those that it has noticed.
+    pub fn terminated(&self) -> Vec<&SimNode> {
+        let notices = self.life.as_ref().is_some_and(|l| !l.stuck);
+        if notices { terminated(&self.nodes, self.now) } else { Vec::new() }
     }
 }
 
 /// The head, the slices that fit, and then the dead.
 fn nodes(scenario: &Scenario, random: &mut Random, now: i64) -> Vec<SimNode> {
-    let mut all = vec![SimNode::head(random, now)];
-    let hosts = scenario.nodes.max(1) + scenario.dead;
+    let lives = scenario.life.is_some();
+    let head = if lives { SimNode::head_default } else { SimNode::head };
+    let mut all = vec![head(random, now)];
+    let living = if lives { 1 } else { scenario.nodes.max(1) };
+    let hosts = living + scenario.dead;
     for kind in SLICES.iter().cycle() {
         if all.len() >= hosts {
             break;
@@ -251,29 +312,14 @@ fn nodes(scenario: &Scenario, random: &mut Random, now: i64) -> Vec<SimNode> {
             all.push(SimNode::of_slice(random, now, all.len(), kind, &slice, worker));
         }
     }
-    for node in &mut all {
+    for node in all.iter_mut().filter(|_| !lives) {
         node.work(random, now - random.clone().below(600_000) as i64);
     }
-    for (i, node) in all.iter_mut().skip(scenario.nodes.max(1)).enumerate() {
+    for (i, node) in all.iter_mut().skip(living).enumerate() {
         let (reason, message) = ENDS[i % ENDS.len()];
         node.die(now - 30_000 - i as i64 * 61_000, reason, message);
     }
     all
-}
-
-/// Slices that are asked for: the first can never be had, the others wait for quota.
-fn wanted(count: usize) -> Vec<Wanted> {
-    let one = |i: usize| {
-        let kind = &SLICES[i % SLICES.len()];
-        let name = if i == 0 { "TPU-v7x-128-head".to_owned() } else { format!("TPU-{}-head", kind.pod_type) };
-        Wanted {
-            shape: vec![("CPU".into(), 1.0), (name, 1.0)],
-            count: 1 + i as i64 % 5,
-            infeasible: i == 0,
-            node_type: kind.node_type,
-        }
-    };
-    (0..count).map(one).collect()
 }
 
 #[cfg(test)]

@@ -8,13 +8,16 @@ use super::node::SimNode;
 use super::wire::{
     Address, AliveReply, AliveRequest, AutoscalingState, ClusterResourceState, ClusterStatus, DeathInfo,
     FailedRequest, GcsStatus, JobConfig, JobData, JobInfoReply, JobInfoRequest, JobsApiInfo, KeyRequest,
-    KeyValue, KeysReply, NodeInfo, NodeInfoReply, NodeInfoRequest, NodeState, PendingRequest, PutReply,
-    PutRequest, RequestCount, ResourceRequest, RuntimeEnvInfo, ValueReply, ValuesReply,
+    KeyValue, KeysReply, NodeInfo, NodeInfoReply, NodeInfoRequest, NodeState, PendingInstance,
+    PendingRequest, PutReply, PutRequest, RequestCount, ResourceRequest, RuntimeEnvInfo, ValueReply,
+    ValuesReply,
 };
 use crate::model::{AutoscalerVersion, DeathReason, NodeId};
 use bytes::Bytes;
 use prost::Message;
 
+/// Where the legacy autoscaler leaves its report; in no namespace.
+const V1_REPORT: &[u8] = b"__autoscaling_status";
 /// Before each submission id in the key-value store.
 const JOB_KEY: &str = "_ray_internal_job_info_";
 /// The GCS's own code inside an OK reply: no such key.
@@ -117,7 +120,7 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
     let mut state = NodeState {
         node_id: node.id.as_bytes().to_vec(),
         instance_id: node.instance_id.clone(),
-        node_type: node.node_type.to_owned(),
+        node_type: node.node_type.to_string(),
         version: cluster.version as i64,
         ip: node.ip.clone(),
         ..NodeState::default()
@@ -139,34 +142,37 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
 }
 
 fn autoscaling(cluster: &Cluster) -> AutoscalingState {
-    let seconds = cluster.monitor.at / 1000;
-    let launching = || cluster.wanted.iter().filter(|w| !w.infeasible);
+    let scaling = cluster.autoscaling();
     // Infeasible requests come one entry each, not counted.
     let infeasible = cluster.wanted.iter().filter(|w| w.infeasible).flat_map(|w| {
         let request = ResourceRequest { bundle: w.shape.iter().cloned().collect() };
         std::iter::repeat_n(request, usize::try_from(w.count).unwrap_or(0))
     });
+    let pending = scaling.launching.into_iter().map(|l| PendingRequest {
+        node_type: l.node_type.to_string(),
+        count: l.count,
+        request_ts: l.since / 1000,
+    });
+    let joining = scaling.joining.into_iter().map(|j| PendingInstance {
+        node_type: j.node_type.to_string(),
+        instance_id: j.instance_id,
+        ip: j.ip,
+        details: String::new(),
+    });
+    let failed = scaling.refused.into_iter().map(|r| FailedRequest {
+        node_type: r.node_type.to_string(),
+        count: r.count,
+        reason: r.reason,
+        start_ts: r.since / 1000,
+        failed_ts: r.at / 1000,
+    });
     AutoscalingState {
         last_seen_cluster_resource_state_version: cluster.monitor.saw as i64,
         version: cluster.monitor.loops,
-        pending_requests: launching()
-            .map(|w| PendingRequest {
-                node_type: w.node_type.into(),
-                count: w.count as i32,
-                request_ts: seconds - 60,
-            })
-            .collect(),
+        pending_requests: pending.collect(),
         infeasible: infeasible.collect(),
-        failed: launching()
-            .map(|w| FailedRequest {
-                node_type: w.node_type.into(),
-                count: w.count as i32,
-                reason: "Quota 'TPUV5sLitepodPerProjectPerZone' exceeded.  Limit: 0.0 in zone us-central2-b."
-                    .into(),
-                start_ts: seconds - 60,
-                failed_ts: seconds - 30,
-            })
-            .collect(),
+        joining: joining.collect(),
+        failed: failed.collect(),
     }
 }
 
@@ -208,7 +214,7 @@ fn node_info(node: &SimNode, session: &str) -> NodeInfo {
         total: node.resources.iter().map(|(name, total, _)| (name.clone(), *total)).collect(),
         name: node.ip.clone(),
         instance_id: node.instance_id.clone(),
-        node_type: node.node_type.into(),
+        node_type: node.node_type.to_string(),
         started: node.started.unsigned_abs(),
         ended: node.end.map_or(0, |e| e.at.unsigned_abs()),
         is_head: node.is_head,
@@ -315,7 +321,10 @@ fn keys(message: &[u8], shared: &Shared) -> Outcome {
 }
 
 /// The value of a key of the namespace `job`.
-fn read(key: &[u8], namespace: &[u8], cluster: &mut Cluster) -> Option<Bytes> {
+fn read(key: &[u8], namespace: &[u8], cluster: &mut Cluster, autoscaler: AutoscalerVersion) -> Option<Bytes> {
+    if key == V1_REPORT && namespace.is_empty() && autoscaler == AutoscalerVersion::V1 {
+        return Some(super::status::stored(cluster).into());
+    }
     if namespace.is_empty() {
         return cluster.packages.get(std::str::from_utf8(key).ok()?).cloned();
     }
@@ -328,7 +337,7 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
     let request: KeyRequest = parse(message)?;
     let key = request.keys.first().cloned().unwrap_or_default();
     let none = || GcsStatus { code: NOT_FOUND, message: "Failed to find the key".into() };
-    let reply = shared.now(|c| read(&key, &request.namespace, c)).map_or_else(
+    let reply = shared.now(|c| read(&key, &request.namespace, c, shared.scenario.autoscaler)).map_or_else(
         || ValueReply { status: Some(none()), value: Bytes::new() },
         |value| ValueReply { status: OK, value },
     );
@@ -355,8 +364,9 @@ fn put(message: &[u8], shared: &Shared) -> Outcome {
 /// Keys that are not there are left out.
 fn values(message: &[u8], shared: &Shared) -> Outcome {
     let request: KeyRequest = parse(message)?;
-    let pair =
-        |key: Bytes, c: &mut Cluster| read(&key, &request.namespace, c).map(|value| KeyValue { key, value });
+    let pair = |key: Bytes, c: &mut Cluster| {
+        read(&key, &request.namespace, c, shared.scenario.autoscaler).map(|value| KeyValue { key, value })
+    };
     let results = shared.now(|c| request.keys.iter().filter_map(|key| pair(key.clone(), c)).collect());
     Ok(ValuesReply { status: OK, results }.encode_to_vec().into())
 }

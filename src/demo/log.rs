@@ -1,6 +1,7 @@
 //! The text of a simulated log. An invented one is a pure function of the time, so that ten thousand lines a second
 //! cost no memory; a test may write its own bytes instead.
 
+use super::life_tale::Tale;
 use std::fmt::Write;
 
 /// Most lines in one frame of `/api/jobs/{id}/logs/tail`.
@@ -22,6 +23,8 @@ pub(super) enum Log {
         /// No lines from then on.
         closed: Option<i64>,
     },
+    /// What a live job or the autoscaler has to tell.
+    Told(Tale),
     /// Bytes that somebody wrote.
     Written(Vec<u8>),
 }
@@ -39,8 +42,12 @@ impl Log {
 
     /// Ends an invented log.
     pub fn close(&mut self, at: i64) {
-        if let Self::Invented { closed, .. } = self {
-            closed.get_or_insert(at);
+        match self {
+            Self::Invented { closed, .. } => {
+                closed.get_or_insert(at);
+            }
+            Self::Told(tale) => tale.close(at),
+            Self::Written(_) => {}
         }
     }
 
@@ -48,7 +55,7 @@ impl Log {
     pub fn write(&mut self, bytes: &[u8]) {
         match self {
             Self::Written(all) => all.extend_from_slice(bytes),
-            Self::Invented { .. } => *self = Self::Written(bytes.to_vec()),
+            Self::Invented { .. } | Self::Told(_) => *self = Self::Written(bytes.to_vec()),
         }
     }
 
@@ -59,6 +66,7 @@ impl Log {
                 let lasted = closed.map_or(now, |c| c.min(now)).saturating_sub(*since);
                 backlog + u64::try_from(lasted).unwrap_or(0) * rate / 1000
             }
+            Self::Told(tale) => tale.lines(now),
             Self::Written(all) => all.len() as u64,
         }
     }
@@ -68,7 +76,7 @@ impl Log {
         let end = self.end(now);
         let from = (*at).min(end);
         match self {
-            Self::Invented { .. } => {
+            Self::Invented { .. } | Self::Told(_) => {
                 *at = end.min(from + FRAME_LINES);
                 self.lines(from, *at)
             }
@@ -90,7 +98,9 @@ impl Log {
     pub fn tail(&self, lines: Option<u64>, now: i64) -> Vec<u8> {
         let end = self.end(now);
         match self {
-            Self::Invented { .. } => self.lines(lines.map_or(0, |n| end.saturating_sub(n)), end),
+            Self::Invented { .. } | Self::Told(_) => {
+                self.lines(lines.map_or(0, |n| end.saturating_sub(n)), end)
+            }
             Self::Written(all) => {
                 let Some(n) = lines else { return all.clone() };
                 let body = all.strip_suffix(b"\n").unwrap_or(all);
@@ -108,8 +118,15 @@ impl Log {
     }
 
     fn lines(&self, from: u64, to: u64) -> Vec<u8> {
-        let Self::Invented { since, backlog, rate, .. } = self else { return Vec::new() };
         let mut out = String::new();
+        let (since, backlog, rate) = match self {
+            Self::Invented { since, backlog, rate, .. } => (since, backlog, rate),
+            Self::Told(tale) => {
+                (from..to).for_each(|n| tale.line(&mut out, n));
+                return out.into_bytes();
+            }
+            Self::Written(_) => return Vec::new(),
+        };
         for n in from..to {
             let ms = since + (n.saturating_sub(*backlog) * 1000 / (*rate).max(1)) as i64;
             invent(&mut out, n, ms);

@@ -1,60 +1,117 @@
 //! A simulated node: what it offers, what of it is used, how it dies. How that is written stands in `node_json`.
 
+use super::life::TpuType;
 use super::random::Random;
 use crate::model::{DeathReason, NodeId};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A kind of TPU slice: the node type of each of its hosts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SliceKind {
     /// The autoscaler's node type.
-    pub node_type: &'static str,
+    pub node_type: Cow<'static, str>,
     /// Ray's pod type label.
-    pub pod_type: &'static str,
+    pub pod_type: Cow<'static, str>,
     /// Ray's accelerator label.
-    pub accelerator: &'static str,
+    pub accelerator: Cow<'static, str>,
     /// Ray's topology label.
-    pub topology: &'static str,
+    pub topology: Cow<'static, str>,
+    /// The zone that it is in.
+    pub zone: Cow<'static, str>,
     /// Hosts, each with four chips.
     pub hosts: usize,
     /// CPUs of a host.
     pub cpus: f64,
 }
 
+/// Where slices are unless a life says otherwise.
+const ZONE: &str = "us-central2-b";
+
+impl SliceKind {
+    /// The kind behind a node type of Marin's YAML: four chips a host, 120 of its CPUs offered.
+    pub fn of(tpu: &TpuType, zone: &str) -> Self {
+        let (generation, size) =
+            tpu.accelerator_type.rsplit_once('-').unwrap_or((&tpu.accelerator_type, "4"));
+        let size: usize = size.parse().unwrap_or(4);
+        // The number counts TensorCores, two on a chip, up to v5p, and chips in v5e and v6e.
+        let flat = matches!(generation, "v5litepod" | "v6e");
+        let chips = if flat { size } else { size / 2 }.max(1);
+        Self {
+            node_type: tpu.name.clone().into(),
+            pod_type: tpu.accelerator_type.clone().into(),
+            accelerator: format!("TPU-{}", generation.to_uppercase()).into(),
+            topology: topology(chips, if flat { 2 } else { 3 }).into(),
+            zone: zone.to_owned().into(),
+            hosts: chips.div_ceil(4),
+            cpus: 120.0,
+        }
+    }
+}
+
+/// Chips in a mesh of that many sides, the smaller ones first: `2x2x4`, `4x8`.
+fn topology(chips: usize, sides: usize) -> String {
+    let mut mesh = vec![1; sides];
+    let mut product = 1;
+    for side in [1, 0].into_iter().chain((0..sides).rev().cycle()) {
+        if product >= chips {
+            break;
+        }
+        mesh[side] *= 2;
+        product *= 2;
+    }
+    mesh.sort_unstable();
+    // A single board is written flat: 2x2x1.
+    if mesh[0] == 1 {
+        mesh.rotate_left(1);
+    }
+    mesh.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
+}
+
 /// The kinds in a simulated fleet, in turn.
 pub(super) const SLICES: [SliceKind; 4] = [
     SliceKind {
-        node_type: "tpu_slice_v5e_16",
-        pod_type: "v5litepod-16",
-        accelerator: "TPU-V5LITEPOD",
-        topology: "4x4",
+        node_type: Cow::Borrowed("tpu_slice_v5e_16"),
+        pod_type: Cow::Borrowed("v5litepod-16"),
+        accelerator: Cow::Borrowed("TPU-V5LITEPOD"),
+        topology: Cow::Borrowed("4x4"),
+        zone: Cow::Borrowed(ZONE),
         hosts: 4,
         cpus: 112.0,
     },
     SliceKind {
-        node_type: "tpu_slice_v5p_8",
-        pod_type: "v5p-8",
-        accelerator: "TPU-V5P",
-        topology: "2x2x1",
+        node_type: Cow::Borrowed("tpu_slice_v5p_8"),
+        pod_type: Cow::Borrowed("v5p-8"),
+        accelerator: Cow::Borrowed("TPU-V5P"),
+        topology: Cow::Borrowed("2x2x1"),
+        zone: Cow::Borrowed(ZONE),
         hosts: 1,
         cpus: 208.0,
     },
     SliceKind {
-        node_type: "tpu_slice_v6e_32",
-        pod_type: "v6e-32",
-        accelerator: "TPU-V6E",
-        topology: "4x8",
+        node_type: Cow::Borrowed("tpu_slice_v6e_32"),
+        pod_type: Cow::Borrowed("v6e-32"),
+        accelerator: Cow::Borrowed("TPU-V6E"),
+        topology: Cow::Borrowed("4x8"),
+        zone: Cow::Borrowed(ZONE),
         hosts: 8,
         cpus: 180.0,
     },
     SliceKind {
-        node_type: "tpu_slice_v4_8",
-        pod_type: "v4-8",
-        accelerator: "TPU-V4",
-        topology: "2x2x1",
+        node_type: Cow::Borrowed("tpu_slice_v4_8"),
+        pod_type: Cow::Borrowed("v4-8"),
+        accelerator: Cow::Borrowed("TPU-V4"),
+        topology: Cow::Borrowed("2x2x1"),
+        zone: Cow::Borrowed(ZONE),
         hosts: 1,
         cpus: 240.0,
     },
 ];
+
+/// The address of the host of that number; 0 is the head.
+pub(super) fn address(number: usize) -> String {
+    format!("10.{}.{}.{}", 128 + number / 64_000 % 128, number / 250 % 256, number % 250 + 1)
+}
 
 /// How a node ended.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +141,7 @@ pub(super) struct SimNode {
     /// Host name.
     pub hostname: String,
     /// The autoscaler's node type.
-    pub node_type: &'static str,
+    pub node_type: Arc<str>,
     /// The provider's id.
     pub instance_id: String,
     /// Whether this is the head.
@@ -118,6 +175,17 @@ impl SimNode {
         node
     }
 
+    /// A head as in Marin's clusters: it runs no task, but jobs may ask to be there.
+    pub fn head_default(random: &mut Random, now: i64) -> Self {
+        let mut node = Self::host(random, now, 0, "head_default", 12.0);
+        node.is_head = true;
+        node.resources.retain(|r| r.0 != "CPU");
+        let own = [("node:__internal_head__".to_owned(), 1.0, 0.0), ("head_node".to_owned(), 1.0, 0.0)];
+        node.resources.extend(own);
+        node.rest(now);
+        node
+    }
+
     /// Host `worker` of the slice `slice`.
     pub fn of_slice(
         random: &mut Random,
@@ -127,7 +195,7 @@ impl SimNode {
         slice: &str,
         worker: usize,
     ) -> Self {
-        let mut node = Self::host(random, now, number, kind.node_type, kind.cpus);
+        let mut node = Self::host(random, now, number, &kind.node_type, kind.cpus);
         node.instance_id = format!("{slice}-w-{worker}");
         node.hostname = format!("t1v-n-{slice}-w-{worker}");
         node.resources.push(("TPU".into(), 4.0, 0.0));
@@ -137,28 +205,28 @@ impl SimNode {
             node.resources.push((format!("TPU-{}-head", kind.pod_type), 1.0, 0.0));
         }
         let labels = [
-            ("ray.io/accelerator-type", kind.accelerator.to_owned()),
-            ("ray.io/availability-zone", "us-central2-b".to_owned()),
+            ("ray.io/accelerator-type", kind.accelerator.to_string()),
+            ("ray.io/availability-zone", kind.zone.to_string()),
             ("ray.io/market-type", "spot".to_owned()),
-            ("ray.io/node-group", kind.node_type.to_owned()),
-            ("ray.io/tpu-pod-type", kind.pod_type.to_owned()),
+            ("ray.io/node-group", kind.node_type.to_string()),
+            ("ray.io/tpu-pod-type", kind.pod_type.to_string()),
             ("ray.io/tpu-slice-name", slice.to_owned()),
-            ("ray.io/tpu-topology", kind.topology.to_owned()),
+            ("ray.io/tpu-topology", kind.topology.to_string()),
             ("ray.io/tpu-worker-id", worker.to_string()),
         ];
         node.labels.extend(labels.map(|(k, v)| (k.to_owned(), v)));
         node
     }
 
-    fn host(random: &mut Random, now: i64, number: usize, node_type: &'static str, cpus: f64) -> Self {
+    fn host(random: &mut Random, now: i64, number: usize, node_type: &str, cpus: f64) -> Self {
         let id = NodeId::from_bytes(&random.bytes::<28>());
         let id = id.unwrap_or_else(|| unreachable!("an array of 28 bytes has 28 bytes"));
-        let ip = format!("10.{}.{}.{}", 128 + number / 65_536, number / 256 % 256, number % 256 + 1);
+        let ip = address(number);
         let memory = (cpus * 1.75 * 1024.0 * 1024.0 * 1024.0).round();
         Self {
             id,
             hostname: format!("ray-{node_type}-{number}"),
-            node_type,
+            node_type: node_type.into(),
             instance_id: format!("ray-{node_type}-{number}"),
             is_head: false,
             started: now - (3_600_000 + random.below(86_400_000) as i64),
@@ -199,6 +267,27 @@ impl SimNode {
         }
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
         self.written = None;
+    }
+
+    /// Gives all its chips and that many of its CPUs to a task.
+    pub fn train(&mut self, cpus: f64) {
+        for (name, total, used) in &mut self.resources {
+            *used = match name.as_str() {
+                "CPU" => cpus.min(*total),
+                "memory" => (*total * 0.3).round(),
+                name if name == "TPU" || name.ends_with("-head") => *total,
+                _ => 0.0,
+            };
+        }
+        (self.idle_since, self.written) = (None, None);
+    }
+
+    /// Takes all work away.
+    pub fn rest(&mut self, now: i64) {
+        for (_, _, used) in &mut self.resources {
+            *used = 0.0;
+        }
+        (self.idle_since, self.written) = (Some(now), None);
     }
 
     /// Measures the machine, as its agent does every five seconds.

@@ -122,7 +122,7 @@ impl SimNode {
     fn measured(&self, sampled: i64) -> Value {
         let total = self.resources.iter().find(|r| r.0 == "memory").map_or(1, |r| (r.1 * 1.4) as u64);
         let used = (total as f64 * self.memory_share) as u64;
-        let cpus = self.resources.iter().find(|r| r.0 == "CPU").map_or(1, |r| r.1 as u64);
+        let cpus = self.resources.iter().find(|r| r.0 == "CPU").map_or(8, |r| r.1 as u64);
         let disk_used = (BYTES_OF_DISK as f64 * self.memory_share) as u64;
         let disk = json!({"total": BYTES_OF_DISK, "used": disk_used, "free": BYTES_OF_DISK - disk_used,
             "percent": (self.memory_share * 1000.0).round() / 10.0});
@@ -180,7 +180,7 @@ impl SimNode {
             "metricsExportPort": 41_105, "runtimeEnvAgentPort": 33_189, "metricsAgentPort": 42_273,
             "dashboardAgentListenPort": 52_365,
             "resourcesTotal": mangled(self.resources.iter().map(|(n, t, _)| (n.clone(), json!(t)))),
-            "nodeName": self.ip, "instanceId": self.instance_id, "nodeTypeName": self.node_type,
+            "nodeName": self.ip, "instanceId": self.instance_id, "nodeTypeName": *self.node_type,
             "instanceTypeName": "", "startTimeMs": self.started.to_string(), "endTimeMs": "0",
             "isHeadNode": self.is_head,
             "labels": mangled(self.labels.iter().map(|(k, v)| (k.clone(), json!(v)))),

@@ -1,5 +1,6 @@
 //! What a simulated head pretends to be, and how it misbehaves. Plain values; no sockets.
 
+use super::life::Life;
 use crate::model::{AutoscalerVersion, Secret, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,6 +35,9 @@ pub struct Scenario {
     pub tail_poll: Duration,
     /// The token that requests must carry; `None` is `RAY_AUTH_MODE=disabled`.
     pub token: Option<Secret>,
+    /// What happens by itself. Its slices are the nodes then, its people the demand: `nodes`, `pending`, `changes`,
+    /// `turnover` count for nothing, `dead` and `jobs` lie before its past.
+    pub life: Option<Life>,
     /// Where the time comes from.
     pub clock: Clock,
 }
@@ -54,6 +58,7 @@ impl Default for Scenario {
             log_backlog: 200,
             tail_poll: Duration::from_secs(1),
             token: None,
+            life: None,
             clock: Clock::Wall,
         }
     }

@@ -1,4 +1,5 @@
-//! Tasks and actors of the simulated jobs: four training steps and one actor for each driver that runs.
+//! Tasks and actors of the simulated jobs: four training steps and one actor for each driver that runs; in a life one
+//! step on each host of the driver's slice, or one that waits.
 
 use super::cluster::Cluster;
 use super::rows::listing;
@@ -9,8 +10,22 @@ use serde_json::{Map, Value, json};
 const TASKS: usize = 4;
 
 fn drivers(cluster: &Cluster) -> impl Iterator<Item = (&str, i64)> {
-    let running = cluster.jobs.iter().filter(|j| j.status == JobStatus::Running);
-    running.filter_map(|j| Some((j.driver.as_deref()?, j.started)))
+    placed(cluster).map(|(_, job, started)| (job, started))
+}
+
+/// Drivers that run, with their jobs' places in the job table.
+fn placed(cluster: &Cluster) -> impl Iterator<Item = (usize, &str, i64)> {
+    let running = cluster.jobs.iter().enumerate().filter(|(_, j)| j.status == JobStatus::Running);
+    running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
+}
+
+/// Where the tasks of driver `number` run; `None` for one that waits for a node.
+fn hosts(cluster: &Cluster, alive: &[String], number: usize, place: usize) -> Vec<Option<String>> {
+    if cluster.lives() {
+        let own = cluster.hosts_of(place);
+        return if own.is_empty() { vec![None] } else { own.iter().map(|id| Some(id.to_string())).collect() };
+    }
+    (0..TASKS).map(|i| (i + 1 < TASKS).then(|| alive[(number + i) % alive.len()].clone())).collect()
 }
 
 /// Rows of `/api/v0/tasks`.
@@ -18,15 +33,15 @@ pub(super) fn tasks(cluster: &Cluster, detail: bool) -> Vec<Value> {
     let nodes: Vec<String> =
         cluster.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id.to_string()).collect();
     let mut rows = Vec::new();
-    for (number, (job, started)) in drivers(cluster).enumerate() {
-        for i in 0..TASKS {
-            let waits = i + 1 == TASKS;
+    for (number, (place, job, started)) in placed(cluster).enumerate() {
+        for (i, host) in hosts(cluster, &nodes, number, place).into_iter().enumerate() {
+            let waits = host.is_none();
             let mut row = json!({
                 "task_id": format!("{:032x}ffffffff{job}", started + i as i64), "attempt_number": 0,
                 "name": "train_step", "state": if waits { "PENDING_NODE_ASSIGNMENT" } else { "RUNNING" },
                 "job_id": job, "actor_id": null, "type": "NORMAL_TASK", "func_or_class_name": "train_step",
                 "parent_task_id": format!("{}{job}", "f".repeat(40)),
-                "node_id": (!waits).then(|| nodes[(number + i) % nodes.len()].clone()),
+                "node_id": host,
                 "worker_id": (!waits).then(|| format!("{:056x}", started + i as i64)),
                 "worker_pid": (!waits).then_some(1073 + i), "error_type": null,
             });

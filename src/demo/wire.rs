@@ -94,8 +94,23 @@ pub(super) struct AutoscalingState {
     pub pending_requests: Vec<PendingRequest>,
     #[prost(message, repeated, tag = "4")]
     pub infeasible: Vec<ResourceRequest>,
+    #[prost(message, repeated, tag = "7")]
+    pub joining: Vec<PendingInstance>,
     #[prost(message, repeated, tag = "8")]
     pub failed: Vec<FailedRequest>,
+}
+
+/// `autoscaler.PendingInstance`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct PendingInstance {
+    #[prost(string, tag = "2")]
+    pub node_type: String,
+    #[prost(string, tag = "3")]
+    pub instance_id: String,
+    #[prost(string, tag = "4")]
+    pub ip: String,
+    #[prost(string, tag = "5")]
+    pub details: String,
 }
 
 /// `autoscaler.PendingInstanceRequest`.

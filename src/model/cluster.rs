@@ -19,6 +19,20 @@ impl ClusterName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Where a browser on this machine finds the cluster's dashboard behind that loopback port: an origin of its own,
+    /// because a cookie is scoped to the host name and not to the port, and two clusters with different tokens on
+    /// `localhost` would log each other out. Browsers resolve `*.localhost` to loopback (RFC 6761, section 6.3).
+    pub fn browser_url(&self, port: u16) -> String {
+        let label: String = self.0.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let label = label.trim_matches('-').to_ascii_lowercase();
+        let label = label.get(..63.min(label.len())).unwrap_or_default();
+        if label.is_empty() {
+            format!("http://127.0.0.1:{port}")
+        } else {
+            format!("http://{label}.localhost:{port}")
+        }
+    }
 }
 
 impl fmt::Display for ClusterName {

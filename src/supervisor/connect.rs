@@ -76,7 +76,7 @@ impl Opener {
             self.tell(Phase::Tunnel).await;
             let (tunnel, ports) = self.open_tunnel(host.clone()).await?;
             let [dashboard, gcs, _] = ports.local;
-            let url = Some(browser_url(&self.spec, dashboard));
+            let url = Some(self.spec.name.browser_url(dashboard));
             let login = Some(tunnel_spec(&self.spec, &self.options, host, Vec::new()));
             self.reach.send_replace(Reach { url, login });
             let endpoint = Endpoint {
@@ -295,20 +295,5 @@ pub fn tunnel_spec(
         ssh_config: options.ssh_config.clone(),
         connect_timeout: Duration::from_secs(10),
         keep_alive: KeepAlive::default(),
-    }
-}
-
-/// Each cluster has an origin of its own in the browser: a cookie is scoped to the host name, so two clusters with
-/// different tokens on `localhost` would log each other out. Browsers resolve `*.localhost` to loopback (RFC 6761,
-/// section 6.3).
-fn browser_url(spec: &ClusterSpec, port: u16) -> String {
-    let label: String =
-        spec.name.as_str().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let label = label.trim_matches('-').to_ascii_lowercase();
-    let label = label.get(..63.min(label.len())).unwrap_or_default();
-    if label.is_empty() {
-        format!("http://127.0.0.1:{port}")
-    } else {
-        format!("http://{label}.localhost:{port}")
     }
 }

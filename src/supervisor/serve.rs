@@ -226,7 +226,7 @@ impl ClusterTask {
             let client = s.session.client.clone();
             s.asides.spawn(async move { Aside::Latency(connect::ping(&client).await) });
         }
-        if self.focused && s.asides.is_empty() {
+        if !self.visible.is_empty() && s.asides.is_empty() {
             let round = s.machines.next_round(&self.visible, now);
             if !round.is_empty() {
                 s.asides.spawn(figures(s.session.client.clone(), round));

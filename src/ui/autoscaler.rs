@@ -1,18 +1,20 @@
 //! The autoscaler pane: is it alive, what it has, what it is asked for, what it fails at.
 
+use super::chrome::wrap;
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid, put};
 use super::{Draw, words};
 use crate::app::describe::{ago, amount};
 use crate::app::{Area, Cluster, Pane, Sort};
+use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::{Autoscaler, AutoscalerVersion, Demand, DemandKind, NodeTypeCount, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use std::time::Duration;
 
-/// The monitor's loop takes about 5 s: a report older than this means that it hangs or is dead.
-const SILENT: Duration = Duration::from_secs(30);
+/// The monitor's loop takes about 5 s: a report younger than this is simply fresh.
+const FRESH: Duration = Duration::from_secs(30);
 
 const COLUMNS: [Column; 8] = [
     Column::rest("TYPE", 12, 0),
@@ -41,32 +43,64 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
         return (drawn, 0);
     }
     let stale = cluster.is_stale(d.now);
+    let mut alerts = alerts(cluster, d, usize::from(inner.width), stale);
     let lines = lines(report, d, stale);
-    let table = u16::try_from(report.types.len() + 1).unwrap_or(u16::MAX);
-    let total = report.types.len() + 1 + lines.len();
+    let table = report.types.len() + 1;
+    let total = alerts.len() + table + lines.len();
     let last = total.saturating_sub(inner.height.into());
     let top = cluster.autoscaler_top.min(last);
+    let above = alerts.len();
+    alerts.drain(..top.min(above));
     let mut y = inner.y;
-    if top == 0 || top < usize::from(table) {
-        let area =
-            Rect { height: inner.height.min(table.saturating_sub(u16::try_from(top).unwrap_or(0))), ..inner };
+    for (text, style) in alerts.iter().take(inner.height.into()) {
+        put(buf, inner.x, y, inner.width, false, text, *style);
+        y += 1;
+    }
+    let below = top.saturating_sub(above);
+    if below < table {
+        let height = u16::try_from(table - below).unwrap_or(u16::MAX).min(inner.bottom() - y);
         let text = if stale { d.theme.dim } else { d.theme.text };
         let grid = Grid {
             columns: &COLUMNS,
             sort: Sort::default(),
             sortable: &[],
-            top,
+            top: below,
             rows: report.types.len(),
             selected: None,
         };
-        grid.draw(buf, area, d.theme, |i| row(&report.types[i], text, d));
-        y += area.height;
+        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], text, d));
+        y += height;
     }
-    let skip = top.saturating_sub(usize::from(table));
+    let skip = below.saturating_sub(table);
     for (y, (text, style)) in (y..inner.bottom()).zip(lines.iter().skip(skip)) {
         put(buf, inner.x, y, inner.width, false, text, *style);
     }
     (drawn, last)
+}
+
+/// What is wrong with it, since when, the evidence and the mend, and a blank line.
+fn alerts(cluster: &Cluster, d: &Draw<'_>, width: usize, stale: bool) -> Vec<(String, Style)> {
+    let mut lines = Vec::new();
+    for finding in worth_telling(cluster) {
+        let tone = if stale { d.theme.dim } else { words::severity(finding.severity, d.theme) };
+        let since =
+            finding.since.map_or_else(String::new, |t| format!(" for {}", words::minutes(t.age(d.now))));
+        lines.push((format!("▲ {}{since}", finding.kind.word()), tone.add_modifier(Modifier::BOLD)));
+        let text = if stale { d.theme.dim } else { d.theme.text };
+        for (words, style) in [(&finding.long, text), (&finding.mend, d.theme.dim)] {
+            if !words.is_empty() {
+                lines.extend(wrap(&format!("  {words}"), width).into_iter().map(|line| (line, style)));
+            }
+        }
+        lines.push((String::new(), text));
+    }
+    lines
+}
+
+/// Findings about the autoscaler that need somebody; what is infeasible stands among the demands.
+fn worth_telling(cluster: &Cluster) -> impl Iterator<Item = &Finding> {
+    let told = |f: &&Finding| f.kind.is_of_autoscaler() && f.kind != FindingKind::Infeasible;
+    cluster.findings.iter().filter(told).filter(|f| f.severity < Severity::Info)
 }
 
 /// Is its word worth anything: how old is it.
@@ -76,26 +110,25 @@ fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
         _ if !cluster.known => (String::new(), d.theme.dim),
         (AutoscalerVersion::None, _) => ("none reports".into(), d.theme.dim),
         (_, None) => ("no turn seen yet".into(), d.theme.dim),
-        (_, Some(at)) => age(at.age(d.now), d),
-    }
-}
-
-fn age(age: Duration, d: &Draw<'_>) -> (String, Style) {
-    if age < SILENT {
-        (format!("report <{} s old", SILENT.as_secs()), d.theme.dim)
-    } else {
-        (format!("▲ SILENT for {}", words::minutes(age)), d.theme.bad)
+        (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
+        (_, Some(at)) => {
+            let silent = cluster.findings.iter().any(|f| f.kind == FindingKind::Silent);
+            let tone = if silent { d.theme.bad } else { d.theme.dim };
+            (format!("report {} old", words::minutes(at.age(d.now))), tone)
+        }
     }
 }
 
 /// The pane's truth in one line, for the tabs.
 pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
-    let silent = report.reported.is_some_and(|t| t.age(d.now) >= SILENT);
-    let wanted: u64 = report.demands.iter().map(|x| x.count).sum();
+    let wanted = cluster.tally.wants;
+    if let Some(finding) = worth_telling(cluster).next() {
+        let since = finding.since.map_or_else(String::new, |t| format!(" {}", words::minutes(t.age(d.now))));
+        let text = format!("▲ {}{since}", finding.kind.word());
+        return (text, words::severity(finding.severity, d.theme));
+    }
     match () {
-        () if silent => ("▲ silent".into(), d.theme.bad),
-        () if !report.failures.is_empty() => (format!("{} failing", report.failures.len()), d.theme.warn),
         () if wanted > 0 => (format!("wants {wanted}"), d.theme.warn),
         () if report.version == AutoscalerVersion::None => ("-".into(), d.theme.dim),
         () => ("quiet".into(), d.theme.dim),
@@ -107,7 +140,7 @@ fn row<'a>(t: &'a NodeTypeCount, text: Style, d: &Draw<'_>) -> Vec<Cell<'a>> {
     let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), d.theme.dim);
     let missing = t.min.is_some_and(|min| t.active + t.idle < min);
     vec![
-        Cell::new(t.name.shown(), if missing { d.theme.warn } else { text }),
+        Cell::ending(t.name.shown(), if missing { d.theme.warn } else { text }),
         limit(t.min),
         limit(t.max),
         count(t.active, text),
@@ -166,7 +199,7 @@ fn demand(demand: &Demand, d: &Draw<'_>) -> (String, Style) {
     };
     let text = format!("{:>5}× {shape}{who}", demand.count);
     if demand.infeasible {
-        (format!("{text}  infeasible: no node type has it"), d.theme.bad)
+        (format!("{text}  infeasible: no node type can give it"), d.theme.bad)
     } else {
         (text, d.theme.text)
     }

@@ -16,7 +16,12 @@ use unicode_width::UnicodeWidthStr;
 /// Where we are on the left; on the right the link's truth and the data's age, which never give way.
 pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     let here = d.app.current();
-    let crumb = here.map_or_else(|| "clusters".to_owned(), |c| format!("clusters › {}", c.name()));
+    let crumb = match (here, d.app.view()) {
+        (Some(c), _) => format!("fleet › {}", c.name()),
+        (None, View::Nodes) => "fleet › nodes of all".to_owned(),
+        (None, View::Jobs) => "fleet › jobs of all".to_owned(),
+        (None, _) => "fleet".to_owned(),
+    };
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(cluster) = here {
         parts.push(words::link(cluster, d.now, d.theme));
@@ -39,6 +44,11 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     } else {
         let up = d.app.clusters().iter().filter(|c| matches!(c.link, Some(Link::Up { .. }))).count();
         parts.push((format!("{up} of {} up", d.app.clusters().len()), d.theme.dim));
+        let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
+        if matches!(d.app.view(), View::Nodes | View::Jobs) && oldest.is_some() {
+            let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
+            parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
+        }
     }
     // From the left the less important ones give way.
     let room = usize::from(area.width.saturating_sub(2));
@@ -128,17 +138,21 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// The panes that are not on the screen, each with its truth in a few words.
 pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
-    let (alive, joining, dead) = cluster.node_counts();
-    let (running, waiting, failed) = cluster.job_counts(d.now);
-    let counted = |n: usize, glyph: &str| if n > 0 { format!(" {glyph}{n}") } else { String::new() };
-    let nodes = format!("1 Nodes {alive}{}{}", counted(joining, "+"), counted(dead, "✕"));
-    let jobs = format!("2 Jobs {running}{}{}", counted(waiting, "◐"), counted(failed, "✕"));
+    let (_, _, dead) = cluster.node_counts();
+    let nodes = format!("1 Nodes {}", words::node_counts(cluster));
+    let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
     let (scaler, tone) = autoscaler::summary(cluster, d);
+    let scaler = format!("4 Autoscaler {scaler}");
+    let log = format!("3 Log {}", log::summary(&cluster.log, d));
+    // The log's name stands over the log: it gives way before the autoscaler's trouble does.
+    let wide = [&nodes, &jobs, &log, &scaler].iter().map(|t| t.width() + 3).sum::<usize>()
+        <= usize::from(area.width);
+    let log = if wide { log } else { "3 Log".to_owned() };
     let tabs = [
         (Pane::Nodes, nodes, if dead > 0 { d.theme.bad } else { d.theme.dim }),
         (Pane::Jobs, jobs, d.theme.dim),
-        (Pane::Log, format!("3 Log {}", log::summary(&cluster.log, d)), d.theme.dim),
-        (Pane::Autoscaler, format!("4 Autoscaler {scaler}"), tone),
+        (Pane::Log, log, d.theme.dim),
+        (Pane::Autoscaler, scaler, tone),
     ];
     let mut spans = Vec::new();
     for (pane, text, tone) in tabs {
@@ -177,6 +191,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         }
         return Some(column.min(area.right().saturating_sub(1)));
     }
+    let area = alerts(buf, area, d);
     let mut x = area.x + 1;
     let hints = hints(d);
     // The last one, help, keeps its place whatever the width.
@@ -192,6 +207,21 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         x = x.saturating_add(width + 2);
     }
     None
+}
+
+/// How many findings need somebody, on the right. Returns what is left of the area.
+fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Rect {
+    let text = match d.app.alerts() {
+        0 => return area,
+        1 => "⚑ 1 alert".to_owned(),
+        n => format!("⚑ {n} alerts"),
+    };
+    let width = u16::try_from(text.width()).unwrap_or(0);
+    if area.width < width + 30 {
+        return area;
+    }
+    put(buf, area.right() - width - 1, area.y, width, false, &text, d.theme.bad);
+    Rect { width: area.width - width - 3, ..area }
 }
 
 /// Keys and labels, the most useful first, help (or the way out of a dialog) last.
@@ -222,17 +252,28 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
     let Some(cluster) = d.app.meant() else {
         return matches!(
             action,
-            Action::Open | Action::Describe | Action::Filter | Action::Palette | Action::Quit
+            Action::Open
+                | Action::Describe
+                | Action::Filter
+                | Action::AllNodes
+                | Action::AllJobs
+                | Action::Clusters
+                | Action::Palette
+                | Action::Quit
         );
     };
     let up = matches!(cluster.link, Some(Link::Up { .. }));
     match action {
-        Action::StopJob => cluster.job().is_some_and(|j| j.submission_id().is_some() && !j.status.is_ended()),
+        Action::StopJob => {
+            d.app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some() && !j.status.is_ended())
+        }
         Action::Log | Action::Describe | Action::Copy | Action::Open => match d.app.context() {
-            Context::Nodes => cluster.node().is_some(),
-            Context::Jobs => cluster.job().is_some(),
+            Context::Nodes | Context::AllNodes => d.app.meant_node().is_some(),
+            Context::Jobs | Context::AllJobs => d.app.meant_job().is_some(),
             _ => true,
         },
+        Action::AllNodes => d.app.view() != View::Nodes,
+        Action::AllJobs => d.app.view() != View::Jobs,
         Action::Reconnect => !up,
         Action::HostKey => {
             matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))

@@ -4,14 +4,14 @@ use super::Draw;
 use super::chrome::{clear, wrap};
 use super::frame::{Title, pane};
 use super::grid::put;
-use crate::app::{Area, Dialog};
+use crate::app::{Area, Areas, Dialog};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
-/// Draws it in the middle; returns where, and the highest first line of what is told.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, dialog: &Dialog) -> (Area, usize) {
+/// Draws it in the middle; notes where it and its buttons are, and the highest first line of what is told.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, dialog: &Dialog, areas: &mut Areas) {
     let (title, rows, buttons) = match dialog {
         Dialog::Ask { title, lines, yes, on_yes, .. } => (title, lines, Some((*yes, *on_yes))),
         Dialog::Tell { title, lines, .. } => (title, lines, None),
@@ -38,9 +38,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, dialog: &Dialog) -> (Are
         put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
     }
     if let Some((yes, on_yes)) = buttons {
-        draw_buttons(buf, inner, d, yes, on_yes);
+        areas.buttons = Some(draw_buttons(buf, inner, d, yes, on_yes));
     }
-    (Area { x: frame.x, y: frame.y, width, height }, last)
+    areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
+    areas.dialog_last = last;
 }
 
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
@@ -62,7 +63,8 @@ fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String
     lines
 }
 
-fn draw_buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: bool) {
+/// Draws cancel and yes; returns where they are.
+fn draw_buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: bool) -> [Area; 2] {
     let button = |text: &str, focused: bool| {
         let style = if focused { d.theme.selected } else { d.theme.text };
         (
@@ -78,4 +80,9 @@ fn draw_buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: 
     buf.set_stringn(x, y, &cancel, inner.width.into(), cancel_style);
     let at = x + u16::try_from(cancel.width() + 3).unwrap_or(0);
     buf.set_stringn(at, y, &accept, inner.right().saturating_sub(at).into(), accept_style);
+    let button = |x: u16, text: &str| {
+        let width = u16::try_from(text.width()).unwrap_or(0).min(inner.right().saturating_sub(x));
+        Area { x, y, width, height: inner.height.min(1) }
+    };
+    [button(x, &cancel), button(at, &accept)]
 }

@@ -50,12 +50,19 @@ pub struct Cell<'a> {
     style: Style,
     /// Takes the rest of the row.
     spans: bool,
+    /// Its end tells more than its beginning, and stays when it is cut.
+    ends: bool,
 }
 
 impl<'a> Cell<'a> {
     /// Text that is safe to print, in a style.
     pub fn new(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
-        Self { text: text.into(), style, spans: false }
+        Self { text: text.into(), style, spans: false, ends: false }
+    }
+
+    /// The same, cut at its beginning: names that differ at their end (`t1v-n-1a2b3c4d-w-3`, `tpu_slice_v4_32`).
+    pub fn ending(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
+        Self { ends: true, ..Self::new(text, style) }
     }
 
     /// The same over the rest of the row, in place of the cells that would follow.
@@ -150,7 +157,9 @@ impl Grid<'_> {
                     chosen.map_or(cell.style, |(_, s)| if s.fg.is_some() { s } else { cell.style.patch(s) });
                 let (width, right) =
                     if cell.spans { (body.right() - x, false) } else { (*width, column.right) };
-                put(buf, x, y, width, right, &cell.text, style);
+                let text =
+                    if cell.ends { cut_front(&cell.text, width.into()) } else { Cow::Borrowed(&*cell.text) };
+                put(buf, x, y, width, right, &text, style);
                 x += width + GAP;
             }
         }
@@ -194,6 +203,24 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if width == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
 }
 
+/// The end of the text in at most so many columns, after `…` when something was cut.
+fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
+    if (text.is_ascii() && text.len() <= width) || text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    let mut room = width.saturating_sub(1);
+    let mut start = text.len();
+    for (i, c) in text.char_indices().rev() {
+        let w = c.width().unwrap_or(0);
+        if w > room {
+            break;
+        }
+        room -= w;
+        start = i;
+    }
+    if width == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("…{}", &text[start..])) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,6 +232,10 @@ mod tests {
         assert_eq!(cut("日本語", 5), "日本…");
         assert_eq!(cut("日本語", 4), "日…");
         assert_eq!(cut("x", 0), "");
+        assert_eq!(cut_front("abc", 3), "abc");
+        assert_eq!(cut_front("t1v-n-1a2b3c4d-w-3", 6), "…d-w-3");
+        assert_eq!(cut_front("日本語", 4), "…語");
+        assert_eq!(cut_front("x", 0), "");
     }
 
     #[test]

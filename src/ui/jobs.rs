@@ -10,7 +10,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::borrow::Cow;
 
-const COLUMNS: [Column; 8] = [
+/// The columns of a job.
+pub const COLUMNS: [Column; 8] = [
     Column::text("", 1, 0),
     Column::rest("JOB", 20, 0),
     Column::text("OWNER", 8, 2),
@@ -50,7 +51,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     drawn
 }
 
-fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
+/// A job's cells.
+pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
     let stale = cluster.is_stale(d.now);
     let text = if stale || job.status.is_ended() { d.theme.dim } else { d.theme.text };
     let (glyph, tone) = words::job(job.status, d.theme);

@@ -11,6 +11,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::borrow::Cow;
 
+/// Place of the address among them.
+const ADDRESS: usize = 2;
+
 const COLUMNS: [Column; 12] = [
     Column::text("", 1, 0),
     Column::rest("NODE", 15, 0),
@@ -26,6 +29,15 @@ const COLUMNS: [Column; 12] = [
     Column::number("UP", 7, 4),
 ];
 
+/// The columns of a node. Without addresses where those are all that nodes have for names.
+pub fn columns(addressed: bool) -> Vec<Column> {
+    let mut columns = COLUMNS.to_vec();
+    if !addressed {
+        columns.remove(ADDRESS);
+    }
+    columns
+}
+
 /// Draws it; returns where the rows are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
     let (alive, joining, dead) = cluster.node_counts();
@@ -37,8 +49,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let focused = d.is_focused(Pane::Nodes);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
     let top = cluster.nodes.window(usize::from(inner.height.saturating_sub(1)));
+    let addressed = cluster.shows_addresses();
+    let columns = columns(addressed);
     let grid = Grid {
-        columns: &COLUMNS,
+        columns: &columns,
         sort: cluster.nodes.sort(),
         sortable: &NODE_COLUMNS,
         top,
@@ -48,7 +62,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let rows = &cluster.snapshot.nodes;
     let drawn = grid.draw(buf, inner, d.theme, |position| {
         let node = cluster.nodes.row(position).and_then(|i| rows.get(i));
-        node.map(|n| row(n, cluster.physical.get(&n.id), d, cluster)).unwrap_or_default()
+        node.map(|n| row(n, cluster.physical.get(&n.id), d, cluster, addressed)).unwrap_or_default()
     });
     if cluster.nodes.is_empty() {
         d.say_empty(buf, drawn, cluster, "no node", cluster.nodes.filter());
@@ -56,20 +70,28 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     drawn
 }
 
-fn row<'a>(node: &'a Node, physical: Option<&Physical>, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
+/// A node's cells, for the columns that [`columns`] gives.
+pub fn row<'a>(
+    node: &'a Node,
+    physical: Option<&Physical>,
+    d: &Draw<'_>,
+    cluster: &Cluster,
+    addressed: bool,
+) -> Vec<Cell<'a>> {
     let stale = cluster.is_stale(d.now);
     let text = if stale || node.state == NodeState::Dead { d.theme.dim } else { d.theme.text };
     let (glyph, tone) = words::node(node.state, d.theme);
     let tone = if stale { d.theme.dim } else { tone };
     let plain = |s: Cow<'a, str>| Cell::new(s, text);
-    let name = if node.name.is_empty() { node.address.shown() } else { node.name.shown() };
     let kind = match (node.is_head, node.node_type.is_empty()) {
         (true, _) => Cow::Borrowed("head"),
         (false, true) => Cow::Borrowed("-"),
         (false, false) => node.node_type.shown(),
     };
     let glyph = if node.is_head && node.state.is_alive() { "⌂" } else { glyph };
-    let mut cells = vec![Cell::new(glyph, tone), plain(name), plain(node.address.shown()), plain(kind)];
+    let mut cells = vec![Cell::new(glyph, tone), Cell::ending(cluster.node_name(node).shown(), text)];
+    cells.extend(addressed.then(|| plain(node.address.shown())));
+    cells.push(Cell::ending(kind, text));
     if node.state == NodeState::Dead {
         // The figures of a dead node say nothing; when and why it died does.
         let when = node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));

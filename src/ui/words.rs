@@ -2,6 +2,7 @@
 
 use super::Theme;
 use crate::app::Cluster;
+use crate::diagnose::{Finding, Severity};
 use crate::model::time::brief;
 use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Timestamp};
 use ratatui::style::Style;
@@ -27,6 +28,38 @@ pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
         JobStatus::Failed => ("✕", theme.bad),
         JobStatus::Unknown => ("?", theme.warn),
     }
+}
+
+/// A finding in a line: what, for how long, the details.
+pub fn finding(finding: &Finding, now: Timestamp) -> String {
+    let since = finding.since.map_or_else(String::new, |t| format!(" {}", minutes(t.age(now))));
+    let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
+    format!("{}{since}{details}", finding.kind.word())
+}
+
+/// How much a finding matters.
+pub fn severity(severity: Severity, theme: &Theme) -> Style {
+    match severity {
+        Severity::Bad => theme.bad,
+        Severity::Warn => theme.warn,
+        Severity::Info => theme.dim,
+    }
+}
+
+/// Nodes alive, on their way, dead: `41 +3 ✕2`.
+pub fn node_counts(cluster: &Cluster) -> String {
+    let (alive, pending, dead) = cluster.node_counts();
+    format!("{alive}{}{}", counted(pending, "+"), counted(dead, "✕"))
+}
+
+/// Jobs running, waiting, failed lately: `12 ◐3 ✕1`.
+pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
+    let (running, waiting, failed) = cluster.job_counts(now);
+    format!("{running}{}{}", counted(waiting, "◐"), counted(failed, "✕"))
+}
+
+fn counted(n: usize, glyph: &str) -> String {
+    if n > 0 { format!(" {glyph}{n}") } else { String::new() }
 }
 
 /// The way to a cluster, in a few words.
@@ -68,7 +101,8 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
     }
 }
 
-fn trip(latency: Duration) -> String {
+/// A round trip.
+pub fn trip(latency: Duration) -> String {
     match latency.as_millis() {
         0 => "<1 ms".into(),
         ms @ 1..10_000 => format!("{ms} ms"),

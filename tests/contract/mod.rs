@@ -89,9 +89,13 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 pub async fn simulated(autoscaler: AutoscalerVersion) -> (Head, Target) {
+    simulated_as(Scenario { autoscaler, ..Scenario::default() }).await
+}
+
+/// A cluster of that kind, without dead nodes.
+pub async fn simulated_as(scenario: Scenario) -> (Head, Target) {
     let token = Some(Secret::new(TOKEN));
-    let scenario = Scenario { dead: 0, jobs: 100, autoscaler, token, ..Scenario::default() };
-    let head = Head::start(scenario).await.unwrap();
+    let head = Head::start(Scenario { dead: 0, jobs: 100, token, ..scenario }).await.unwrap();
     let mut target = Target::new(head.dashboard.to_string(), head.gcs.to_string());
     target.ended = head.submissions(JobStatus::Succeeded).remove(0);
     target.submit("runs", json!({"entrypoint": "sleep 600", "metadata": {"owner": "me"}})).await;

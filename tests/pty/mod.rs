@@ -79,6 +79,11 @@ impl Pty {
         self.seen.lock().unwrap().parser.screen().contents()
     }
 
+    /// Looks at the cells of the screen.
+    pub fn screen<R>(&self, look: impl FnOnce(&vt100::Screen) -> R) -> R {
+        look(self.seen.lock().unwrap().parser.screen())
+    }
+
     /// Every byte the program wrote so far.
     pub fn raw(&self) -> Vec<u8> {
         self.seen.lock().unwrap().raw.clone()

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod fleet;
+#[path = "../sample/mod.rs"]
 mod sample;
 
 use marin_tui::app::App;
@@ -36,10 +38,10 @@ fn text(buffer: &Buffer) -> String {
 
 fn snap(name: &str, app: &mut App) {
     for (width, height) in [(80, 24), (120, 40), (200, 60), (20, 5)] {
-        insta::assert_snapshot!(
-            format!("{name}_{width}x{height}"),
-            text(&paint(app, Colors::Full, width, height))
-        );
+        let seen = text(&paint(app, Colors::Full, width, height));
+        insta::with_settings!({snapshot_path => "../snapshots"}, {
+            insta::assert_snapshot!(format!("{name}_{width}x{height}"), seen);
+        });
     }
 }
 
@@ -137,34 +139,6 @@ fn prompts_and_messages() {
     let id = SubmissionId("tokenize-fineweb-a28167".into());
     tell(&mut app, CLUSTER, News::JobStop { id, outcome: JobStopOutcome::StillThere("pending".into()) });
     snap("toast", &mut app);
-}
-
-#[test]
-fn the_list_of_clusters() {
-    let names = [CLUSTER, "marin-us-east5", "marin-us-east1-d", "marin-eu-west4"];
-    let mut app = app_with_broken(&names);
-    tell(&mut app, CLUSTER, News::Link(up()));
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
-    let gone = problem(ProblemKind::Unreachable, "10.0.0.2 cannot be reached: no route to host", "");
-    tell(
-        &mut app,
-        names[1],
-        News::Link(Link::Retrying { problem: gone, at: NOW.plus(std::time::Duration::from_secs(12)) }),
-    );
-    tell(&mut app, names[2], News::Link(Link::Connecting { phase: Phase::Address, since: NOW }));
-    snap("clusters", &mut app);
-}
-
-fn app_with_broken(names: &[&str]) -> App {
-    use marin_tui::app::{Keymap, Listed};
-    let mut listed: Vec<Listed> = names.iter().map(|n| Listed::Cluster(spec(n))).collect();
-    let problem = problem(
-        ProblemKind::Config,
-        "infra/lab.yaml:3:1: found character that cannot start any token",
-        "YAML wants spaces where this line has a tab",
-    );
-    listed.push(Listed::Broken { file: "infra/lab.yaml".into(), problem });
-    App::new(listed, Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap())
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! The fleet: all clusters in the order of their trouble, what they have together, and how one comes and goes between
+//! them.
+
+use super::{App, Cluster, Effect, Filter, Pane, View, order};
+use crate::diagnose::{Finding, Severity};
+use crate::model::{Chip, ClusterName, JobKey, Link, NodeId, Request, Timestamp};
+
+/// What all clusters have together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Clusters.
+    pub clusters: usize,
+    /// Clusters that are reached.
+    pub up: usize,
+    /// Files that could not be read.
+    pub broken: usize,
+    /// Nodes alive.
+    pub nodes: usize,
+    /// TPU chips in use and in all.
+    pub tpus: (f64, f64),
+    /// GPUs in use and in all.
+    pub gpus: (f64, f64),
+    /// Jobs that run.
+    pub running: usize,
+    /// Jobs that wait.
+    pub waiting: usize,
+}
+
+impl App {
+    /// What all clusters have together, as far as it is known.
+    pub fn totals(&self) -> Totals {
+        let mut all =
+            Totals { clusters: self.clusters.len(), broken: self.broken.len(), ..Totals::default() };
+        for c in &self.clusters {
+            let t = &c.tally;
+            all.up += usize::from(matches!(c.link, Some(Link::Up { .. })));
+            all.nodes += t.alive;
+            all.running += t.running;
+            all.waiting += t.waiting;
+            let sum = match t.chip {
+                Chip::Tpu => &mut all.tpus,
+                Chip::Gpu => &mut all.gpus,
+                Chip::Cpu => continue,
+            };
+            *sum = (sum.0 + t.used.unwrap_or(0.0), sum.1 + t.chips);
+        }
+        all
+    }
+
+    /// Findings anywhere that need somebody.
+    pub fn alerts(&self) -> usize {
+        self.broken.len() + self.clusters.iter().map(Cluster::alerts).sum::<usize>()
+    }
+
+    pub(super) fn arrange_list(&mut self) {
+        let (clusters, broken) = (&self.clusters, &self.broken);
+        let admits = |i: usize, filter: &Filter| match clusters.get(i) {
+            Some(c) => filter.admits([c.name().as_str(), c.says().map_or("", |f| f.kind.word())]),
+            None => filter.admits([broken[i - clusters.len()].0.as_str(), "broken file"]),
+        };
+        self.list.arrange(
+            clusters.len() + broken.len(),
+            |i| i,
+            admits,
+            |a, b, sort| order::clusters(clusters.get(a), clusters.get(b), sort),
+        );
+        if !self.list_moved {
+            self.list.rewind();
+        }
+    }
+
+    /// Puts the rows of all in order, if they are on the screen.
+    pub(super) fn arrange_merged(&mut self) {
+        match self.view {
+            View::Nodes => self.all_nodes.arrange_nodes(&self.clusters),
+            View::Jobs => self.all_jobs.arrange_jobs(&self.clusters),
+            View::Clusters | View::Cluster(_) => {}
+        }
+    }
+
+    /// Shows the fleet, or the nodes or jobs of all.
+    pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
+        let effects = self.leave_cluster();
+        if let View::Cluster(place) = self.view {
+            self.list.select(&place, |i| i);
+        }
+        self.view = view;
+        self.root = view;
+        self.arrange_merged();
+        effects
+    }
+
+    /// Shows a cluster.
+    pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
+        let mut effects = self.leave_cluster();
+        self.view = View::Cluster(place);
+        self.zoomed = false;
+        self.dirty = true;
+        effects.push(Effect::Ask(self.clusters[place].name().clone(), Request::Focus(true)));
+        if self.clusters[place].known {
+            effects.extend(self.follow_newest(place));
+        }
+        effects
+    }
+
+    /// Shows a cluster, and at once what it has been waiting to ask.
+    pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
+        let effects = self.enter(place);
+        self.ask_about_host_key(now);
+        effects
+    }
+
+    /// Opens the cluster of the selected row of all, with that row selected there.
+    pub(super) fn visit_row(&mut self, now: Timestamp) -> Vec<Effect> {
+        let node = self.meant_node().map(|(place, n)| (place, n.id));
+        let job = self.meant_job().map(|(place, j)| (place, j.key.clone()));
+        match (self.view, node, job) {
+            (View::Nodes, Some((place, id)), _) => {
+                self.pane = Pane::Nodes;
+                self.clusters[place].select_node(id);
+                self.visit(place, now)
+            }
+            (View::Jobs, _, Some((place, key))) => {
+                self.pane = Pane::Jobs;
+                self.clusters[place].select_job(&key);
+                self.visit(place, now)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn leave_cluster(&mut self) -> Vec<Effect> {
+        let asked = |name: &ClusterName, request| Effect::Ask(name.clone(), request);
+        self.current().map(|c| vec![asked(c.name(), Request::Focus(false))]).unwrap_or_default()
+    }
+}
+
+impl Cluster {
+    /// The first thing to say about it.
+    pub fn says(&self) -> Option<&Finding> {
+        self.findings.first()
+    }
+
+    /// Findings that need somebody. Of a cluster that cannot be reached only that: the others may have passed.
+    pub fn alerts(&self) -> usize {
+        if self.problem().is_some() {
+            return 1;
+        }
+        self.findings.iter().filter(|f| f.severity == Severity::Bad).count()
+    }
+
+    /// Selects a node; a filter that hides it gives way.
+    fn select_node(&mut self, id: NodeId) {
+        let nodes = self.snapshot.clone();
+        self.nodes.select(&id, |i| nodes.nodes[i].id);
+        if self.node().is_none_or(|n| n.id != id) {
+            self.nodes.set_filter("");
+            self.arrange_nodes();
+        }
+    }
+
+    /// Selects a job; a filter that hides it gives way.
+    fn select_job(&mut self, key: &JobKey) {
+        let jobs = self.snapshot.clone();
+        self.jobs.select(key, |i| jobs.jobs[i].key.clone());
+        if self.job().is_none_or(|j| j.key != *key) {
+            self.jobs.set_filter("");
+            self.arrange_jobs();
+        }
+    }
+}

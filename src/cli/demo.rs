@@ -1,0 +1,274 @@
+//! `marin-tui demo`: the console on a simulated fleet, which is gone with it.
+
+use super::{Arguments, console};
+use crate::config::{self, Env, Sources};
+use crate::demo::{Ailment, Fleet, Plan};
+use crate::model::Timestamp;
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+pub(super) const EXAMPLES: &str = "\
+Scenarios: marin (Marin's fourteen clusters on an eventful day), calm (the same, all well), or a YAML file.
+Faults: none, unreachable, rotated-token, slow, status-500, half-body, html, stall, hang-up.
+
+Examples:
+  marin-tui demo                                            Marin's fleet, simulated
+  marin-tui demo --scenario calm --clusters 20 --nodes 2000 --jobs 10000
+  marin-tui demo --fault marin-big-run=unreachable          one more in trouble
+  marin-tui demo --log-rate 1000 --cluster big-run          a log that runs
+  marin-tui demo --serve                                    no console: for tests and measurements
+
+Nothing real is touched: the clusters live in this process, behind SSH servers on 127.0.0.1, and all files in one
+folder below /tmp that is removed at the end.";
+
+/// What to simulate.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// A built-in scenario, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "marin")]
+    scenario: PathBuf,
+    /// That many clusters: the scenario's first ones, and further ones if it has fewer
+    #[arg(long, value_name = "N")]
+    clusters: Option<usize>,
+    /// Nodes of each cluster
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    nodes: Option<u32>,
+    /// Jobs of each cluster
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Lines that each running job logs in a second
+    #[arg(long, value_name = "N")]
+    log_rate: Option<u64>,
+    /// How late every answer comes, in milliseconds
+    #[arg(long, value_name = "MS")]
+    latency: Option<u64>,
+    /// What is wrong with every cluster, or with one (`CLUSTER=KIND`); may be repeated
+    #[arg(long, value_name = "KIND")]
+    fault: Vec<String>,
+    /// The same seed gives the same clusters
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Let the clusters' time stand still, e.g. at 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    fixed_time: Option<String>,
+    /// No console: print one line of JSON that tells where everything is, and serve until standard input closes
+    #[arg(long)]
+    serve: bool,
+}
+
+/// Starts the fleet, runs the console on it (or serves), and removes it.
+pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Result<()> {
+    let given = &arguments.sources;
+    if given.infra.is_some() || given.config.is_some() || given.address.is_some() {
+        anyhow::bail!("demo brings its own clusters and settings: leave --infra, --config and --address out");
+    }
+    if !options.serve {
+        console::check_terminal()?;
+    }
+    let plan = plan(options)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ended = with_fleet(options, plan, arguments, env, &runtime);
+    // Reading standard input cannot be called off.
+    runtime.shutdown_background();
+    ended
+}
+
+fn with_fleet(
+    options: &Options,
+    plan: Plan,
+    arguments: &Arguments,
+    env: &Env,
+    runtime: &Runtime,
+) -> anyhow::Result<()> {
+    // From before the folder is made on: no signal may leave it behind.
+    let mut signals = runtime.block_on(async { Signals::new() })?;
+    let started = runtime.block_on(async {
+        tokio::select! {
+            fleet = start(plan) => fleet.map(Some),
+            () = signals.any() => Ok(None),
+        }
+    });
+    let Some(fleet) = started? else { return Ok(()) };
+    if options.serve {
+        return runtime.block_on(serve(&fleet, &mut signals));
+    }
+    let folder = fleet.folder();
+    let env = env.with(&folder.env());
+    let sources =
+        Sources { config: Some(folder.settings()), infra: Some(folder.infra()), ..Sources::default() };
+    let config = config::load(&sources, &env, Timestamp::now())?;
+    // From here on the console listens for signals itself.
+    if runtime.block_on(async { tokio::time::timeout(Duration::ZERO, signals.any()).await }).is_ok() {
+        return Ok(());
+    }
+    console::run(arguments, config, &env)
+}
+
+async fn start(plan: Plan) -> anyhow::Result<Fleet> {
+    let count = plan.clusters.len();
+    let starting = Fleet::start(plan);
+    tokio::pin!(starting);
+    let fleet = tokio::select! {
+        fleet = &mut starting => fleet,
+        () = tokio::time::sleep(Duration::from_secs(1)) => {
+            eprintln!("starting {count} simulated clusters...");
+            starting.await
+        }
+    };
+    fleet.context("the simulated fleet cannot be started")
+}
+
+/// Tells where everything is and waits until nobody needs it any more.
+async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
+    let folder = fleet.folder();
+    let env: Map<String, Value> = folder.env().into_iter().map(|(k, v)| (k.into(), v.into())).collect();
+    let clusters: Vec<Value> =
+        fleet.members().iter().map(|m| json!({"name": m.name, "ssh_port": m.port()})).collect();
+    let line = json!({
+        "folder": folder.path(),
+        "settings": folder.settings(),
+        "infra": folder.infra(),
+        "key": folder.key(),
+        "env": env,
+        "clusters": clusters,
+    });
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()?;
+    tokio::select! {
+        () = signals.any() => {}
+        () = end_of_input() => {}
+    }
+    Ok(())
+}
+
+async fn end_of_input() {
+    // What cannot be read has ended, too.
+    let _ = tokio::task::spawn_blocking(|| io::copy(&mut io::stdin().lock(), &mut io::sink())).await;
+}
+
+/// The plan with what the command line changes of it.
+fn plan(options: &Options) -> anyhow::Result<Plan> {
+    let mut plan = Plan::find(&options.scenario)?;
+    if let Some(count) = options.clusters {
+        plan.resize(count);
+    }
+    let fixed_time = options.fixed_time.as_deref().map(time).transpose()?;
+    for cluster in &mut plan.clusters {
+        cluster.fixed_time = fixed_time;
+        if let Some(nodes) = options.nodes {
+            cluster.nodes = nodes as usize;
+        }
+        if let Some(jobs) = options.jobs {
+            cluster.jobs = jobs;
+        }
+        if let Some(rate) = options.log_rate {
+            cluster.log_rate = rate;
+        }
+        if let Some(ms) = options.latency {
+            cluster.latency_ms = ms;
+        }
+        if let Some(seed) = options.seed {
+            cluster.seed = seed;
+        }
+    }
+    for fault in &options.fault {
+        apply(fault, &mut plan)?;
+    }
+    if plan.clusters.is_empty() {
+        anyhow::bail!("a fleet of no clusters is nothing to look at: --clusters 1 at least");
+    }
+    Ok(plan)
+}
+
+/// `KIND` or `CLUSTER=KIND`.
+fn apply(fault: &str, plan: &mut Plan) -> anyhow::Result<()> {
+    let (cluster, kind) = fault.split_once('=').map_or((None, fault), |(c, k)| (Some(c), k));
+    let ailment = Ailment::named(kind).with_context(|| {
+        let known: Vec<&str> = Ailment::ALL.iter().map(|(name, _)| *name).collect();
+        format!("no fault `{kind}`; there are {}", known.join(", "))
+    })?;
+    let mut met = false;
+    for planned in plan.clusters.iter_mut().filter(|c| cluster.is_none_or(|name| c.name == name)) {
+        (planned.trouble, met) = (ailment, true);
+    }
+    if let (Some(cluster), false) = (cluster, met) {
+        let names: Vec<&str> = plan.clusters.iter().map(|c| c.name.as_str()).collect();
+        anyhow::bail!("no cluster `{cluster}` in the scenario; there are {}", names.join(", "));
+    }
+    Ok(())
+}
+
+fn time(text: &str) -> anyhow::Result<Timestamp> {
+    let parsed: jiff::Timestamp =
+        text.parse().with_context(|| format!("`{text}` is no time; write e.g. 2026-01-31T12:00:00Z"))?;
+    Ok(Timestamp::from_millis(parsed.as_millisecond()))
+}
+
+/// The signals that end a program.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let of = |kind: fn() -> SignalKind| signal(kind());
+        Ok(Self([of(SignalKind::terminate)?, of(SignalKind::interrupt)?, of(SignalKind::hangup)?]))
+    }
+
+    /// Waits for one of them.
+    async fn any(&mut self) {
+        let [terminate, interrupt, hangup] = &mut self.0;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn planned(arguments: &[&str]) -> anyhow::Result<Plan> {
+        plan(&Only::parse_from([&["demo"], arguments].concat()).options)
+    }
+
+    #[test]
+    fn the_command_line_changes_the_scenario() {
+        let plan =
+            planned(&["--clusters=15", "--nodes=3", "--jobs=4", "--fault=slow", "--fault=demo-15=html"]);
+        let plan = plan.unwrap();
+        assert_eq!(plan.clusters.len(), 15);
+        assert!(plan.clusters.iter().all(|c| (c.nodes, c.jobs) == (3, 4)));
+        assert_eq!((plan.clusters[0].trouble, plan.clusters[14].trouble), (Ailment::Slow, Ailment::Html));
+        let fixed = planned(&["--fixed-time=1970-01-01T00:00:01Z"]).unwrap().clusters[0].fixed_time;
+        assert_eq!(fixed, Some(Timestamp::from_millis(1000)));
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_with_what_is() {
+        for (argument, words) in [
+            ("--fault=flu", "rotated-token"),
+            ("--fault=nowhere=slow", "marin-big-run"),
+            ("--scenario=nowhere", "calm"),
+            ("--fixed-time=noon", "2026-01-31T12:00:00Z"),
+            ("--clusters=0", "--clusters 1"),
+        ] {
+            let why = format!("{:#}", planned(&[argument]).unwrap_err());
+            assert!(why.contains(words), "{argument}: {why}");
+        }
+    }
+}

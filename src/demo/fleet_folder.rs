@@ -1,0 +1,165 @@
+//! The folder of a simulated fleet: everything that a console on it reads and writes, gone at the end.
+
+use super::ssh::{Keys, random};
+use crate::model::Secret;
+use serde_json::json;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A control socket's path, below this folder, may have 86 bytes.
+const LONGEST: usize = 24;
+
+/// Marin's cluster files, as they stand in `infra/`.
+const INFRA: [(&str, &str); 14] = {
+    macro_rules! file {
+        ($name:literal) => {
+            ($name, include_str!(concat!("../../infra/", $name)))
+        };
+    }
+    [
+        file!("marin-big-run.yaml"),
+        file!("marin-eu-west4-a.yaml"),
+        file!("marin-eu-west4-vllm.yaml"),
+        file!("marin-eu-west4.yaml"),
+        file!("marin-us-central1.yaml"),
+        file!("marin-us-central2-staging.yaml"),
+        file!("marin-us-central2-vllm.yaml"),
+        file!("marin-us-central2.yaml"),
+        file!("marin-us-east1-d-vllm.yaml"),
+        file!("marin-us-east1.yaml"),
+        file!("marin-us-east5-a.yaml"),
+        file!("marin-us-east5-b-vllm.yaml"),
+        file!("marin-us-east5.yaml"),
+        file!("marin-us-west4.yaml"),
+    ]
+};
+
+/// The file of one of Marin's clusters, by its `cluster_name`: name and text.
+pub(super) fn cluster_file(name: &str) -> Option<(&'static str, &'static str)> {
+    let named = |text: &str| text.lines().any(|l| l.strip_prefix("cluster_name: ") == Some(name));
+    INFRA.into_iter().find(|(_, text)| named(text))
+}
+
+/// A folder below `/tmp`, for its owner alone. Dropping it removes it with all that is in it.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes one that did not exist.
+    pub fn new() -> io::Result<Self> {
+        let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= LONGEST);
+        let name = format!("mt-demo-{:08x}", u32::from_ne_bytes(random()?));
+        let folder = Self(base.unwrap_or_else(|| "/tmp".into()).join(name));
+        DirBuilder::new().mode(0o700).create(&folder.0)?;
+        for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens"] {
+            DirBuilder::new().mode(0o700).recursive(true).create(folder.0.join(part))?;
+        }
+        // Nothing of the person's own ssh configuration is meant for these heads.
+        folder.write("ssh_config", "")?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The settings file (`--config`).
+    pub fn settings(&self) -> PathBuf {
+        self.0.join("config.yaml")
+    }
+
+    /// The cluster files (`--infra`).
+    pub fn infra(&self) -> PathBuf {
+        self.0.join("infra")
+    }
+
+    /// The private key that opens every head.
+    pub fn key(&self) -> PathBuf {
+        self.0.join("key")
+    }
+
+    /// What a console must have in its environment to keep to this folder. Empty: none of the person's own.
+    pub fn env(&self) -> Vec<(&'static str, String)> {
+        let at = |name: &str| self.0.join(name).display().to_string();
+        let mut env: Vec<_> =
+            ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"].map(|name| (name, String::new())).into();
+        env.extend([
+            ("XDG_CONFIG_HOME", at("config")),
+            ("XDG_STATE_HOME", at("state")),
+            ("XDG_CACHE_HOME", at("cache")),
+            ("XDG_RUNTIME_DIR", at("run")),
+        ]);
+        env
+    }
+
+    /// Puts a cluster's token where the console caches tokens.
+    pub fn write_token(&self, cluster: &str, token: &Secret) -> io::Result<()> {
+        self.write(&format!("cache/marin-tui/tokens/{cluster}"), &format!("{}\n", token.expose()))
+    }
+
+    /// Writes the key, the cluster files and the settings of a fleet: each cluster's name and its head's SSH port.
+    pub(super) fn furnish(&self, keys: &Keys, clusters: &[(&str, u16)]) -> io::Result<()> {
+        keys.write_client(&self.key())?;
+        let key = self.key();
+        let mut overrides = serde_json::Map::new();
+        for (name, port) in clusters {
+            let place = json!({"address": "127.0.0.1", "port": port, "user": "ray", "key": key});
+            overrides.insert((*name).into(), place);
+            match cluster_file(name) {
+                Some((file, text)) => self.write(&format!("infra/{file}"), text)?,
+                None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
+            }
+        }
+        let settings = json!({"clusters": overrides, "ssh_config": self.0.join("ssh_config")});
+        // JSON is YAML.
+        self.write("config.yaml", &format!("{settings:#}\n"))
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        let path = self.0.join(name);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        file?.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Something may still be written while it is emptied; a second look takes that, too.
+        for _ in 0..2 {
+            if fs::remove_dir_all(&self.0).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// A cluster file for a cluster that is not Marin's.
+fn unknown(name: &str) -> String {
+    format!("cluster_name: {name}\nprovider: {{type: local, head_ip: 127.0.0.1}}\nauth: {{ssh_user: ray}}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn everything_is_private_and_goes_with_the_folder() {
+        let folder = Folder::new().unwrap();
+        let keys = Keys::new().unwrap();
+        folder.furnish(&keys, &[("marin-us-east1-d", 1), ("other", 2)]).unwrap();
+        folder.write_token("other", &Secret::new("t")).unwrap();
+        let path = folder.path().to_owned();
+        let tokens = path.join("cache/marin-tui/tokens");
+        for (file, mode) in [(&path, 0o700), (&folder.key(), 0o600), (&tokens.join("other"), 0o600)] {
+            assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, mode, "{}", file.display());
+        }
+        assert!(folder.infra().join("marin-us-east1.yaml").exists(), "its file has another name");
+        assert!(folder.infra().join("other.yaml").exists());
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

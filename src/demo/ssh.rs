@@ -1,0 +1,266 @@
+//! An SSH server in front of a simulated head, inside this process: what the console's own `ssh` logs in to.
+//!
+//! It listens on a free loopback port, knows one host key and one client key, both made when it starts, and offers
+//! what the console needs of a head: connections to Ray's ports, commands, a small shell.
+
+use super::Head;
+use super::ssh_commands::Files;
+use super::ssh_session;
+use russh::keys::ssh_key::LineEnding;
+use russh::keys::ssh_key::private::Ed25519Keypair;
+use russh::keys::{PrivateKey, PublicKey};
+use russh::server::{self, Auth, ChannelOpenHandle, Config, Msg, Session};
+use russh::{
+    Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet, Preferred, Pty, cipher, compression,
+};
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Ray's ports on a head: the dashboard's and the GCS's.
+const DASHBOARD: u32 = 8265;
+const GCS: u32 = 6379;
+/// Cheap for both sides: one process may serve twenty heads. Ring computes it with the processor's own means.
+const CIPHERS: &[cipher::Name] = &[cipher::AES_256_GCM];
+
+/// The keys of a fleet, never used again.
+pub struct Keys {
+    host: PrivateKey,
+    client: PrivateKey,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keys")
+    }
+}
+
+impl Keys {
+    /// New ones.
+    pub fn new() -> io::Result<Self> {
+        let key = || Ok::<_, io::Error>(PrivateKey::from(Ed25519Keypair::from_seed(&random()?)));
+        Ok(Self { host: key()?, client: key()? })
+    }
+
+    /// Writes the key that may log in, in OpenSSH's format and for its owner alone, to a file that does not exist.
+    pub fn write_client(&self, file: &Path) -> io::Result<()> {
+        let text = self.client.to_openssh(LineEnding::LF).map_err(io::Error::other)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+    }
+}
+
+/// Bytes that nobody can guess.
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A running server. Dropping it closes its port and its connections.
+#[derive(Debug)]
+pub struct SshServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Counts the times that all connections were closed; gone when the server is.
+    closing: Arc<watch::Sender<u64>>,
+}
+
+impl SshServer {
+    /// Listens in front of a head that calls itself `name`. Must be called inside a tokio runtime.
+    pub async fn start(head: &Head, name: &str, keys: &Keys) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+        let address = listener.local_addr()?;
+        let host = Arc::new(Host {
+            dashboard: head.dashboard,
+            gcs: head.gcs,
+            files: Files::new(head.shared.clone(), name),
+            client: keys.client.public_key().clone(),
+        });
+        let (closing, closed) = watch::channel(0);
+        tokio::spawn(accept(listener, host, Arc::new(config(&keys.host)), closed));
+        Ok(Self { address, closing: Arc::new(closing) })
+    }
+
+    /// Cuts all connections, as a network would; new ones are accepted.
+    pub fn drop_connections(&self) {
+        self.closing.send_modify(|n| *n += 1);
+    }
+}
+
+fn config(host_key: &PrivateKey) -> Config {
+    Config {
+        methods: MethodSet::from(&[MethodKind::PublicKey][..]),
+        // What is refused here is refused to its owner: there is nobody to slow down.
+        auth_rejection_time: Duration::ZERO,
+        keys: vec![host_key.clone()],
+        preferred: Preferred {
+            cipher: Cow::Borrowed(CIPHERS),
+            compression: Cow::Borrowed(&[compression::NONE]),
+            ..Preferred::DEFAULT
+        },
+        inactivity_timeout: None,
+        nodelay: true,
+        ..Config::default()
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    host: Arc<Host>,
+    config: Arc<Config>,
+    mut closing: watch::Receiver<u64>,
+) {
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => accepted,
+            changed = closing.changed() => if changed.is_err() { return } else { continue },
+        };
+        let Ok((stream, _)) = stream else { continue };
+        tokio::spawn(serve(stream, host.clone(), config.clone(), closing.clone()));
+    }
+}
+
+/// Serves one connection until the client has enough or connections are closed.
+async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut closing: watch::Receiver<u64>) {
+    // Small answers must not wait for an acknowledgement; an error only costs speed.
+    let _ = stream.set_nodelay(true);
+    // The session lives in a task of its own, which ends with its socket: we keep another handle of that.
+    let Ok((stream, socket)) = twice(stream) else { return };
+    let session = async {
+        if let Ok(session) = server::run_stream(config, stream, Connection(host)).await {
+            // An error is a client that went away: nobody is left to tell.
+            let _ = session.await;
+        }
+    };
+    tokio::select! {
+        () = session => {}
+        _ = closing.changed() => {}
+    }
+    // Fails only when it is closed already.
+    let _ = socket.shutdown(Shutdown::Both);
+}
+
+fn twice(stream: TcpStream) -> io::Result<(TcpStream, std::net::TcpStream)> {
+    let stream = stream.into_std()?;
+    let other = stream.try_clone()?;
+    Ok((TcpStream::from_std(stream)?, other))
+}
+
+/// What all connections to a head share.
+struct Host {
+    dashboard: SocketAddr,
+    gcs: SocketAddr,
+    files: Files,
+    client: PublicKey,
+}
+
+/// One connection.
+struct Connection(Arc<Host>);
+
+impl Connection {
+    fn judge(&self, key: &PublicKey) -> Auth {
+        if key.key_data() == self.0.client.key_data() { Auth::Accept } else { Auth::reject() }
+    }
+}
+
+impl server::Handler for Connection {
+    type Error = russh::Error;
+
+    async fn auth_publickey_offered(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
+        Ok(self.judge(key))
+    }
+
+    async fn auth_publickey(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
+        Ok(self.judge(key))
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        channel: Channel<Msg>,
+        reply: ChannelOpenHandle,
+        _session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        reply.accept().await;
+        tokio::spawn(ssh_session::serve(channel, self.0.files.clone()));
+        Ok(())
+    }
+
+    // The session's task sees these requests as well; they are answered here, each before the next is read.
+    async fn pty_request(
+        &mut self,
+        channel: ChannelId,
+        _term: &str,
+        _columns: u32,
+        _rows: u32,
+        _width: u32,
+        _height: u32,
+        _modes: &[(Pty, u32)],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn shell_request(&mut self, channel: ChannelId, session: &mut Session) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        _command: &[u8],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn subsystem_request(
+        &mut self,
+        channel: ChannelId,
+        _name: &str,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_failure(channel)
+    }
+
+    async fn channel_open_direct_tcpip(
+        &mut self,
+        channel: Channel<Msg>,
+        host: &str,
+        port: u32,
+        _originator: &str,
+        _originator_port: u32,
+        reply: ChannelOpenHandle,
+        _session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        let here = matches!(host, "localhost" | "127.0.0.1" | "::1");
+        let to = match port {
+            DASHBOARD if here => Some(self.0.dashboard),
+            GCS if here => Some(self.0.gcs),
+            _ => None,
+        };
+        tokio::spawn(forward(channel, to, reply));
+        Ok(())
+    }
+}
+
+/// Carries bytes between a channel and a port of the head; where nobody listens the answer is sshd's.
+async fn forward(channel: Channel<Msg>, to: Option<SocketAddr>, reply: ChannelOpenHandle) {
+    let stream = match to {
+        Some(to) => TcpStream::connect(to).await.ok(),
+        None => None,
+    };
+    let Some(mut stream) = stream else {
+        return reply.reject(ChannelOpenFailure::ConnectFailed).await;
+    };
+    let _ = stream.set_nodelay(true);
+    reply.accept().await;
+    // An error is one side that went away; the other one sees its end.
+    let _ = tokio::io::copy_bidirectional(&mut channel.into_stream(), &mut stream).await;
+}

@@ -1,0 +1,459 @@
+//! What is wrong with a cluster, in words: its last state and a little memory become findings, worst first.
+//!
+//! Pure: no clock, no I/O. A state is judged at the time when it was taken, so that a lost connection proves nothing
+//! about the autoscaler. What a single state cannot show (that nothing moves) is remembered in a [`History`].
+
+mod autoscaler;
+mod history;
+mod nodes;
+mod slices;
+
+pub use autoscaler::{LAUNCH_RETRIES, NO_NODE_JOINS, STUCK_AFTER};
+pub use history::{GAP, History, SILENT_AFTER};
+pub use nodes::JUST_NOW;
+pub use slices::{ASSEMBLY, Slice, slices};
+
+use crate::model::{Link, Problem, Snapshot, Timestamp};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Somebody has to do something.
+    Bad,
+    /// May need somebody.
+    Warn,
+    /// Good to know.
+    Info,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// The way to the cluster is broken, or its file is.
+    Unreachable,
+    /// Something is wanted, and the autoscaler does nothing about it.
+    Stuck,
+    /// The autoscaler's report stands still.
+    Silent,
+    /// The autoscaler reports an error of its own.
+    AutoscalerError,
+    /// Launches fail.
+    LaunchesFail,
+    /// Machines were launched, and none of them joins.
+    NoneJoins,
+    /// Nodes died just now that nobody stopped.
+    NodesLost,
+    /// A slice has fewer hosts than it needs.
+    SliceIncomplete,
+    /// No node type can give what is wanted.
+    Infeasible,
+    /// Something is wanted and nothing is launched, for reasons that cannot be seen.
+    Unmet,
+    /// Parts of the state could not be read.
+    PartlyRead,
+    /// Nodes are on their way.
+    Scaling,
+    /// Nothing uses it.
+    Idle,
+}
+
+impl FindingKind {
+    /// In one or two words, before the details.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unreachable => "down",
+            Self::Stuck => "STUCK",
+            Self::Silent => "SILENT",
+            Self::AutoscalerError => "autoscaler error",
+            Self::LaunchesFail => "launches fail",
+            Self::NoneJoins => "none joins",
+            Self::NodesLost => "nodes lost",
+            Self::SliceIncomplete => "slice incomplete",
+            Self::Infeasible => "infeasible",
+            Self::Unmet => "unmet",
+            Self::PartlyRead => "partly read",
+            Self::Scaling => "scaling up",
+            Self::Idle => "idle",
+        }
+    }
+
+    /// Whether it is about the autoscaler: its pane shows it at length.
+    pub const fn is_of_autoscaler(self) -> bool {
+        matches!(
+            self,
+            Self::Stuck
+                | Self::Silent
+                | Self::AutoscalerError
+                | Self::LaunchesFail
+                | Self::NoneJoins
+                | Self::Unmet
+                | Self::Infeasible
+        )
+    }
+}
+
+/// Something found out about a cluster. Its texts are safe to print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What.
+    pub kind: FindingKind,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Since when it is so, or was first seen to be so.
+    pub since: Option<Timestamp>,
+    /// The details in few words, for a row; may be empty when the kind says it all.
+    pub short: String,
+    /// The same at length, with the evidence.
+    pub long: String,
+    /// What to do now; empty when waiting is all there is.
+    pub mend: String,
+}
+
+impl Finding {
+    fn new(
+        kind: FindingKind,
+        severity: Severity,
+        since: Option<Timestamp>,
+        short: impl AsRef<str>,
+        long: impl AsRef<str>,
+        mend: impl AsRef<str>,
+    ) -> Self {
+        let clean = |s: &str| crate::model::text::printable(s).into_owned();
+        let (short, long, mend) = (clean(short.as_ref()), clean(long.as_ref()), clean(mend.as_ref()));
+        Self { kind, severity, since, short, long, mend }
+    }
+}
+
+impl From<&Problem> for Finding {
+    fn from(problem: &Problem) -> Self {
+        let (kind, severity) = (FindingKind::Unreachable, Severity::Bad);
+        Self::new(kind, severity, Some(problem.since), &problem.what, &problem.what, &problem.mend)
+    }
+}
+
+/// Everything found, worst first. `snapshot` is the last state that was read, if any; `history` has learnt it and
+/// `link` already. A lost way comes before everything else; what is found in the last state is still told, as old
+/// as it is.
+pub fn findings(link: Option<&Link>, snapshot: Option<&Snapshot>, history: &History) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    match link {
+        Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => found.push(problem.into()),
+        // On the way up again nothing is better yet: the row stays where it is until it works.
+        Some(Link::Connecting { .. }) => found.extend(history.trouble.as_ref().map(Finding::from)),
+        Some(Link::Up { .. }) | None => {}
+    }
+    let broken = found.len();
+    if let Some(snapshot) = snapshot {
+        found.extend(autoscaler::findings(snapshot, history));
+        found.extend(nodes::findings(snapshot));
+        if !snapshot.missing.is_empty() {
+            let what = snapshot.missing.join("; ");
+            let mend = "what is shown of it is older; it is read again by itself";
+            found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, mend));
+        }
+    }
+    found[broken..].sort_by_key(|f| f.severity);
+    if found.is_empty() {
+        found.extend(snapshot.and_then(nodes::idle));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        Autoscaler, AutoscalerVersion, Death, DeathReason, Demand, DemandKind, LaunchFailure, Node, NodeId,
+        NodeState, NodeTypeCount, Phase, ProblemKind, Resource, Resources, Text,
+    };
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
+    }
+
+    fn worker(n: u8, state: NodeState) -> Node {
+        let resource = |name: &str, total| Resource { name: name.into(), total, used: Some(0.0) };
+        Node {
+            id: NodeId::from_bytes(&[n; 28]).unwrap(),
+            name: format!("worker-{n}").into(),
+            address: format!("10.0.0.{n}").into(),
+            hostname: Text::default(),
+            node_type: "tpu_worker".into(),
+            instance_id: Text::default(),
+            is_head: false,
+            state,
+            started: Some(at(0)),
+            ended: None,
+            death: None,
+            idle_ms: None,
+            resources: Resources(vec![resource("CPU", 120.0), resource("TPU", 4.0)]),
+            labels: Vec::new(),
+        }
+    }
+
+    fn tpus(count: u64, kind: DemandKind, infeasible: bool) -> Demand {
+        Demand { shape: vec![("TPU".into(), 4.0)], count, kind, infeasible }
+    }
+
+    fn report(version: AutoscalerVersion, secs: u64) -> Autoscaler {
+        let workers = NodeTypeCount {
+            name: "tpu_worker".into(),
+            min: Some(0),
+            max: Some(8),
+            active: 1,
+            ..NodeTypeCount::default()
+        };
+        Autoscaler { version, reported: Some(at(secs)), types: vec![workers], ..Autoscaler::default() }
+    }
+
+    fn state(secs: u64, autoscaler: Autoscaler) -> Snapshot {
+        let nodes = Arc::new(vec![worker(1, NodeState::Alive)]);
+        Snapshot { taken: at(secs), nodes, autoscaler: Arc::new(autoscaler), ..Snapshot::default() }
+    }
+
+    /// What is found after a state every 15 s up to `until`, made by `make`.
+    fn watched(until: u64, make: impl Fn(u64) -> Snapshot) -> Vec<Finding> {
+        let mut history = History::default();
+        for secs in (0..=until).step_by(15) {
+            history.learn(&make(secs));
+        }
+        findings(None, Some(&make(until)), &history)
+    }
+
+    fn kinds(found: &[Finding]) -> Vec<FindingKind> {
+        found.iter().map(|f| f.kind).collect()
+    }
+
+    fn wanting(version: AutoscalerVersion) -> impl Fn(u64) -> Snapshot {
+        move |secs| {
+            let demands = vec![tpus(37, DemandKind::Task, false)];
+            state(secs, Autoscaler { demands, ..report(version, secs) })
+        }
+    }
+
+    #[test]
+    fn demand_that_nobody_launches_for_is_stuck_only_after_a_while() {
+        use FindingKind::{Stuck, Unmet};
+        for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+            assert_eq!(kinds(&watched(0, wanting(version))), [Unmet], "a single look proves nothing");
+            assert_eq!(kinds(&watched(165, wanting(version))), [Unmet]);
+            let found = watched(180, wanting(version));
+            assert_eq!((kinds(&found), found[0].since), (vec![Stuck], Some(at(0))));
+            assert!(found[0].short.contains("37 demands unmet") && !found[0].mend.is_empty(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn where_no_autoscaler_reports_nothing_is_called_stuck() {
+        let unattended = |max| {
+            let found = watched(900, move |secs| {
+                let mut state = wanting(AutoscalerVersion::None)(secs);
+                Arc::make_mut(&mut state.autoscaler).types[0].max = Some(max);
+                state
+            });
+            (found[0].kind, found[0].severity, found[0].short.clone())
+        };
+        let words = "37 demands unmet, and no autoscaler reports".to_owned();
+        assert_eq!(unattended(8), (FindingKind::Unmet, Severity::Warn, words.clone()));
+        assert_eq!(unattended(0), (FindingKind::Unmet, Severity::Info, words));
+    }
+
+    #[test]
+    fn a_missing_minimum_is_stuck_too_and_named() {
+        let found = watched(300, |secs| {
+            let mut report = report(AutoscalerVersion::V1, secs);
+            (report.types[0].min, report.types[0].active) = (Some(4), 4);
+            let mut state = state(secs, report);
+            let mut dead = worker(1, NodeState::Dead);
+            dead.ended = Some(at(0));
+            // v1 still counts the dead.
+            state.nodes = Arc::new(vec![dead]);
+            state
+        });
+        assert_eq!(kinds(&found), [FindingKind::Stuck]);
+        assert_eq!(found[0].short, "0 of 4 minimum tpu_worker");
+    }
+
+    #[test]
+    fn whatever_moves_is_not_stuck() {
+        let moving = |change: fn(&mut Snapshot, u64)| {
+            let found = watched(600, |secs| {
+                let mut state = wanting(AutoscalerVersion::V2)(secs);
+                change(&mut state, secs);
+                state
+            });
+            assert!(!kinds(&found).contains(&FindingKind::Stuck), "{found:?}");
+            found
+        };
+        let scaling = moving(|s, _| Arc::make_mut(&mut s.autoscaler).types[0].launching = 2);
+        assert_eq!(
+            (kinds(&scaling), scaling[0].short.as_str()),
+            (vec![FindingKind::Scaling], "tpu_worker 1 of 3")
+        );
+        moving(|s, secs| {
+            // A node joins every minute.
+            let mut young = worker(2, NodeState::Alive);
+            young.started = Some(at(secs / 60 * 60));
+            Arc::make_mut(&mut s.nodes).push(young);
+        });
+        let full = moving(|s, _| Arc::make_mut(&mut s.autoscaler).types[0].max = Some(1));
+        assert_eq!((full[0].kind, full[0].severity), (FindingKind::Unmet, Severity::Info));
+    }
+
+    #[test]
+    fn what_happened_in_a_gap_is_not_known() {
+        let mut history = History::default();
+        for secs in [0, 15, 3600, 3615] {
+            history.learn(&wanting(AutoscalerVersion::V2)(secs));
+        }
+        let found = findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history);
+        assert_eq!((found[0].kind, found[0].since), (FindingKind::Unmet, Some(at(3600))));
+    }
+
+    #[test]
+    fn v1_may_want_what_no_type_has() {
+        let odd = |version| {
+            let found = watched(600, move |secs| {
+                let mut state = wanting(version)(secs);
+                Arc::make_mut(&mut state.autoscaler).demands[0].shape = vec![("GPU".into(), 1.0)];
+                let types = &mut Arc::make_mut(&mut state.autoscaler).types;
+                types.push(NodeTypeCount {
+                    name: "never_seen".into(),
+                    max: Some(4),
+                    ..NodeTypeCount::default()
+                });
+                state
+            });
+            found[0].kind
+        };
+        assert_eq!(odd(AutoscalerVersion::V1), FindingKind::Unmet);
+        assert_eq!(odd(AutoscalerVersion::V2), FindingKind::Stuck, "v2 would have called it infeasible");
+    }
+
+    #[test]
+    fn a_report_that_stands_still_under_our_eyes_is_silent() {
+        // Clocks differ: a report from the past that moves on is alive.
+        let skewed = |secs| state(secs, report(AutoscalerVersion::V1, secs.saturating_sub(500)));
+        assert_eq!(kinds(&watched(900, skewed)), [FindingKind::Idle]);
+        let found = watched(90, |secs| state(secs, report(AutoscalerVersion::V1, 0)));
+        assert_eq!((found[0].kind, found[0].since), (FindingKind::Silent, Some(at(0))));
+        let unread = watched(90, |secs| {
+            let missing = vec!["autoscaler: timed out".to_owned()];
+            Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
+        });
+        assert_eq!(kinds(&unread), [FindingKind::PartlyRead], "we could not look");
+    }
+
+    #[test]
+    fn failed_launches_say_why_since_when_and_are_no_riddle() {
+        let failing = |secs: u64| {
+            let failure = LaunchFailure {
+                node_type: "tpu_worker".into(),
+                count: 1,
+                reason: "ZONE_RESOURCE_POOL_EXHAUSTED".into(),
+                at: Some(at(secs.saturating_sub(5))),
+            };
+            let mut state = wanting(AutoscalerVersion::V1)(secs);
+            Arc::make_mut(&mut state.autoscaler).failures = vec![failure];
+            state
+        };
+        let found = watched(600, failing);
+        assert_eq!(kinds(&found), [FindingKind::LaunchesFail]);
+        assert_eq!((found[0].severity, found[0].since), (Severity::Bad, Some(at(0))));
+        assert_eq!(found[0].short, "tpu_worker, no capacity");
+        // The last attempt was long ago: nothing is being tried any more.
+        let given_up = watched(900, |secs| {
+            let mut state = failing(secs);
+            Arc::make_mut(&mut state.autoscaler).failures[0].at = Some(at(0));
+            state
+        });
+        assert_eq!((kinds(&given_up), given_up[0].since), (vec![FindingKind::Stuck], Some(at(600))));
+    }
+
+    #[test]
+    fn infeasible_demands_are_told_and_wait_for_nothing() {
+        let found = watched(600, |secs| {
+            let demands = vec![tpus(3, DemandKind::Request, true)];
+            state(secs, Autoscaler { demands, ..report(AutoscalerVersion::V2, secs) })
+        });
+        assert_eq!((kinds(&found), found[0].since), (vec![FindingKind::Infeasible], Some(at(0))));
+        assert_eq!(found[0].short, "3 demands for TPU 4");
+    }
+
+    #[test]
+    fn nodes_that_died_just_now_are_news_for_a_while() {
+        let lost = |now: u64| {
+            watched(now, move |secs| {
+                let mut state = state(secs, report(AutoscalerVersion::V2, secs));
+                let reasons = [DeathReason::Preempted, DeathReason::Unexpected, DeathReason::Expected];
+                for (n, reason) in (2..).zip(reasons) {
+                    let mut dead = worker(n, NodeState::Dead);
+                    dead.ended = Some(at(0));
+                    dead.death = Some(Death { reason, message: Text::default() });
+                    Arc::make_mut(&mut state.nodes).push(dead);
+                }
+                state
+            })
+        };
+        let found = lost(60);
+        assert_eq!(
+            (found[0].kind, found[0].short.as_str()),
+            (FindingKind::NodesLost, "1 preempted, 1 crashed")
+        );
+        assert_eq!(kinds(&lost(915)), [FindingKind::Idle]);
+    }
+
+    fn sliced(secs: u64, hosts: &[NodeState]) -> Snapshot {
+        let host = |(n, state): (u8, &NodeState)| {
+            let mut host = worker(n, *state);
+            host.ended = (*state == NodeState::Dead).then_some(at(30));
+            let labels = [("ray.io/tpu-slice-name", "slice-a"), ("ray.io/tpu-topology", "2x2x4")];
+            host.labels = labels.map(|(k, v)| (k.into(), v.into())).to_vec();
+            host
+        };
+        let nodes = Arc::new((1..).zip(hosts).map(host).collect());
+        Snapshot { nodes, ..state(secs, report(AutoscalerVersion::V2, secs)) }
+    }
+
+    #[test]
+    fn a_slice_lacks_hosts_once_they_are_late_or_dead() {
+        use NodeState::{Alive, Dead};
+        let kinds = |until, hosts: &'static [NodeState]| kinds(&watched(until, |secs| sliced(secs, hosts)));
+        assert_eq!(kinds(60, &[Alive, Alive]), [FindingKind::Idle], "the others are still on their way");
+        assert_eq!(kinds(600, &[Alive, Alive])[0], FindingKind::SliceIncomplete);
+        assert_eq!(kinds(60, &[Alive, Alive, Alive, Dead])[0], FindingKind::SliceIncomplete);
+        assert_eq!(kinds(600, &[Alive; 4]), [FindingKind::Idle]);
+        let found = watched(60, |secs| sliced(secs, &[Alive, Alive, Alive, Dead]));
+        assert_eq!((found[0].short.as_str(), found[0].since), ("slice-a 3 of 4 hosts", Some(at(30))));
+    }
+
+    #[test]
+    fn a_broken_way_comes_first_and_stays_while_it_is_tried_again() {
+        let problem = Problem::new(ProblemKind::TokenRefused, "the token is refused", "write another", at(7));
+        let mut history = History::default();
+        let broken = Link::Retrying { problem, at: at(9) };
+        history.learn_link(&broken);
+        let trying = Link::Connecting { phase: Phase::Tunnel, since: at(9) };
+        history.learn_link(&trying);
+        for link in [&broken, &trying] {
+            let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history);
+            assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
+            assert_eq!(found[0].mend, "write another");
+        }
+        let up = Link::Up { since: at(10), latency: Duration::ZERO, gcs: true, token_auth: true };
+        history.learn_link(&up);
+        assert_eq!(findings(Some(&up), None, &history), []);
+    }
+
+    #[test]
+    fn what_a_cluster_sent_is_made_printable() {
+        let found = watched(0, |secs| {
+            let mut report = report(AutoscalerVersion::V1, secs);
+            report.error = "a\x1b]0;x\x07\nb".into();
+            state(secs, report)
+        });
+        assert_eq!((found[0].kind, found[0].long.as_str()), (FindingKind::AutoscalerError, "a·]0;x· b"));
+    }
+}

@@ -1,0 +1,275 @@
+//! Whether the autoscaler does its work: what is wanted, what moves, what fails.
+
+use super::{Finding, FindingKind, History, Severity};
+use crate::model::{
+    Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot,
+    Timestamp,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// An autoscaler that has not begun to launch what is wanted after that long is stuck. It works through its loop
+/// every 5 s and shows a launch at once; the longest pause it makes of itself, between attempts to install Ray, is
+/// 40 s (measured on 2.60).
+pub const STUCK_AFTER: Duration = Duration::from_secs(180);
+/// A launch that failed within that time counts as being tried again: v1 and v2 retry within the minute.
+pub const LAUNCH_RETRIES: Duration = Duration::from_secs(600);
+/// A TPU VM needs some 5 min from its request to its registration; v2 gives one up after 15 min.
+pub const NO_NODE_JOINS: Duration = Duration::from_secs(1200);
+
+/// What is wanted in a state, and whether anything is done about it.
+pub(super) struct Want {
+    /// Demands that some type may satisfy, counted.
+    pub demands: u64,
+    /// Whether a type may have another node that holds one of them.
+    pub room: Room,
+    /// Demands that no type can satisfy, counted.
+    pub infeasible: u64,
+    /// `min_workers` that are missing: type, alive, wanted.
+    pub minimum: Vec<(String, u32, u32)>,
+    /// Nodes are on their way.
+    pub moves: bool,
+}
+
+/// Whether any type may have another node that meets a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Room {
+    /// None: those that could are at their maximum.
+    None,
+    /// Perhaps: no node of a type that has room was ever seen.
+    Perhaps,
+    /// A node that is or was there shows it.
+    Certain,
+}
+
+impl Want {
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let report = &*snapshot.autoscaler;
+        let sum = |infeasible: bool| {
+            report.demands.iter().filter(|d| d.infeasible == infeasible).map(|d| d.count).sum()
+        };
+        let feasible = report.demands.iter().filter(|d| !d.infeasible);
+        let lacks = report.types.iter().filter_map(|t| {
+            let up = units(t, &snapshot.nodes);
+            t.min.filter(|min| up < *min).map(|min| (t.name.to_string(), up, min))
+        });
+        Self {
+            demands: sum(false),
+            room: feasible.map(|d| room(d, report, &snapshot.nodes)).max().unwrap_or(Room::None),
+            infeasible: sum(true),
+            minimum: lacks.collect(),
+            moves: !report.pending.is_empty() || report.types.iter().any(|t| coming(t) > 0),
+        }
+    }
+
+    pub fn is_something(&self) -> bool {
+        self.demands > 0 || !self.minimum.is_empty()
+    }
+
+    /// `37 demands unmet, 0 of 4 tpu_worker (minimum)`.
+    fn words(&self) -> String {
+        let demands = (self.demands > 0).then(|| plural(self.demands, "demand") + " unmet");
+        let minimum = self.minimum.iter().map(|(name, up, min)| format!("{up} of {min} minimum {name}"));
+        demands.into_iter().chain(minimum).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Since when the youngest worker is there: grows whenever one has joined.
+pub(super) fn newest_start(snapshot: &Snapshot) -> Option<Timestamp> {
+    snapshot.nodes.iter().filter(|n| !n.is_head).filter_map(|n| n.started).max()
+}
+
+fn coming(t: &NodeTypeCount) -> u32 {
+    t.pending + t.launching
+}
+
+/// Workers of a type as the autoscaler counts them: a slice is one. The report may still count the dead (v1 does), so
+/// that the fewer of report and living nodes counts, where nodes tell their type.
+fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
+    let reported = t.active + t.idle;
+    if nodes.iter().all(|n| n.is_head || n.node_type.is_empty()) {
+        return if nodes.iter().any(|n| !n.is_head && n.state.is_alive()) { reported } else { 0 };
+    }
+    let alive = nodes.iter().filter(|n| n.state.is_alive() && n.node_type == t.name);
+    let slice =
+        |n: &Node| n.labels.iter().find(|(k, _)| k.raw() == "ray.io/tpu-slice-name").map(|(_, v)| v.clone());
+    let (named, single): (Vec<_>, Vec<_>) = alive.map(slice).partition(Option::is_some);
+    let slices: BTreeSet<_> = named.into_iter().collect();
+    reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
+}
+
+fn room(demand: &Demand, report: &Autoscaler, nodes: &[Node]) -> Room {
+    let worker = |t: &NodeTypeCount| nodes.iter().find(|n| !n.is_head && n.node_type == t.name);
+    // The cluster's own limit stands for types that have none: it bounds all workers together.
+    let all: u32 = report.types.iter().map(|t| t.active + t.idle + coming(t)).sum();
+    let limit = report.types.iter().filter_map(|t| t.max).max();
+    if report.types.is_empty() {
+        return Room::Perhaps;
+    }
+    if limit.is_some_and(|limit| all >= limit) {
+        return Room::None;
+    }
+    let has_room = |t: &&NodeTypeCount| t.max.is_none_or(|max| t.active + t.idle + coming(t) < max);
+    let of = |t: &NodeTypeCount| match (worker(t), &demand.kind) {
+        // The bundles of a group are summed, and may lie on several nodes.
+        (_, DemandKind::Group(_)) | (None, _) => Room::Perhaps,
+        (Some(node), _) if fits(demand, node) => Room::Certain,
+        (Some(_), _) => Room::None,
+    };
+    report.types.iter().filter(has_room).map(of).max().unwrap_or(Room::None)
+}
+
+/// Whether a node, empty, could hold one such demand.
+fn fits(demand: &Demand, node: &Node) -> bool {
+    let has = |name: &str| node.resources.get(name).map_or(0.0, |r| r.total);
+    demand.shape.iter().all(|(name, wanted)| has(name.raw()) >= *wanted)
+}
+
+/// Launches that failed and were tried within [`LAUNCH_RETRIES`], newest first.
+pub(super) fn failing_now(report: &Autoscaler, now: Timestamp) -> impl Iterator<Item = &LaunchFailure> {
+    report.failures.iter().filter(move |f| f.at.is_none_or(|at| at.age(now) < LAUNCH_RETRIES))
+}
+
+fn plural(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
+    let report = &*snapshot.autoscaler;
+    let want = Want::of(snapshot);
+    if report.version == AutoscalerVersion::None {
+        return unattended(report, &want, history).into_iter().collect();
+    }
+    let silent = silent(history);
+    let failing = failing(report, &want, snapshot.taken, history);
+    let still =
+        (silent.is_none() && failing.is_none()).then(|| still(report, &want, snapshot, history)).flatten();
+    let error = (!report.error.is_empty()).then(|| {
+        let what = report.error.to_string();
+        let mend = "l opens monitor.log, where the autoscaler says more";
+        Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, mend)
+    });
+    let found =
+        [silent, error, failing, still, infeasible(report, &want, history), moving(report, &want, history)];
+    found.into_iter().flatten().collect()
+}
+
+/// Something is wanted where no autoscaler reports: as it should be on a cluster started by hand, not where the file
+/// lets nodes be added.
+fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
+    let since = history.still?;
+    let short = format!("{}, and no autoscaler reports", want.words());
+    let scales = report.types.iter().any(|t| t.max > Some(0));
+    let (severity, mend) = if scales {
+        (Severity::Warn, "l opens monitor.log: is monitor.py running on the head?")
+    } else {
+        (Severity::Info, "it is met when nodes become free, or are added by hand")
+    };
+    Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, mend))
+}
+
+fn silent(history: &History) -> Option<Finding> {
+    let since = history.silent_since()?;
+    let long = "its report stands still: its process (monitor.py on the head) has died or hangs, and what it says \
+                of pending nodes and demands is as old";
+    let mend = "l opens monitor.log; if its last lines are old or repeat an error, restart the head's ray";
+    Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), "its report stands still", long, mend))
+}
+
+/// Launches that failed, and were tried within [`LAUNCH_RETRIES`].
+fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) -> Option<Finding> {
+    let first = failing_now(report, now).next()?;
+    let oldest = report.failures.iter().filter_map(|f| f.at).chain(history.failing).min();
+    let why = cause(first.reason.raw());
+    let short = [Some(first.node_type.to_string()), why.map(str::to_owned)];
+    let short = short.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let reason = if first.reason.is_empty() {
+        "the autoscaler does not say why; monitor.log does".to_owned()
+    } else {
+        first.reason.to_string()
+    };
+    let wanted = if want.is_something() { format!(" ({})", want.words()) } else { String::new() };
+    let long = format!("{}: {reason}{wanted}", first.node_type);
+    let mend = match why {
+        Some("no capacity") => "it tries again by itself; another zone or type may have room",
+        Some("no quota") => "free quota (preempted machines count until they are deleted) or ask for more",
+        _ => "l opens monitor.log with the provider's own words",
+    };
+    let severity = if want.is_something() && !want.moves { Severity::Bad } else { Severity::Warn };
+    Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, mend))
+}
+
+/// What the provider means, from the words that Google and Ray use.
+fn cause(reason: &str) -> Option<&'static str> {
+    let reason = reason.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| reason.contains(w));
+    match () {
+        () if says(&["quota"]) => Some("no quota"),
+        () if says(&["stockout", "exhausted", "no more capacity", "enough resources", "unavailable"]) => {
+            Some("no capacity")
+        }
+        () => None,
+    }
+}
+
+/// Something is wanted and nothing moves.
+fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &History) -> Option<Finding> {
+    let since = history.still?;
+    let words = want.words();
+    if want.room == Room::None && want.minimum.is_empty() {
+        let short = format!("{words}, types that have it are at their maximum");
+        let mend = "wait for running jobs to end, or raise max_workers";
+        return Some(Finding::new(FindingKind::Unmet, Severity::Info, Some(since), &short, &short, mend));
+    }
+    // v1 does not tell what no type can ever give: only a minimum, or a shape that a node has held, is beyond doubt.
+    let certain =
+        report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
+    if since.age(snapshot.taken) >= STUCK_AFTER && certain {
+        let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
+        let mend = "l opens monitor.log: an error that repeats there is what holds it up; restarting the head's ray \
+                    frees it";
+        return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, mend));
+    }
+    let doubt = if certain { "" } else { "; autoscaler v1 does not tell whether any type can give it" };
+    let long = format!("{words}; nothing is launching{doubt}");
+    Some(Finding::new(FindingKind::Unmet, Severity::Warn, Some(since), words, long, ""))
+}
+
+fn infeasible(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
+    let demand = report.demands.iter().find(|d| d.infeasible)?;
+    let shape = demand.shape.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ");
+    let short = format!("{} for {shape}", plural(want.infeasible, "demand"));
+    let long = format!("{short}: no node type has it, or those that do are at their maximum");
+    let mend = "ask for what a type has, or change the types in the cluster's file";
+    Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, mend))
+}
+
+/// Nodes on their way: good news, until none arrives.
+fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
+    let largest = report.types.iter().filter(|t| coming(t) > 0).max_by_key(|t| coming(t));
+    let since = history.joining?;
+    let short = match largest {
+        Some(t) => format!("{} {} of {}", t.name, t.active + t.idle, t.active + t.idle + coming(t)),
+        None => plural(report.pending.len() as u64, "node") + " pending",
+    };
+    let late = history.age_of(since) >= NO_NODE_JOINS;
+    let (kind, severity) =
+        if late { (FindingKind::NoneJoins, Severity::Warn) } else { (FindingKind::Scaling, Severity::Info) };
+    let mend =
+        if late { "l twice opens monitor.out: what the machines say while ray is installed" } else { "" };
+    let rest = if want.is_something() { format!("; {}", want.words()) } else { String::new() };
+    Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), mend))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_providers_words_tell_quota_from_stockout() {
+        assert_eq!(cause("QUOTA_EXCEEDED: Quota 'TPUV4s' exhausted"), Some("no quota"));
+        assert_eq!(cause("There is no more capacity in the zone \"us-central2-b\""), Some("no capacity"));
+        assert_eq!(cause("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"), Some("no capacity"));
+        assert_eq!(cause("LaunchFailed"), None);
+    }
+}

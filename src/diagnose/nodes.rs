@@ -1,0 +1,75 @@
+//! What the nodes tell: deaths just now, slices that are not whole, and, when all is well, that nobody uses them.
+
+use super::slices::{ASSEMBLY, Slice, slices};
+use super::{Finding, FindingKind, Severity};
+use crate::model::{AutoscalerVersion, DeathReason, JobStatus, Node, Snapshot, Timestamp};
+use std::time::Duration;
+
+/// A death is news for that long.
+pub const JUST_NOW: Duration = Duration::from_secs(900);
+
+pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
+    [lost(snapshot), incomplete(snapshot)].into_iter().flatten().collect()
+}
+
+/// Nodes that died just now without being stopped in order.
+fn lost(snapshot: &Snapshot) -> Option<Finding> {
+    let news = |n: &&Node| n.ended.is_some_and(|at| at.age(snapshot.taken) < JUST_NOW);
+    let died = |reason| {
+        let of = move |n: &&Node| n.death.as_ref().is_some_and(|d| d.reason == reason);
+        snapshot.nodes.iter().filter(|n| !n.state.is_alive()).filter(news).filter(of).collect::<Vec<_>>()
+    };
+    let (preempted, crashed) = (died(DeathReason::Preempted), died(DeathReason::Unexpected));
+    let since = preempted.iter().chain(&crashed).filter_map(|n| n.ended).min()?;
+    let counted = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+    let counts = [counted(preempted.len(), "preempted"), counted(crashed.len(), "crashed")];
+    let short = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let names: Vec<String> = preempted.iter().chain(&crashed).take(3).map(|n| n.name.to_string()).collect();
+    let more = preempted.len() + crashed.len() - names.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let long = format!("{short}: {}{more}", names.join(", "));
+    let mend = "the autoscaler replaces them if they are wanted; the nodes pane has ray's reason for each";
+    Some(Finding::new(FindingKind::NodesLost, Severity::Warn, Some(since), short, long, mend))
+}
+
+fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
+    let all = slices(&snapshot.nodes);
+    // A young slice is still being assembled, unless one of its hosts has died already.
+    let is_late =
+        |s: &Slice<'_>| s.lost.is_some() || s.started.is_none_or(|t| t.age(snapshot.taken) >= ASSEMBLY);
+    let late: Vec<&Slice<'_>> = all.iter().filter(|s| s.registered < s.expected && is_late(s)).collect();
+    let worst = late.first()?;
+    let since: Option<Timestamp> = late.iter().filter_map(|s| s.lost.or(s.started)).min();
+    let one = format!("{} {} of {} hosts", worst.name, worst.registered, worst.expected);
+    let short = if late.len() == 1 { one.clone() } else { format!("{} slices, e.g. {one}", late.len()) };
+    let long = format!("{short}; a job on all hosts of it cannot run");
+    let mend = "if the missing hosts do not come back, delete the slice: the autoscaler makes another";
+    Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, mend))
+}
+
+/// No job, nothing wanted, and no node in use.
+pub fn idle(snapshot: &Snapshot) -> Option<Finding> {
+    let works = |s: JobStatus| !s.is_ended();
+    let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
+    let in_use =
+        |n: &Node| n.resources.0.iter().any(|r| !is_mark(r.name.raw()) && r.used.is_none_or(|u| u > 0.0));
+    if snapshot.jobs.iter().any(|j| works(j.status))
+        || !snapshot.autoscaler.demands.is_empty()
+        || !snapshot.autoscaler.pending.is_empty()
+        || alive().any(in_use)
+    {
+        return None;
+    }
+    let workers = alive().filter(|n| !n.is_head).count();
+    let short = match (workers, snapshot.autoscaler.version) {
+        (0, _) => String::new(),
+        (_, AutoscalerVersion::None) => format!("{workers} workers, and no autoscaler to end them"),
+        _ => format!("{workers} workers unused"),
+    };
+    Some(Finding::new(FindingKind::Idle, Severity::Info, None, &short, &short, ""))
+}
+
+/// Resources that mark a node rather than being used up (`node:10.0.0.1`, `TPU-v4-8-head`).
+fn is_mark(name: &str) -> bool {
+    !matches!(name, "CPU" | "GPU" | "TPU" | "memory")
+}

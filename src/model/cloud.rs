@@ -1,0 +1,169 @@
+//! What Google Cloud says of a cluster's TPUs. Terms and states: Cloud TPU API v2, `nodes` and `queuedResources`.
+
+use super::{Text, Timestamp};
+
+/// State of a TPU VM (`Node.state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VmState {
+    /// Coming: being created, started, restarted, reimaged or repaired.
+    Coming,
+    /// Up.
+    Ready,
+    /// Stopped by somebody, or being stopped.
+    Stopped,
+    /// Taken away by Google; deleted by nobody, so it counts against the quota.
+    Preempted,
+    /// Ended; likewise.
+    Terminated,
+    /// Being deleted.
+    Deleting,
+    /// A state that is not known here.
+    Unknown,
+}
+
+impl VmState {
+    /// From the API's word.
+    pub fn from_api(word: &str) -> Self {
+        match word {
+            "CREATING" | "STARTING" | "RESTARTING" | "REIMAGING" | "REPAIRING" => Self::Coming,
+            "READY" => Self::Ready,
+            "STOPPED" | "STOPPING" => Self::Stopped,
+            "PREEMPTED" => Self::Preempted,
+            "TERMINATED" => Self::Terminated,
+            "DELETING" => Self::Deleting,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// How a TPU was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Capacity {
+    /// Billed on demand, kept until deleted.
+    OnDemand,
+    /// Preemptible, after a day at the latest.
+    Preemptible,
+    /// Spot: preemptible at any time.
+    Spot,
+    /// What is left over (API v2alpha1).
+    BestEffort,
+    /// From a reservation.
+    Reserved,
+}
+
+/// A TPU VM: one host, or a slice of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TpuVm {
+    /// Its name.
+    pub name: Text,
+    /// E.g. `v4-32`.
+    pub accelerator_type: Text,
+    /// Its state.
+    pub state: VmState,
+    /// What is wrong with it, when its health is not `HEALTHY`.
+    pub unhealthy: Option<Text>,
+    /// Internal address of each host, by worker number; empty before it is up.
+    pub hosts: Vec<Text>,
+    /// How it was asked for.
+    pub capacity: Capacity,
+    /// The queued resource that it came from.
+    pub queued_resource: Option<Text>,
+    /// When it was asked for.
+    pub created: Option<Timestamp>,
+    /// Label `ray-cluster-name`.
+    pub ray_cluster: Option<Text>,
+    /// Label `ray-user-node-type`: the node type in the cluster's YAML.
+    pub ray_type: Option<Text>,
+}
+
+/// State of a queued resource (`QueuedResource.state.state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueuedState {
+    /// Asked for; waits for capacity.
+    Waiting,
+    /// Being made.
+    Provisioning,
+    /// Its TPU VMs are there.
+    Active,
+    /// Its TPU VMs were taken away and do not come back.
+    Suspended,
+    /// Refused; stays until it is deleted.
+    Failed,
+    /// Being deleted.
+    Deleting,
+    /// A state that is not known here.
+    Unknown,
+}
+
+impl QueuedState {
+    /// From the API's word.
+    pub fn from_api(word: &str) -> Self {
+        match word {
+            "CREATING" | "ACCEPTED" | "WAITING_FOR_RESOURCES" => Self::Waiting,
+            "PROVISIONING" => Self::Provisioning,
+            "ACTIVE" => Self::Active,
+            "SUSPENDING" | "SUSPENDED" => Self::Suspended,
+            "FAILED" => Self::Failed,
+            "DELETING" => Self::Deleting,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A request for TPU VMs that Google keeps until there is capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedResource {
+    /// Its name.
+    pub name: Text,
+    /// Its state.
+    pub state: QueuedState,
+    /// Why it failed.
+    pub error: Option<Text>,
+    /// E.g. `v4-128`.
+    pub accelerator_type: Text,
+    /// Names of its TPU VMs, whether they exist or not.
+    pub nodes: Vec<Text>,
+    /// How it was asked for.
+    pub capacity: Capacity,
+    /// When it was asked for.
+    pub created: Option<Timestamp>,
+    /// Label `ray-cluster-name` of its nodes.
+    pub ray_cluster: Option<Text>,
+}
+
+/// Everything of one zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CloudView {
+    /// TPU VMs.
+    pub vms: Vec<TpuVm>,
+    /// Queued resources.
+    pub queued: Vec<QueuedResource>,
+    /// Whether Google listed all; it names places that it could not reach.
+    pub complete: bool,
+    /// When Google was asked.
+    pub asked: Timestamp,
+}
+
+/// Chips of an accelerator type: the number in it counts `TensorCores` up to v4 and for v5p, chips from v5e on
+/// (cloud.google.com/tpu/docs, "TPU architecture"). `None` when it is no accelerator type.
+pub fn chips(accelerator_type: &str) -> Option<u32> {
+    let (generation, size) = accelerator_type.rsplit_once('-')?;
+    let size: u32 = size.parse().ok()?;
+    match generation {
+        "v2" | "v3" | "v4" | "v5p" => Some(size / 2),
+        "v5litepod" | "v5e" | "v6e" => Some(size),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chips_by_generation() {
+        let cases = [("v4-8", 4), ("v5p-64", 32), ("v5litepod-16", 16), ("v6e-8", 8), ("v3-32", 16)];
+        assert!(cases.iter().all(|(t, n)| chips(t) == Some(*n)));
+        assert_eq!((chips("n2-standard-8"), chips("v4"), chips("v4-x")), (None, None, None));
+    }
+}

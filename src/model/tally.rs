@@ -1,0 +1,80 @@
+//! A state in a few numbers: what a row of the fleet shows.
+
+use super::{JobStatus, Snapshot};
+
+/// What chips are counted in: the best that a cluster has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chip {
+    /// TPU chips.
+    Tpu,
+    /// GPUs.
+    Gpu,
+    /// CPUs, where there is nothing else.
+    #[default]
+    Cpu,
+}
+
+impl Chip {
+    /// Ray's resource name.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::Tpu => "TPU",
+            Self::Gpu => "GPU",
+            Self::Cpu => "CPU",
+        }
+    }
+}
+
+/// A state's sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Nodes alive, the head included.
+    pub alive: usize,
+    /// Nodes on their way: machines that have not joined, and launches asked for.
+    pub pending: usize,
+    /// Nodes that died.
+    pub dead: usize,
+    /// What the chips are.
+    pub chip: Chip,
+    /// Chips of living nodes.
+    pub chips: f64,
+    /// Chips in use; `None` when the channel does not tell.
+    pub used: Option<f64>,
+    /// Jobs that run.
+    pub running: usize,
+    /// Jobs that wait.
+    pub waiting: usize,
+    /// Unmet demands, counted.
+    pub wants: u64,
+}
+
+impl Tally {
+    /// Counts a state.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
+        let report = &snapshot.autoscaler;
+        let joining: u32 = report.types.iter().map(|t| t.pending).sum();
+        let launching: u32 = report.types.iter().map(|t| t.launching).sum();
+        let jobs = |status| snapshot.jobs.iter().filter(|j| j.status == status).count();
+        let has =
+            |chip: &Chip| alive().any(|n| n.resources.get(chip.resource()).is_some_and(|r| r.total > 0.0));
+        let chip = [Chip::Tpu, Chip::Gpu].into_iter().find(has).unwrap_or_default();
+        let resources = || alive().filter_map(|n| n.resources.get(chip.resource()));
+        Self {
+            alive: alive().count(),
+            pending: report.pending.len().max(joining as usize) + launching as usize,
+            dead: snapshot.nodes.len() - alive().count(),
+            chip,
+            chips: resources().map(|r| r.total).sum(),
+            used: resources().map(|r| r.used).sum(),
+            running: jobs(JobStatus::Running),
+            waiting: jobs(JobStatus::Pending),
+            wants: report.demands.iter().map(|d| d.count).sum(),
+        }
+    }
+
+    /// The share of the chips in use, 0 to 1; `None` when unknown or when there are none.
+    pub fn share(&self) -> Option<f64> {
+        self.used.filter(|_| self.chips > 0.0).map(|used| (used / self.chips).clamp(0.0, 1.0))
+    }
+}

@@ -1,0 +1,384 @@
+//! One table of what Google Cloud and Ray each say of a cluster's TPUs. Pure.
+//!
+//! Half of an operator's truth is in the cloud: machines that were taken away and still eat quota, slices with a missing
+//! host, workers that never joined. Ray's nodes and the cloud's machines are joined by internal address.
+
+use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState, chips};
+use crate::model::{Node, Text, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a machine may take until all its hosts have joined Ray: TPU VMs come up, pull an image of several gigabytes
+/// and start Ray within about ten minutes.
+pub const JOIN_TIME: Duration = Duration::from_secs(15 * 60);
+
+/// What is to be said of a machine. Ordered by how much it wants attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// Ray says alive, the cloud says taken away or knows nothing of it.
+    Ghost,
+    /// Some hosts have been missing for longer than [`JOIN_TIME`]: what runs on the slice waits for ever.
+    Incomplete,
+    /// Up for longer than [`JOIN_TIME`], and no host ever joined.
+    NeverRegistered,
+    /// Taken away and not deleted: it eats quota.
+    EatsQuota,
+    /// The request was refused, and stays until it is deleted.
+    Refused,
+    /// Stopped, or in a state that is not known here.
+    Stopped,
+    /// Coming up, or its hosts are still joining.
+    Joining,
+    /// Waits for capacity.
+    Waiting,
+    /// Being deleted.
+    Leaving,
+    /// All its hosts are in Ray.
+    Registered,
+}
+
+impl Standing {
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ghost => "ghost",
+            Self::Incomplete => "incomplete",
+            Self::NeverRegistered => "never joined",
+            Self::EatsQuota => "eats quota",
+            Self::Refused => "refused",
+            Self::Stopped => "stopped",
+            Self::Joining => "joining",
+            Self::Waiting => "waiting",
+            Self::Leaving => "leaving",
+            Self::Registered => "registered",
+        }
+    }
+
+    /// What to do about it; none when it is as it should be.
+    pub const fn mend(self) -> Option<&'static str> {
+        match self {
+            Self::Ghost => Some(
+                "the autoscaler does not know that it is gone; if nothing replaces it, restart the cluster",
+            ),
+            Self::Incomplete => {
+                Some("look at the missing host's log, or delete the slice and let it come anew")
+            }
+            Self::NeverRegistered => Some("look at its start-up log, or delete it"),
+            Self::EatsQuota => Some("`clean-preempted` deletes it"),
+            Self::Refused => Some("read why, then delete the request"),
+            Self::Stopped => Some("start it or delete it"),
+            Self::Joining | Self::Waiting | Self::Leaving | Self::Registered => None,
+        }
+    }
+}
+
+/// Who looks after a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Keeper {
+    /// Ray's autoscaler.
+    Autoscaler,
+    /// Somebody added it by hand; no autoscaler brings it back.
+    Manual,
+}
+
+/// A machine: a TPU VM, a request for one, or nodes of Ray without either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The TPU VM's name; the address of a ghost that has none.
+    pub name: Text,
+    /// E.g. `v4-32`; empty when only Ray knows it.
+    pub accelerator_type: Text,
+    /// Its chips.
+    pub chips: u32,
+    /// What is to be said of it.
+    pub standing: Standing,
+    /// Hosts that it has, and how many of them are alive in Ray.
+    pub hosts: (usize, usize),
+    /// Internal addresses of hosts that are missing in Ray.
+    pub missing: Vec<Text>,
+    /// How it was asked for; unknown of a ghost.
+    pub capacity: Option<Capacity>,
+    /// Who looks after it.
+    pub keeper: Keeper,
+    /// Asked for at.
+    pub created: Option<Timestamp>,
+    /// More, in the cloud's or Ray's words.
+    pub note: Option<Text>,
+}
+
+/// What Google and Ray say of a cluster, joined; what wants attention first.
+pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Row> {
+    let alive: BTreeMap<&str, &Node> = nodes
+        .iter()
+        .filter(|n| n.state.is_alive() && !n.is_head)
+        .map(|n| (n.address.raw(), n.as_ref()))
+        .collect();
+    let ours: Vec<&TpuVm> = cloud
+        .vms
+        .iter()
+        .filter(|vm| belongs(vm.ray_cluster.as_ref(), cluster) || in_ray(vm, &alive))
+        .collect();
+    let mut rows: Vec<Row> = ours.iter().map(|vm| vm_row(vm, cluster, &alive, now)).collect();
+    let there: BTreeSet<&str> = ours.iter().map(|vm| vm.name.raw()).collect();
+    let requests = cloud.queued.iter().filter(|q| belongs(q.ray_cluster.as_ref(), cluster));
+    rows.extend(requests.filter_map(|q| request_row(q, cluster, &there)));
+    // Where Google left something out, an address that it did not name proves nothing.
+    if cloud.complete {
+        let known: BTreeSet<&str> = ours.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
+        rows.extend(ghosts(&alive, &known));
+    }
+    rows.sort_by(|a, b| (a.standing, a.name.raw()).cmp(&(b.standing, b.name.raw())));
+    rows
+}
+
+/// Chips of machines that stand so.
+pub fn chips_of(rows: &[Row], standing: Standing) -> u32 {
+    rows.iter().filter(|r| r.standing == standing).map(|r| r.chips).sum()
+}
+
+fn belongs(label: Option<&Text>, cluster: &str) -> bool {
+    label.is_some_and(|l| l.raw() == cluster)
+}
+
+/// Workers added by hand may carry no label of the cluster.
+fn in_ray(vm: &TpuVm, alive: &BTreeMap<&str, &Node>) -> bool {
+    vm.ray_cluster.is_none() && vm.hosts.iter().any(|h| alive.contains_key(h.raw()))
+}
+
+/// Ray's GCP provider names what it starts `ray-CLUSTER-worker-ID-tpu`.
+fn keeper(name: &Text, cluster: &str) -> Keeper {
+    let own = name.raw().strip_prefix("ray-").and_then(|n| n.strip_prefix(cluster));
+    if own.is_some_and(|n| n.starts_with("-worker-")) { Keeper::Autoscaler } else { Keeper::Manual }
+}
+
+fn vm_row(vm: &TpuVm, cluster: &str, alive: &BTreeMap<&str, &Node>, now: Timestamp) -> Row {
+    let missing: Vec<Text> = vm.hosts.iter().filter(|h| !alive.contains_key(h.raw())).cloned().collect();
+    let joined = vm.hosts.len() - missing.len();
+    let is_late = vm.created.is_none_or(|at| at.age(now) > JOIN_TIME);
+    let standing = match vm.state {
+        // Ray has not noticed.
+        VmState::Preempted | VmState::Terminated if joined > 0 => Standing::Ghost,
+        VmState::Preempted | VmState::Terminated => Standing::EatsQuota,
+        VmState::Deleting => Standing::Leaving,
+        VmState::Stopped | VmState::Unknown => Standing::Stopped,
+        VmState::Coming => Standing::Joining,
+        VmState::Ready if missing.is_empty() && joined > 0 => Standing::Registered,
+        VmState::Ready if !is_late => Standing::Joining,
+        VmState::Ready if joined > 0 => Standing::Incomplete,
+        VmState::Ready => Standing::NeverRegistered,
+    };
+    Row {
+        name: vm.name.clone(),
+        accelerator_type: vm.accelerator_type.clone(),
+        chips: chips(vm.accelerator_type.raw()).unwrap_or(0),
+        standing,
+        hosts: (vm.hosts.len(), joined),
+        missing,
+        capacity: Some(vm.capacity),
+        keeper: keeper(&vm.name, cluster),
+        created: vm.created,
+        note: vm.unhealthy.clone(),
+    }
+}
+
+/// A request whose TPU VMs do not exist; those that do have rows of their own.
+fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) -> Option<Row> {
+    let standing = match request.state {
+        QueuedState::Waiting | QueuedState::Provisioning => Standing::Waiting,
+        QueuedState::Suspended => Standing::EatsQuota,
+        QueuedState::Failed => Standing::Refused,
+        QueuedState::Deleting => Standing::Leaving,
+        QueuedState::Unknown => Standing::Stopped,
+        QueuedState::Active => return None,
+    };
+    if request.nodes.iter().any(|n| there.contains(n.raw())) {
+        return None;
+    }
+    Some(Row {
+        name: request.name.clone(),
+        accelerator_type: request.accelerator_type.clone(),
+        chips: chips(request.accelerator_type.raw()).unwrap_or(0),
+        standing,
+        hosts: (0, 0),
+        missing: Vec::new(),
+        capacity: Some(request.capacity),
+        keeper: keeper(&request.name, cluster),
+        created: request.created,
+        note: request.error.clone(),
+    })
+}
+
+/// Nodes with TPUs that Ray calls alive and no machine has. Hosts of one slice share a resource named after it.
+fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>) -> Vec<Row> {
+    let mut slices: BTreeMap<Text, Vec<&Node>> = BTreeMap::new();
+    for (address, node) in alive.iter().filter(|(address, _)| !known.contains(*address)) {
+        if node.resources.get("TPU").is_none_or(|r| r.total <= 0.0) {
+            continue;
+        }
+        let slice = node.resources.0.iter().map(|r| &r.name).find(|n| n.raw().ends_with("-tpu"));
+        let name = slice.cloned().unwrap_or_else(|| Text::new(*address));
+        slices.entry(name).or_default().push(node);
+    }
+    let row = |(name, nodes): (Text, Vec<&Node>)| {
+        let tpus: f64 = nodes.iter().filter_map(|n| n.resources.get("TPU")).map(|r| r.total).sum();
+        Row {
+            name,
+            accelerator_type: Text::new(""),
+            chips: tpus as u32,
+            standing: Standing::Ghost,
+            hosts: (0, nodes.len()),
+            missing: Vec::new(),
+            capacity: None,
+            keeper: Keeper::Autoscaler,
+            created: nodes.iter().filter_map(|n| n.started).min(),
+            note: Some(Text::new("alive in Ray, unknown to Google Cloud")),
+        }
+    };
+    slices.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{NodeId, NodeState, Resource, Resources};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+
+    fn ago(minutes: i64) -> Timestamp {
+        Timestamp::from_millis(NOW.as_millis() - minutes * 60_000)
+    }
+
+    fn vm(name: &str, kind: &str, state: VmState, hosts: &[&str], minutes: i64) -> TpuVm {
+        TpuVm {
+            name: Text::new(name),
+            accelerator_type: Text::new(kind),
+            state,
+            unhealthy: None,
+            hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
+            capacity: Capacity::Preemptible,
+            queued_resource: None,
+            created: Some(ago(minutes)),
+            ray_cluster: Some(Text::new("c")),
+            ray_type: None,
+        }
+    }
+
+    fn request(name: &str, state: QueuedState, node: &str) -> QueuedResource {
+        QueuedResource {
+            name: Text::new(name),
+            state,
+            error: None,
+            accelerator_type: Text::new("v4-128"),
+            nodes: vec![Text::new(node)],
+            capacity: Capacity::Reserved,
+            created: Some(ago(30)),
+            ray_cluster: Some(Text::new("c")),
+        }
+    }
+
+    fn node(number: u8, address: &str, resources: &[(&str, f64)]) -> Arc<Node> {
+        let resource =
+            |(name, total): &(&str, f64)| Resource { name: Text::new(*name), total: *total, used: None };
+        Arc::new(Node {
+            id: NodeId::from_bytes(&[number; 28]).unwrap(),
+            name: Text::new(address),
+            address: Text::new(address),
+            hostname: Text::new(""),
+            node_type: Text::new(""),
+            instance_id: Text::new(""),
+            is_head: number == 0,
+            state: NodeState::Alive,
+            started: Some(ago(60)),
+            ended: None,
+            death: None,
+            idle_ms: None,
+            resources: Resources(resources.iter().map(resource).collect()),
+            labels: Vec::new(),
+        })
+    }
+
+    /// Name, standing, hosts there and joined of each row.
+    fn table(
+        vms: Vec<TpuVm>,
+        queued: Vec<QueuedResource>,
+        nodes: &[Arc<Node>],
+    ) -> Vec<(String, Standing, (usize, usize))> {
+        let cloud = CloudView { vms, queued, complete: true, asked: NOW };
+        let rows = reconcile("c", &cloud, nodes, NOW);
+        rows.into_iter().map(|r| (r.name.raw().to_owned(), r.standing, r.hosts)).collect()
+    }
+
+    #[test]
+    fn every_case_is_told_apart() {
+        let tpu = [("TPU", 4.0)];
+        let nodes = [
+            node(0, "10.0.0.1", &[]),
+            node(1, "10.0.0.2", &tpu),
+            node(2, "10.0.0.3", &tpu),
+            node(3, "10.0.0.5", &tpu),
+            node(4, "10.0.0.9", &[("TPU", 4.0), ("ray-c-worker-x-tpu", 1.0)]),
+            node(5, "10.0.0.10", &[("TPU", 4.0), ("ray-c-worker-x-tpu", 1.0)]),
+            node(6, "10.0.0.11", &[("CPU", 8.0)]),
+        ];
+        let vms = vec![
+            vm("whole", "v4-8", VmState::Ready, &["10.0.0.2"], 100),
+            vm("half", "v4-16", VmState::Ready, &["10.0.0.3", "10.0.0.4"], 100),
+            vm("young", "v4-16", VmState::Ready, &["10.0.0.30", "10.0.0.40"], 5),
+            vm("lost", "v4-8", VmState::Ready, &["10.0.0.60"], 100),
+            vm("coming", "v4-8", VmState::Coming, &[], 500),
+            vm("unnoticed", "v4-8", VmState::Preempted, &["10.0.0.5"], 100),
+            vm("leak", "v4-8", VmState::Preempted, &["10.0.0.70"], 100),
+            vm("going", "v4-8", VmState::Deleting, &["10.0.0.71"], 100),
+        ];
+        let queued = vec![
+            request("q-waits", QueuedState::Waiting, "n1"),
+            request("q-active", QueuedState::Active, "whole"),
+            request("q-suspended", QueuedState::Suspended, "n2"),
+            request("q-failed", QueuedState::Failed, "n3"),
+            // Its machine says more than the request does.
+            request("q-leak", QueuedState::Suspended, "leak"),
+        ];
+        let wanted = [
+            ("ray-c-worker-x-tpu", Standing::Ghost, (0, 2)),
+            ("unnoticed", Standing::Ghost, (1, 1)),
+            ("half", Standing::Incomplete, (2, 1)),
+            ("lost", Standing::NeverRegistered, (1, 0)),
+            ("leak", Standing::EatsQuota, (1, 0)),
+            ("q-suspended", Standing::EatsQuota, (0, 0)),
+            ("q-failed", Standing::Refused, (0, 0)),
+            ("coming", Standing::Joining, (0, 0)),
+            ("young", Standing::Joining, (2, 0)),
+            ("q-waits", Standing::Waiting, (0, 0)),
+            ("going", Standing::Leaving, (1, 0)),
+            ("whole", Standing::Registered, (1, 1)),
+        ];
+        assert_eq!(table(vms, queued, &nodes), wanted.map(|(n, s, h)| (n.to_owned(), s, h)));
+    }
+
+    #[test]
+    fn another_clusters_machines_are_not_ours_and_a_manual_worker_is() {
+        let mut other = vm("ray-d-worker-1-tpu", "v4-8", VmState::Preempted, &["10.0.0.8"], 100);
+        other.ray_cluster = Some(Text::new("d"));
+        let mut manual = vm("ray-worker-manual-7", "v4-8", VmState::Ready, &["10.0.0.2"], 100);
+        manual.ray_cluster = None;
+        let own = vm("ray-c-worker-1-tpu", "v4-8", VmState::Ready, &["10.0.0.3"], 100);
+        let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)]), node(2, "10.0.0.3", &[("TPU", 4.0)])];
+        let cloud = CloudView { vms: vec![other, manual, own], complete: true, ..CloudView::default() };
+        let rows = reconcile("c", &cloud, &nodes, NOW);
+        let kept: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.keeper)).collect();
+        assert_eq!(
+            kept,
+            [("ray-c-worker-1-tpu", Keeper::Autoscaler), ("ray-worker-manual-7", Keeper::Manual)]
+        );
+        assert_eq!(chips_of(&rows, Standing::Registered), 8);
+    }
+
+    #[test]
+    fn a_partial_answer_makes_no_ghosts() {
+        let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
+        let cloud = CloudView::default();
+        assert!(reconcile("c", &cloud, &nodes, NOW).is_empty());
+        assert_eq!(reconcile("c", &CloudView { complete: true, ..cloud }, &nodes, NOW).len(), 1);
+    }
+}

@@ -1,0 +1,311 @@
+//! The fleet: one row per cluster with its trouble in words, the files that could not be read, and the totals.
+
+use super::frame::{Title, pane};
+use super::grid::{Cell, Column, Grid, put};
+use super::names::Names;
+use super::{Draw, filtered, split_bottom, words};
+use crate::app::describe::number;
+use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Totals, Trend};
+use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::text::printable;
+use crate::model::{Chip, Link, Problem, ProblemKind, Tally};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use std::borrow::Cow;
+
+/// Width of the link's column where there is no room for words.
+const NARROW: u16 = 9;
+/// Cells of the bar of used chips.
+const BAR: u16 = 6;
+/// From this width of the pane on the way to a cluster is told in words.
+const ROOMY: u16 = 108;
+/// From this width on there is room for everything.
+const VAST: u16 = 150;
+
+/// The columns; below [`ROOMY`] the ones that grow with their words are narrower.
+fn columns(width: u16, names: &Names) -> [Column; 12] {
+    let (link, jobs, says, history) = match width {
+        0..ROOMY => (9, 9, 17, 8),
+        ROOMY..VAST => (15, 10, 27, 8),
+        _ => (18, 12, 30, 20),
+    };
+    [
+        Column::text("", 1, 0),
+        Column::text("CLUSTER", names.width, 0),
+        Column::text("LINK", link, 0),
+        Column::text("RAY", 7, 8),
+        Column::text("NODES", 9, 0),
+        Column::text("", BAR, 4),
+        Column::number("CHIPS", 9, 1),
+        Column::text("USE", history, 7),
+        Column::text("JOBS", jobs, 2),
+        Column::number("WANTS", 5, 5),
+        Column::number("DATA", 5, 6),
+        Column::rest("SAYS", says, 0),
+    ]
+}
+
+/// Draws it; returns where the rows are.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
+    let list = d.app.list();
+    let (clusters, broken) = (d.app.clusters(), d.app.broken());
+    let title = filtered("Clusters", list.filter().text(), list.len());
+    let by =
+        list.sort().column.and_then(|c| FLEET_COLUMNS.get(c)).map_or("trouble".into(), |c| c.to_lowercase());
+    let order = format!("by {by}");
+    let inner = pane(buf, area, d.theme, &Title { left: &title, right: &order, tone: None, focused: true });
+    let room_for_totals = inner.height >= 4;
+    let (totals, rows) = split_bottom(inner, if room_for_totals { 2 } else { 0 });
+    let names = Names::of(
+        d.app,
+        match inner.width {
+            0..ROOMY => 16,
+            ROOMY..VAST => 20,
+            _ => 32,
+        },
+    );
+    let columns = columns(inner.width, &names);
+    let grid = Grid {
+        columns: &columns,
+        sort: list.sort(),
+        sortable: &FLEET_COLUMNS,
+        top: list.window(usize::from(rows.height.saturating_sub(1))),
+        rows: list.len(),
+        selected: Some((list.cursor(), d.theme.selected)),
+    };
+    let drawn = grid.draw(buf, rows, d.theme, |position| {
+        let Some(i) = list.row(position) else { return Vec::new() };
+        match clusters.get(i) {
+            Some(cluster) => row(cluster, d, &columns, &names),
+            None => broken
+                .get(i - clusters.len())
+                .map(|(file, problem)| broken_row(file, problem, d))
+                .unwrap_or_default(),
+        }
+    });
+    if list.is_empty() && drawn.height > 0 {
+        put(buf, drawn.x, drawn.y, drawn.width, false, &nothing(d), d.theme.dim);
+    }
+    if room_for_totals {
+        put(
+            buf,
+            totals.x + 2,
+            totals.y + 1,
+            totals.width.saturating_sub(2),
+            false,
+            &sums(&d.app.totals()),
+            d.theme.dim,
+        );
+    }
+    drawn
+}
+
+/// Why no row is there.
+fn nothing(d: &Draw<'_>) -> String {
+    if d.app.list().filter().is_empty() {
+        return "no cluster is known; --infra names a folder of cluster files".into();
+    }
+    format!("no cluster passes the filter; {} clears it", d.key(Action::Back))
+}
+
+fn row<'a>(cluster: &'a Cluster, d: &Draw<'_>, columns: &[Column], names: &Names) -> Vec<Cell<'a>> {
+    let stale = cluster.is_stale(d.now);
+    let text = if stale { d.theme.dim } else { d.theme.text };
+    let (glyph, tone) = mark(cluster, d);
+    let (link, link_tone) = link(cluster, d, columns[2].width);
+    let (nodes, jobs) = (words::node_counts(cluster), words::job_counts(cluster, d.now));
+    let t = &cluster.tally;
+    let known = |s: String| if cluster.known { s } else { "?".into() };
+    let (says, says_tone) = says(cluster, d, columns[2].width > NARROW);
+    let name = if says_tone == d.theme.bad { text.patch(d.theme.bad) } else { text };
+    let wants = if t.wants > 0 { t.wants.to_string() } else { "-".into() };
+    let wants_tone = if t.wants > 0 && !stale { d.theme.warn } else { text };
+    vec![
+        Cell::new(glyph, tone),
+        Cell::new(names.shown(cluster), name),
+        Cell::new(link, link_tone),
+        Cell::new(if cluster.known { cluster.snapshot.ray_version.shown() } else { "?".into() }, d.theme.dim),
+        Cell::new(known(nodes), text),
+        Cell::new(bar(t), text),
+        Cell::new(known(chips(t)), text),
+        Cell::new(
+            sparkline(&cluster.trend, columns[7].width.into()),
+            if stale { d.theme.dim } else { d.theme.accent },
+        ),
+        Cell::new(known(jobs), text),
+        Cell::new(known(wants), wants_tone),
+        Cell::new(words::age(cluster.age(d.now), d.app.fresh()), if stale { d.theme.warn } else { text }),
+        Cell::new(says, says_tone),
+    ]
+}
+
+/// The row's state in a glyph.
+fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
+    match (cluster.says(), &cluster.link) {
+        (Some(Finding { kind: FindingKind::Unreachable, .. }), _) => ("✕", d.theme.bad),
+        (Some(Finding { severity: Severity::Bad, .. }), _) => ("▲", d.theme.bad),
+        (_, None | Some(Link::Connecting { .. })) => ("◌", d.theme.warn),
+        (Some(Finding { severity: Severity::Warn, .. }), _) => ("!", d.theme.warn),
+        (Some(Finding { kind: FindingKind::Idle, .. }), _) => ("○", d.theme.dim),
+        _ => ("●", d.theme.good),
+    }
+}
+
+/// The way to it, as long as the column allows: what is broken stands at length in the last column.
+fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
+    let roomy = width > NARROW;
+    match &cluster.link {
+        Some(Link::Up { latency, .. }) if !roomy => (format!("● {}", words::trip(*latency)), d.theme.good),
+        Some(Link::Connecting { .. }) if !roomy => ("◌ opening".into(), d.theme.warn),
+        Some(Link::Retrying { at, .. }) if !roomy => {
+            (format!("✕ in {}", words::countdown(at.until(d.now))), d.theme.bad)
+        }
+        Some(Link::Stopped { .. }) if !roomy => ("✕ down".into(), d.theme.bad),
+        Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => {
+            (format!("✕ {}", words::kind(&problem.kind)), d.theme.bad)
+        }
+        _ => words::link(cluster, d.now, d.theme),
+    }
+}
+
+/// The first finding and since when it is so. Beside the link's words a broken way says when it is tried again, in
+/// place of those words.
+fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
+    if let (Some(problem), Some(link)) = (cluster.problem(), &cluster.link) {
+        let since = words::minutes(problem.since.age(d.now));
+        let state = match link {
+            Link::Retrying { at, .. } if roomy => {
+                format!("down {since}, again in {}", words::countdown(at.until(d.now)))
+            }
+            _ if roomy => format!("down {since}"),
+            _ => format!("{} {since}", words::kind(&problem.kind)),
+        };
+        let mend = match problem.kind {
+            ProblemKind::HostKeyChanged { .. } => format!("; {} reviews it", d.key(Action::HostKey)),
+            _ if problem.mend.is_empty() => String::new(),
+            _ => format!("; {}", problem.mend),
+        };
+        return (format!("{state}: {}{mend}", problem.what), d.theme.bad);
+    }
+    let age = cluster.age(d.now);
+    let old = age
+        .filter(|age| *age >= d.app.fresh())
+        .map(|_| format!("data {} old", words::age(age, d.app.fresh())));
+    match (cluster.says(), old) {
+        (Some(finding), Some(old)) => (format!("{old}; {}", words::finding(finding, d.now)), d.theme.dim),
+        (Some(finding), None) => (words::finding(finding, d.now), words::severity(finding.severity, d.theme)),
+        (None, Some(old)) => (old, d.theme.warn),
+        (None, None) => (if cluster.known { String::new() } else { "-".into() }, d.theme.dim),
+    }
+}
+
+/// Used of all chips; what they are, unless they are TPUs.
+fn chips(t: &Tally) -> String {
+    let unit = match t.chip {
+        Chip::Tpu => "",
+        Chip::Gpu => " gpu",
+        Chip::Cpu => " cpu",
+    };
+    match t.used {
+        _ if t.chips <= 0.0 => "-".into(),
+        used => format!(
+            "{}/{}{unit}",
+            used.map_or_else(|| "?".into(), |u| number(u.round())),
+            number(t.chips.round())
+        ),
+    }
+}
+
+/// `▇▇▇░░░`; nothing where nothing is known.
+fn bar(t: &Tally) -> String {
+    let Some(share) = t.share() else { return String::new() };
+    // Something used is never shown as nothing, nor something free as full.
+    let cells = usize::from(BAR);
+    let full = match (share * f64::from(BAR)).round() as usize {
+        0 if share > 0.0 => 1,
+        n if n >= cells && share < 1.0 => cells - 1,
+        n => n.min(cells),
+    };
+    "▇".repeat(full) + &"░".repeat(cells - full)
+}
+
+fn sparkline(trend: &Trend, width: usize) -> String {
+    const LEVELS: [&str; FULL as usize + 1] = ["▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"];
+    trend
+        .levels(width)
+        .map(|level| level.and_then(|l| LEVELS.get(usize::from(l))).unwrap_or(&" "))
+        .copied()
+        .collect()
+}
+
+/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 waiting`.
+fn sums(t: &Totals) -> String {
+    let many =
+        |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(n)) };
+    let of = |(used, all): (f64, f64), what: &str| {
+        (all > 0.0).then(|| {
+            format!("{} of {} {what}", grouped(used.round() as usize), grouped(all.round() as usize))
+        })
+    };
+    let mut parts = vec![many(t.clusters, "cluster"), format!("{} up", t.up)];
+    parts.extend((t.broken > 0).then(|| many(t.broken, "broken file")));
+    parts.push(many(t.nodes, "node"));
+    parts.extend(of(t.tpus, "chips"));
+    parts.extend(of(t.gpus, "gpus"));
+    let waiting = if t.waiting > 0 { format!(", {} waiting", grouped(t.waiting)) } else { String::new() };
+    parts.push(format!("{} running{waiting}", many(t.running, "job")));
+    parts.join(" · ")
+}
+
+/// `2904` as `2,904`.
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn broken_row<'a>(file: &'a str, problem: &'a Problem, d: &Draw<'_>) -> Vec<Cell<'a>> {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    // The name stands in its column already.
+    let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
+    let says = if problem.mend.is_empty() {
+        Cow::Borrowed(what.trim_start())
+    } else {
+        format!("{}; {}", what.trim_start(), problem.mend).into()
+    };
+    vec![
+        Cell::new("✕", d.theme.bad),
+        Cell::new(printable(name), d.theme.text),
+        Cell::spanning(format!("broken file: {says}"), d.theme.bad),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_full_or_empty_only_when_the_chips_are() {
+        let bar = |used| bar(&Tally { chips: 1000.0, used, ..Tally::default() });
+        assert_eq!(bar(Some(0.0)), "░░░░░░");
+        assert_eq!(bar(Some(1.0)), "▇░░░░░");
+        assert_eq!(bar(Some(999.0)), "▇▇▇▇▇░");
+        assert_eq!(bar(Some(1000.0)), "▇▇▇▇▇▇");
+        assert_eq!(bar(None), "");
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!(
+            [0, 999, 1000, 2_904, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "2,904", "1,234,567"]
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! The nodes and the jobs of all clusters: the same columns as within a cluster, the cluster's before them.
+
+use super::frame::{Title, pane};
+use super::grid::{Cell, Column, Grid, put};
+use super::names::Names;
+use super::{Draw, filtered, jobs, nodes};
+use crate::app::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, Area, Cluster, Merged};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Widest column of names; it stands second, after the glyph.
+const NAMES: u16 = 20;
+/// The same on a narrow screen.
+const NARROW: (u16, u16) = (100, 16);
+
+/// The nodes of all; returns where the rows are.
+pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
+    let clusters = d.app.clusters();
+    let rows = d.app.all_nodes();
+    let addressed = clusters.iter().any(Cluster::shows_addresses);
+    let totals = d.app.totals();
+    let counts = format!("{} alive in {} clusters", totals.nodes, totals.clusters);
+    let names = names(area, d);
+    let columns = with_cluster(nodes::columns(addressed), &names);
+    let titles = ("Nodes of all", counts.as_str(), "no node");
+    table(buf, area, d, rows, titles, (&columns, &ALL_NODE_COLUMNS, &names), |position| {
+        let (place, node) = rows.node(clusters, position)?;
+        let cluster = clusters.get(place)?;
+        Some((cluster, nodes::row(node, cluster.physical.get(&node.id), d, cluster, addressed)))
+    })
+}
+
+/// The jobs of all; returns where the rows are.
+pub fn jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
+    let clusters = d.app.clusters();
+    let rows = d.app.all_jobs();
+    let totals = d.app.totals();
+    let counts = format!("{} running · {} waiting", totals.running, totals.waiting);
+    let names = names(area, d);
+    let columns = with_cluster(jobs::COLUMNS.to_vec(), &names);
+    let titles = ("Jobs of all", counts.as_str(), "no job");
+    table(buf, area, d, rows, titles, (&columns, &ALL_JOB_COLUMNS, &names), |position| {
+        let (place, job) = rows.job(clusters, position)?;
+        let cluster = clusters.get(place)?;
+        Some((cluster, jobs::row(job, d, cluster)))
+    })
+}
+
+fn names(area: Rect, d: &Draw<'_>) -> Names {
+    Names::of(d.app, if area.width < NARROW.0 { NARROW.1 } else { NAMES })
+}
+
+fn with_cluster(mut columns: Vec<Column>, names: &Names) -> Vec<Column> {
+    columns.insert(1, Column::text("CLUSTER", names.width, 0));
+    columns
+}
+
+/// Draws the rows of `row` with their cluster's name put in. Titles are: the pane's, its counts, and what an empty
+/// table lacks.
+fn table<'a, K: Clone + PartialEq>(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    rows: &Merged<K>,
+    (title, counts, lacks): (&str, &str, &str),
+    (columns, sortable, names): (&[Column], &[&'static str], &Names),
+    row: impl Fn(usize) -> Option<(&'a Cluster, Vec<Cell<'a>>)>,
+) -> Area {
+    let order = rows.table();
+    let title = filtered(title, order.filter().text(), order.len());
+    let inner = pane(buf, area, d.theme, &Title { left: &title, right: counts, tone: None, focused: true });
+    let grid = Grid {
+        columns,
+        sort: order.sort(),
+        sortable,
+        top: order.window(usize::from(inner.height.saturating_sub(1))),
+        rows: order.len(),
+        selected: Some((order.cursor(), d.theme.selected)),
+    };
+    let drawn = grid.draw(buf, inner, d.theme, |position| {
+        let Some((cluster, mut cells)) = row(position) else { return Vec::new() };
+        let style = if cluster.is_stale(d.now) { d.theme.dim } else { d.theme.text };
+        cells.insert(1, Cell::new(names.shown(cluster), style));
+        cells
+    });
+    if order.is_empty() && drawn.height > 0 {
+        let text = match () {
+            () if !order.filter().is_empty() => {
+                format!("{lacks} passes the filter; {} clears it", d.key(Action::Back))
+            }
+            () if d.app.clusters().iter().any(|c| c.known) => format!("{lacks} on any cluster"),
+            () => "waiting for the first answer".to_owned(),
+        };
+        put(buf, drawn.x, drawn.y, drawn.width, false, &text, d.theme.dim);
+    }
+    drawn
+}

@@ -1,0 +1,330 @@
+//! The fleet: rows by trouble, totals and alerts, the nodes and jobs of all.
+
+use super::*;
+use marin_tui::diagnose::{FindingKind, Severity};
+
+const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
+
+fn ask(name: &str, request: Request) -> Effect {
+    Effect::Ask(ClusterName::new(name), request)
+}
+
+/// Four clusters that are up, none with trouble of its own.
+fn fleet() -> App {
+    let mut app = app(&NAMES);
+    for name in NAMES {
+        tell(&mut app, name, News::Link(up()));
+        tell(&mut app, name, News::Snapshot(Arc::new(calm(name))));
+    }
+    app
+}
+
+/// A state without any trouble: nodes and jobs that carry the cluster's name.
+fn calm(name: &str) -> Snapshot {
+    let mut calm = snapshot();
+    let first = name.as_bytes()[0];
+    let mut nodes = vec![node(first, "tpu_worker", 4.0, 4.0), node(first + 100, "tpu_worker", 4.0, 0.0)];
+    nodes[0].name = format!("{name}-0").into();
+    nodes[1].name = format!("{name}-1").into();
+    calm.nodes = Arc::new(nodes);
+    calm.jobs = Arc::new(vec![
+        Arc::new(job(&format!("{name}-run"), JobStatus::Running, "alice", u64::from(first))),
+        Arc::new(job(&format!("{name}-old"), JobStatus::Failed, "bo", 9000 + u64::from(first))),
+    ]);
+    let report = Arc::make_mut(&mut calm.autoscaler);
+    report.demands.clear();
+    report.failures.clear();
+    report.pending.clear();
+    report.types.clear();
+    calm
+}
+
+fn order(app: &App) -> Vec<&str> {
+    let name = |row: usize| app.clusters().get(row).map_or("broken", |c| c.name().as_str());
+    (0..app.list().len()).map(|p| name(app.list().row(p).unwrap())).collect()
+}
+
+fn under_cursor(app: &App) -> &str {
+    app.meant().unwrap().name().as_str()
+}
+
+fn gone() -> Link {
+    let problem = problem(ProblemKind::Unreachable, "it cannot be reached", "look");
+    Link::Retrying { problem, at: NOW.plus(Duration::from_secs(8)) }
+}
+
+#[test]
+fn trouble_comes_first_and_equals_stay_where_they_are() {
+    let mut app = fleet();
+    assert_eq!(order(&app), NAMES);
+    press(&mut app, "j");
+    assert_eq!(under_cursor(&app), "beta");
+    tell(&mut app, "delta", News::Link(gone()));
+    assert_eq!(order(&app), ["delta", "alpha", "beta", "gamma"]);
+    assert_eq!(under_cursor(&app), "beta", "the selection stays with its cluster");
+    // Trying again mends nothing yet, and the row does not jump at each try.
+    let trying = Link::Connecting { phase: Phase::Tunnel, since: NOW };
+    tell(&mut app, "delta", News::Link(trying));
+    assert_eq!((order(&app)[0], app.alerts()), ("delta", 1));
+    tell(&mut app, "gamma", News::Link(gone()));
+    assert_eq!(order(&app), ["gamma", "delta", "alpha", "beta"], "as they were listed");
+    for name in ["gamma", "delta"] {
+        tell(&mut app, name, News::Link(up()));
+    }
+    assert_eq!((order(&app), app.alerts()), (NAMES.to_vec(), 0));
+}
+
+#[test]
+fn the_fleet_can_be_sorted_by_a_column_and_turned_round() {
+    let mut app = fleet();
+    let mut large = calm("gamma");
+    let nodes = Arc::make_mut(&mut large.nodes);
+    nodes.extend((1..9).map(|n| node(n, "tpu_worker", 4.0, 1.0)));
+    tell(&mut app, "gamma", News::Snapshot(Arc::new(large)));
+    press(&mut app, ">");
+    assert_eq!(order(&app), ["alpha", "beta", "delta", "gamma"], "by name");
+    press(&mut app, "I");
+    assert_eq!(order(&app), ["gamma", "delta", "beta", "alpha"]);
+    press(&mut app, ">");
+    assert_eq!(order(&app), ["gamma", "alpha", "beta", "delta"], "by nodes");
+    press(&mut app, "<<");
+    assert_eq!(order(&app), NAMES, "by trouble again");
+}
+
+#[test]
+fn totals_count_what_is_known() {
+    let mut app = fleet();
+    let all = app.totals();
+    assert_eq!((all.clusters, all.up, all.nodes, all.running), (4, 4, 8, 4));
+    assert_eq!(all.tpus, (16.0, 32.0));
+    tell(&mut app, "alpha", News::Link(gone()));
+    assert_eq!((app.totals().up, app.totals().nodes), (3, 8), "what was known stays");
+}
+
+#[test]
+fn an_alert_anywhere_changes_the_screen_of_every_cluster() {
+    let mut app = fleet();
+    press(&mut app, "<enter>");
+    paint(&mut app, 120, 40);
+    tell(&mut app, "delta", News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
+    assert!(!app.is_dirty(), "another cluster's way is not on the screen");
+    tell(&mut app, "delta", News::Link(gone()));
+    assert!(app.is_dirty());
+    assert!(paint(&mut app, 120, 40).1.contains("⚑ 1 alert"));
+}
+
+#[test]
+fn leaving_returns_to_the_same_row_and_scroll() {
+    let names: Vec<String> = (0..60).map(|n| format!("cluster-{n:02}")).collect();
+    let mut app = app(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    paint(&mut app, 80, 24);
+    press(&mut app, &"j".repeat(40));
+    press(&mut app, "kkk");
+    paint(&mut app, 80, 24);
+    let before = (app.list().cursor(), app.list().window(app.list().height()));
+    assert!(before.1 > 0);
+    press(&mut app, "<enter>");
+    assert_eq!(app.view(), View::Cluster(37));
+    paint(&mut app, 80, 24);
+    press(&mut app, "q");
+    paint(&mut app, 80, 24);
+    assert_eq!((app.list().cursor(), app.list().window(app.list().height())), before);
+}
+
+#[test]
+fn an_idle_fleet_draws_nothing() {
+    let mut app = fleet();
+    paint(&mut app, 200, 60);
+    for name in NAMES {
+        let again = Snapshot { taken: NOW, ..calm(name) };
+        tell(&mut app, name, News::Snapshot(Arc::new(again)));
+    }
+    assert!(!app.is_dirty(), "the same again");
+    let next = |app: &App| app.next_change(NOW).unwrap();
+    assert!(next(&app) > Duration::from_secs(20), "{:?}", next(&app));
+    let refused = problem(ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() }, "x", "");
+    tell(&mut app, "alpha", News::Link(Link::Stopped { problem: refused }));
+    assert!(next(&app) > Duration::from_secs(20), "nothing counts there: {:?}", next(&app));
+    tell(&mut app, "alpha", News::Link(gone()));
+    assert!(next(&app) <= Duration::from_secs(1), "a countdown does");
+}
+
+/// Snapshots of a cluster whose demand nobody meets, every 15 s.
+fn starve(app: &mut App, name: &str, secs: u64) {
+    for at in (0..=secs).step_by(15) {
+        let mut state = calm(name);
+        state.taken = NOW.plus(Duration::from_secs(at));
+        let report = Arc::make_mut(&mut state.autoscaler);
+        report.reported = Some(state.taken);
+        report.demands = vec![Demand {
+            shape: vec![("TPU".into(), 4.0)],
+            count: 37,
+            kind: DemandKind::Task,
+            infeasible: false,
+        }];
+        tell(app, name, News::Snapshot(Arc::new(state)));
+    }
+}
+
+#[test]
+fn a_stuck_autoscaler_is_an_alert_once_it_was_seen_to_be_stuck() {
+    let mut app = fleet();
+    starve(&mut app, "gamma", 165);
+    let found = |app: &App| app.clusters()[2].says().map(|f| (f.kind, f.severity));
+    assert_eq!((found(&app), app.alerts()), (Some((FindingKind::Unmet, Severity::Warn)), 0));
+    assert_eq!(order(&app)[0], "gamma");
+    starve(&mut app, "delta", 180);
+    assert_eq!(app.alerts(), 1);
+    assert_eq!(order(&app), ["delta", "gamma", "alpha", "beta"], "the worse first");
+}
+
+fn all_nodes(app: &App) -> Vec<String> {
+    let rows = app.all_nodes();
+    let name = |p| rows.node(app.clusters(), p).unwrap().1.name.to_string();
+    (0..rows.table().len()).map(name).collect()
+}
+
+fn all_jobs(app: &App) -> Vec<String> {
+    let rows = app.all_jobs();
+    let name = |p| rows.job(app.clusters(), p).unwrap().1.key.to_string();
+    (0..rows.table().len()).map(name).collect()
+}
+
+#[test]
+fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
+    let mut app = fleet();
+    press(&mut app, "N");
+    assert_eq!((app.view(), all_nodes(&app).len()), (View::Nodes, 8));
+    press(&mut app, "/gam");
+    assert_eq!(all_nodes(&app), ["gamma-0", "gamma-1"], "a cluster's name is filtered by, too");
+    press(&mut app, "<esc>>");
+    assert_eq!(all_nodes(&app)[..3], ["alpha-0", "alpha-1", "beta-0"], "by cluster");
+    press(&mut app, "I");
+    assert_eq!(all_nodes(&app)[0], "gamma-0");
+    press(&mut app, "J");
+    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(
+        all_jobs(&app)[..4],
+        ["alpha-run", "beta-run", "delta-run", "gamma-run"],
+        "newest running first"
+    );
+    press(&mut app, "<esc>");
+    assert_eq!(app.view(), View::Clusters);
+    press(&mut app, "J");
+    assert_eq!(press(&mut app, "q"), [], "q leads to the fleet first");
+    assert_eq!(app.view(), View::Clusters);
+}
+
+#[test]
+fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
+    let mut app = fleet();
+    press(&mut app, "J/delta<enter>j");
+    let effects = press(&mut app, "<enter>");
+    assert_eq!(effects[0], ask("delta", Request::Focus(true)));
+    assert_eq!(
+        (app.view(), app.pane(), selected(&app).as_deref()),
+        (View::Cluster(3), Pane::Jobs, Some("delta-old"))
+    );
+    press(&mut app, "q");
+    assert_eq!((app.view(), app.all_jobs().table().cursor()), (View::Jobs, 1));
+    assert_eq!(app.all_jobs().table().filter().text(), "delta");
+    press(&mut app, "N/beta-1<enter><enter>");
+    assert_eq!((app.view(), app.pane()), (View::Cluster(1), Pane::Nodes));
+    assert_eq!(app.current().unwrap().node().unwrap().name.raw(), "beta-1");
+    // A filter of the cluster's own that hides the row gives way.
+    press(&mut app, "/beta-0<enter>qkq");
+    press(&mut app, "N<enter>");
+    assert_eq!(app.current().unwrap().node().unwrap().name.raw(), "beta-1");
+}
+
+#[test]
+fn actions_on_a_row_of_all_name_its_cluster() {
+    let mut app = fleet();
+    press(&mut app, "J/beta-run<enter>");
+    press(&mut app, "s");
+    let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text == "beta"));
+    assert_eq!(press(&mut app, "y"), [ask("beta", Request::StopJob(id("beta-run")))]);
+    assert_eq!(press(&mut app, "!"), [Effect::SshHead(ClusterName::new("beta"))]);
+    assert!(matches!(&press(&mut app, "y")[..], [Effect::Copy { text, .. }] if text == "beta-run"));
+    press(&mut app, "d");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text == "beta-run"));
+    press(&mut app, "<esc>");
+    let effects = press(&mut app, "l");
+    let stream = app.current().unwrap().log.stream();
+    let follow = Request::Follow(stream, LogSource::Job(id("beta-run")));
+    assert_eq!(effects, [ask("beta", follow), ask("beta", Request::Focus(true))]);
+}
+
+#[test]
+fn the_selection_among_all_follows_its_row_through_news() {
+    let mut app = fleet();
+    press(&mut app, "Jjjj");
+    let chosen = |app: &App| app.meant_job().map(|(_, j)| j.key.to_string());
+    assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
+    let mut more = calm("alpha");
+    Arc::make_mut(&mut more.jobs).push(Arc::new(job("alpha-new", JobStatus::Running, "x", 1)));
+    tell(&mut app, "alpha", News::Snapshot(Arc::new(more)));
+    assert_eq!(all_jobs(&app).len(), 9);
+    assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
+    let none = Snapshot { jobs: Arc::default(), ..calm("gamma") };
+    tell(&mut app, "gamma", News::Snapshot(Arc::new(none)));
+    assert_eq!(all_jobs(&app).len(), 7);
+    assert!(chosen(&app).is_some(), "another row has the cursor");
+}
+
+#[test]
+fn machine_figures_of_all_are_asked_of_each_cluster_and_taken_back() {
+    let mut app = fleet();
+    press(&mut app, "N");
+    let asked = |effects: Vec<Effect>| {
+        let one = |e: Effect| match e {
+            Effect::Ask(name, Request::Visible(ids)) => (name.to_string(), ids.len()),
+            other => panic!("{other:?}"),
+        };
+        effects.into_iter().map(one).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let all = |n: usize| NAMES.map(|name| (name.to_owned(), n)).into();
+    assert_eq!(asked(paint(&mut app, 120, 40).0), all(2));
+    assert_eq!(paint(&mut app, 120, 40).0, []);
+    press(&mut app, "q");
+    assert_eq!(asked(paint(&mut app, 120, 40).0), all(0));
+}
+
+#[test]
+fn a_click_among_all_selects_and_the_second_opens() {
+    let mut app = fleet();
+    press(&mut app, "N");
+    paint(&mut app, 120, 40);
+    let rows = areas(&app, 120, 40).merged.unwrap();
+    assert_eq!(point(&mut app, CLICK, rows.x, rows.y + 2), []);
+    assert_eq!(app.all_nodes().table().cursor(), 2);
+    point(&mut app, MouseEventKind::ScrollDown, rows.x, rows.y);
+    assert_eq!(app.all_nodes().table().cursor(), 5);
+    point(&mut app, CLICK, rows.x, rows.y + 5);
+    assert!(matches!(app.view(), View::Cluster(_)));
+}
+
+#[test]
+fn an_only_cluster_can_be_left_for_what_it_was_opened_from() {
+    let mut app = shown();
+    press(&mut app, "cJ<enter>");
+    assert_eq!(app.view(), View::Cluster(0));
+    press(&mut app, "q");
+    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(press(&mut app, "q"), []);
+    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+}
+
+#[test]
+fn a_cluster_is_described_with_everything_found() {
+    let mut app = fleet();
+    starve(&mut app, "alpha", 180);
+    press(&mut app, "d");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let at = lines.iter().position(|(label, _)| label == "STUCK").unwrap();
+    assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
+    assert!(lines[at + 1].0 == "mend" && lines[at + 1].1.contains("monitor.log"));
+}

@@ -1,0 +1,180 @@
+//! The jobs: selection, filter, stopping, logs.
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Rows(Vec<u8>),
+    Key(&'static str),
+    Draw(u16),
+}
+
+/// Keys come one by one: a filter is live, so that half of it may let fewer rows pass than the whole.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    const KEYS: &[&str] =
+        &["j", "j", "k", "G", "g", ">", "<", "I", "/", "1", "!", "b", "o", "<enter>", "<esc>", "<backspace>"];
+    let rows = proptest::collection::vec(0u8..30, 0..25).prop_map(Step::Rows);
+    let keys = || proptest::sample::select(KEYS).prop_map(Step::Key);
+    let step = prop_oneof![rows, keys(), keys(), keys(), (10u16..50).prop_map(Step::Draw)];
+    proptest::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_selection_follows_its_job(steps in steps()) {
+        let mut app = shown();
+        for step in steps {
+            let before = selected(&app);
+            let mut moves = false;
+            match step {
+                Step::Rows(mut ids) => {
+                    ids.sort_unstable();
+                    ids.dedup();
+                    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&ids))));
+                }
+                // The nodes pane is another table.
+                Step::Key("1") if app.prompt().is_none() => {}
+                Step::Key(key) => {
+                    moves = "jkGg".contains(key);
+                    press(&mut app, key);
+                }
+                Step::Draw(height) => {
+                    paint(&mut app, 120, height);
+                }
+            }
+            let rows = rows(&app);
+            if let Some(before) = before.filter(|b| rows.contains(b) && !moves) {
+                prop_assert_eq!(selected(&app), Some(before));
+            } else {
+                prop_assert_eq!(selected(&app).is_some(), !rows.is_empty());
+            }
+            let on_cursor = app.current().unwrap().job().map(|j| j.key.to_string());
+            prop_assert_eq!(selected(&app), on_cursor);
+        }
+    }
+}
+
+#[test]
+fn a_filter_is_live_inverts_and_esc_restores_it() {
+    let mut app = shown();
+    assert_eq!(rows(&app), JOBS);
+    press(&mut app, "/TUL");
+    assert_eq!(rows(&app), ["eval-tulu-99"]);
+    press(&mut app, "<backspace><backspace><backspace>!tul");
+    assert_eq!(rows(&app), JOBS[1..]);
+    press(&mut app, "<enter>/x");
+    assert_eq!(app.prompt().unwrap().text, "!tulx");
+    press(&mut app, "<esc>");
+    assert_eq!(rows(&app), JOBS[1..], "the filter that was in force is back");
+    press(&mut app, "<esc>");
+    assert_eq!(rows(&app), JOBS, "esc outside the prompt clears it");
+    press(&mut app, "1/tpu_slice<enter>");
+    let cluster = app.current().unwrap();
+    assert_eq!((cluster.nodes.len(), cluster.jobs.len()), (2, 6), "each table has its own");
+}
+
+#[test]
+fn stopping_asks_first_and_only_yes_stops() {
+    let mut app = shown();
+    for refusal in ["<enter>", "<esc>", "q", "<tab><tab><enter>"] {
+        press(&mut app, "s");
+        assert_eq!(app.context(), Context::Ask);
+        let Some(Dialog::Ask { on_yes, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+        assert!(!on_yes, "cancel has the focus");
+        let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+        assert!(told("eval-tulu-99") && told(CLUSTER), "{lines:?}");
+        assert_eq!(press(&mut app, refusal), [], "{refusal}");
+        assert!(app.dialog().is_none());
+    }
+    for consent in ["y", "<tab><enter>"] {
+        press(&mut app, "s");
+        assert_eq!(press(&mut app, consent), [asks(Request::StopJob(id("eval-tulu-99")))]);
+        assert!(app.dialog().is_none());
+    }
+}
+
+#[test]
+fn the_job_that_was_asked_about_is_stopped_wherever_the_rows_went() {
+    let mut app = shown();
+    press(&mut app, "s");
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2, 3]))));
+    assert_eq!(press(&mut app, "y"), [asks(Request::StopJob(id("eval-tulu-99")))]);
+}
+
+#[test]
+fn what_cannot_be_stopped_is_refused_with_the_reason() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "jjs"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("started by hand"), "{}", said(&app));
+    assert_eq!(press(&mut app, "jjs"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("has ended already (failed)"), "{}", said(&app));
+}
+
+#[test]
+fn a_stop_is_watched_until_the_job_is_seen_ended() {
+    let mut app = shown();
+    let outcome = |app: &mut App, outcome| {
+        tell(app, CLUSTER, News::JobStop { id: id("eval-tulu-99"), outcome });
+        app.current().unwrap().stopping.contains(&id("eval-tulu-99"))
+    };
+    assert!(outcome(&mut app, JobStopOutcome::Asked));
+    assert!(!outcome(&mut app, JobStopOutcome::StillThere("running".into())));
+    assert!(said(&app).contains("still running"));
+    outcome(&mut app, JobStopOutcome::Asked);
+    assert!(!outcome(&mut app, JobStopOutcome::Ended("stopped".into())));
+    assert!(said(&app).contains("has ended (stopped)"));
+}
+
+#[test]
+fn the_newest_running_jobs_log_opens_by_itself() {
+    let mut app = app(&[CLUSTER]);
+    assert_eq!(app.start(None), [asks(Request::Focus(true))]);
+    let none_runs = Snapshot { jobs: Arc::default(), ..snapshot() };
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(none_runs))), []);
+    let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    let stream = app.current().unwrap().log.stream();
+    assert_eq!(effects, [asks(Request::Follow(stream, LogSource::Job(id("eval-tulu-99"))))]);
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1])))), [], "it stays open");
+}
+
+#[test]
+fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
+    let mut app = shown();
+    let old = app.current().unwrap().log.stream();
+    let effects = press(&mut app, "jl");
+    let new = app.current().unwrap().log.stream();
+    assert_ne!(old, new);
+    let source = LogSource::Job(id(JOBS[1]));
+    assert_eq!(effects, [asks(Request::Unfollow(old)), asks(Request::Follow(new, source))]);
+    assert!(app.current().unwrap().log.is_empty());
+    let batch =
+        |stream, line: &str| News::Log(LogBatch { stream, lines: vec![line.into()], end: LogEnd::Open });
+    tell(&mut app, CLUSTER, batch(old, "late"));
+    tell(&mut app, CLUSTER, batch(new, "mine"));
+    let log = &app.current().unwrap().log;
+    assert_eq!((log.len(), log.line(0)), (1, Some("mine")));
+    assert_eq!(press(&mut app, "jl"), [], "a driver started by hand has no log");
+    assert!(said(&app).contains("ray keeps no log"));
+    assert_eq!(app.current().unwrap().log.stream(), new, "the open log stays");
+}
+
+#[test]
+fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
+    let mut app = shown();
+    press(&mut app, "4");
+    for name in ["monitor.log", "monitor.out", "monitor.err", "monitor.log"] {
+        let before = app.current().unwrap().log.stream();
+        let effects = press(&mut app, "l");
+        let now = app.current().unwrap().log.stream();
+        let follow = Request::Follow(now, LogSource::Monitor(name.into()));
+        assert_eq!(effects, [asks(Request::Unfollow(before)), asks(follow)]);
+    }
+    press(&mut app, "1gg");
+    assert_eq!(press(&mut app, "l"), [], "dead nodes stand first");
+    assert!(said(&app).contains("out of reach"));
+    let effects = press(&mut app, "Gl");
+    let head = NodeId::from_bytes(&[9; 28]).unwrap();
+    let file = LogSource::File { node: head, name: "raylet.out".into() };
+    assert!(matches!(&effects[..], [_, Effect::Ask(_, Request::Follow(_, f))] if *f == file), "{effects:?}");
+}

@@ -1,0 +1,169 @@
+//! Keys, palette, help and footer, and the ways in and out.
+
+use super::*;
+
+#[test]
+fn every_action_is_in_the_keymap_the_help_and_the_palette() {
+    let mut app = shown();
+    press(&mut app, "?");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help: {:?}", app.dialog()) };
+    for d in ACTIONS {
+        let keys: Vec<String> = app.keymap().keys_of(d.action).collect();
+        assert!(!keys.is_empty(), "{} has no key", d.name);
+        let line = lines.iter().find(|(_, text)| text.ends_with(&format!("({})", d.name)));
+        let (shown, _) = line.unwrap_or_else(|| panic!("{} is not in the help", d.name));
+        assert_eq!(*shown, keys.join(" "));
+    }
+    press(&mut app, "<esc>");
+    let mut reached = Vec::new();
+    for (keys, context) in [
+        ("1", Context::Nodes),
+        ("2", Context::Jobs),
+        ("3", Context::Log),
+        ("4", Context::Autoscaler),
+        ("c", Context::Clusters),
+        ("N", Context::AllNodes),
+        ("J", Context::AllJobs),
+    ] {
+        press(&mut app, keys);
+        assert_eq!(app.context(), context);
+        let offered = app.commands();
+        for d in ACTIONS {
+            assert_eq!(offered.iter().any(|c| c == d.name), d.contexts.contains(&context), "{}", d.name);
+        }
+        assert!(offered.contains(&format!("cluster {CLUSTER}")));
+        reached.extend(offered);
+    }
+    // A dialog has no palette over it, so that what only answers a dialog is the one thing left.
+    let out_of_reach = ACTIONS.iter().filter(|d| !reached.iter().any(|c| c == d.name));
+    assert_eq!(out_of_reach.map(|d| d.action).collect::<Vec<_>>(), [Action::Accept]);
+}
+
+#[test]
+fn the_palette_runs_what_the_key_runs() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, ":refr<tab><enter>"), [asks(Request::Refresh)]);
+    press(&mut app, ":pane-1<enter>:stop-job<enter>");
+    assert!(app.dialog().is_none() && said(&app).contains("means nothing here"), "{}", said(&app));
+    press(&mut app, ":no-such<enter>");
+    assert!(said(&app).contains("no action `no-such`"));
+    assert_eq!(press(&mut app, ":q<enter>"), [Effect::Quit]);
+}
+
+#[test]
+fn the_footer_offers_only_what_can_be_done_now() {
+    let mut app = shown();
+    let text = footer(&mut app);
+    assert!(text.contains("s stop") && text.contains("l log") && text.contains("? help"), "{text}");
+    for absent in ["reconnect", "host key", "c fleet", "q quit"] {
+        assert!(!text.contains(absent), "{absent} in: {text}");
+    }
+    for unstoppable in [2, 4, 5] {
+        press(&mut app, &format!("gg{}", "j".repeat(unstoppable)));
+        assert_eq!(selected(&app).unwrap(), JOBS[unstoppable]);
+        assert!(!footer(&mut app).contains("s stop"), "{}", JOBS[unstoppable]);
+    }
+    press(&mut app, "4");
+    let text = footer(&mut app);
+    assert!(!text.contains("stop") && !text.contains("filter"), "nothing to stop or filter there: {text}");
+    press(&mut app, "3");
+    assert!(footer(&mut app).contains("f follow"));
+    let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    let text = footer(&mut app);
+    assert!(text.contains("r reconnect"), "{text}");
+    assert!(!text.contains("dashboard") && !text.contains("ssh"), "{text}");
+    press(&mut app, "2ggs");
+    assert!(app.dialog().is_some());
+    press(&mut app, "<esc>gg/");
+    assert!(footer(&mut app).contains("filter (! inverts)"));
+}
+
+#[test]
+fn an_empty_cluster_offers_nothing_to_do_with_a_selection() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot::default())));
+    for pane in ["1", "2"] {
+        press(&mut app, pane);
+        let text = footer(&mut app);
+        for absent in ["stop", "log", "describe", "copy", "open"] {
+            assert!(!text.contains(&format!(" {absent} ")), "{absent} in: {text}");
+        }
+        assert_eq!(press(&mut app, "sldyjkGgg<enter>"), []);
+        assert!(app.dialog().is_none());
+    }
+}
+
+#[test]
+fn pasted_text_presses_no_keys() {
+    let mut app = shown();
+    assert_eq!(app.update(Event::Paste("sqy\x03".into()), NOW), []);
+    assert!(app.dialog().is_none() && app.prompt().is_none());
+    press(&mut app, "s");
+    assert_eq!(app.update(Event::Paste("y\n".into()), NOW), []);
+    assert!(app.dialog().is_some());
+    press(&mut app, "<esc>/");
+    assert_eq!(app.update(Event::Paste("tul\x1b\nmore".into()), NOW), []);
+    assert_eq!(app.prompt().unwrap().text, "tul");
+    assert_eq!(rows(&app), ["eval-tulu-99"]);
+}
+
+#[test]
+fn esc_leaves_the_innermost_and_never_the_console() {
+    let mut app = shown();
+    press(&mut app, "/tul<enter>z");
+    tell(&mut app, CLUSTER, News::JobStop { id: id("x"), outcome: JobStopOutcome::Failed("no".into()) });
+    press(&mut app, "?");
+    press(&mut app, "<esc>");
+    assert!(app.dialog().is_none() && app.toasts().shown().len() == 1);
+    press(&mut app, "<esc>");
+    assert!(app.toasts().shown().is_empty() && rows(&app).len() < 6);
+    press(&mut app, "<esc>");
+    assert!(rows(&app).len() == 6 && app.is_zoomed());
+    press(&mut app, "<esc>");
+    assert!(!app.is_zoomed());
+    assert_eq!(press(&mut app, "<esc><esc>"), []);
+    assert_eq!(app.view(), View::Cluster(0), "an only cluster has no list above it");
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+}
+
+#[test]
+fn among_several_clusters_back_and_q_lead_to_the_list() {
+    for leave in ["<esc>", "q", "c"] {
+        let mut app = app(&["a", "b", "c"]);
+        assert_eq!(app.start(None), []);
+        assert_eq!(app.view(), View::Clusters);
+        let ask = |name: &str, request| Effect::Ask(ClusterName::new(name), request);
+        assert_eq!(press(&mut app, "j<enter>"), [ask("b", Request::Focus(true))]);
+        assert_eq!(app.view(), View::Cluster(1));
+        press(&mut app, "?");
+        assert_eq!(press(&mut app, "q"), [], "q closes a dialog first");
+        assert_eq!(press(&mut app, leave), [ask("b", Request::Focus(false))]);
+        assert_eq!((app.view(), app.list().selected_row()), (View::Clusters, Some(1)));
+        assert_eq!(press(&mut app, "<esc>"), []);
+        assert_eq!(
+            press(&mut app, ":cluster c<enter>"),
+            [ask("c", Request::Focus(true))],
+            "the palette goes there at once"
+        );
+        assert_eq!(
+            press(&mut app, ":cluster a<enter>"),
+            [ask("c", Request::Focus(false)), ask("a", Request::Focus(true))]
+        );
+        assert_eq!(press(&mut app, "cq"), [ask("a", Request::Focus(false)), Effect::Quit]);
+    }
+    let mut app = app(&["a", "b"]);
+    assert_eq!(press(&mut app, "<enter>/x<^c>"), [asks_focus("a"), Effect::Quit], "ctrl-c always quits");
+}
+
+#[test]
+fn an_effect_of_every_action_that_concerns_a_cluster_names_it() {
+    let mut app = shown();
+    let name = ClusterName::new(CLUSTER);
+    assert_eq!(
+        press(&mut app, "to!"),
+        [Effect::CopyToken(name.clone()), Effect::OpenDashboard(name.clone()), Effect::SshHead(name)]
+    );
+}

@@ -1,0 +1,496 @@
+//! The simulated fleet through the system's own `ssh`: as the console meets it, no cloud needed.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod pty;
+
+use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
+use marin_tui::demo::{Fleet, Head, Keys, Plan, Scenario, SshServer};
+use marin_tui::model::{
+    ClusterName, JobStatus, JobStopOutcome, Link, LogEnd, LogSource, News, ProblemKind, Request, Secret,
+    SshAuth, StreamId, SubmissionId, Timestamp, Update,
+};
+use marin_tui::ray::{Client, Endpoint};
+use marin_tui::ssh::{self, Forward, KeepAlive, PortPlan, SshError, Tunnel, TunnelSpec};
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token;
+use pty::Pty;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+/// How long anything may take before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A head with its SSH server, and a folder with the key to it.
+struct Place {
+    dir: TempDir,
+    head: Head,
+    server: SshServer,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let head = Head::start(Scenario::default()).await.unwrap();
+        let keys = Keys::new().unwrap();
+        keys.write_client(&dir.path().join("key")).unwrap();
+        fs::write(dir.path().join("ssh_config"), "").unwrap();
+        let server = SshServer::start(&head, "marin-x", &keys).await.unwrap();
+        Self { dir, head, server }
+    }
+
+    fn spec(&self) -> TunnelSpec {
+        let at = |name: &str| self.dir.path().join(name);
+        TunnelSpec {
+            name: ClusterName::new("marin-x"),
+            host: "127.0.0.1".into(),
+            auth: SshAuth {
+                user: Some("ray".into()),
+                private_key: Some(at("key")),
+                proxy_command: None,
+                port: Some(self.server.address.port()),
+            },
+            forwards: Vec::new(),
+            known_hosts: at("known_hosts"),
+            run_dir: at("r"),
+            ssh: "ssh".into(),
+            ssh_config: Some(at("ssh_config")),
+            connect_timeout: Duration::from_secs(10),
+            keep_alive: KeepAlive { every: Duration::from_secs(1), misses: 3 },
+        }
+    }
+
+    /// A spec with forwards to Ray's ports.
+    fn forwarding(&self) -> (TunnelSpec, [u16; 3]) {
+        let mut plan = PortPlan::new();
+        let local = [8265, 6379, 10001].map(|remote| plan.take(20_000 + remote).unwrap().port);
+        let remote = [8265, 6379, 10001];
+        let forwards = local.into_iter().zip(remote).map(|(local, remote)| Forward { local, remote });
+        (TunnelSpec { forwards: forwards.collect(), ..self.spec() }, local)
+    }
+}
+
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("waited in vain until {what}"))
+}
+
+fn client(local: [u16; 3]) -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let endpoint = Endpoint {
+        dashboard: format!("http://127.0.0.1:{}", local[0]),
+        gcs: Some(format!("127.0.0.1:{}", local[1])),
+    };
+    Client::new(endpoint, None).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forwards_lead_to_the_head_and_elsewhere_nobody_listens() {
+    let place = Place::new().await;
+    let (spec, local) = place.forwarding();
+    let tunnel = soon("the tunnel is open", Tunnel::open(spec)).await.unwrap();
+    assert_eq!(soon("the version", client(local).version()).await.unwrap().ray_version.raw(), "2.60.0");
+    // The client of that head is not simulated: it is refused, as by a head without one.
+    let refused = tokio::net::TcpStream::connect(("127.0.0.1", local[2])).await.unwrap();
+    let mut refusals = tunnel.refusals();
+    soon("a refusal is told", refusals.wait_for(|r| r.count == 1)).await.unwrap();
+    assert!(refusals.borrow().reason.contains("connect failed"), "{:?}", refusals.borrow());
+    drop(refused);
+    // Longer than all signs of life together: they are answered.
+    tokio::select! {
+        why = tunnel.closed() => panic!("{why}"),
+        () = tokio::time::sleep(Duration::from_secs(5)) => {}
+    }
+    place.server.drop_connections();
+    assert!(matches!(soon("the loss is noticed", tunnel.closed()).await, SshError::Lost { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_and_streams_end() {
+    let place = Place::new().await;
+    place.head.write_file("monitor.log", b"one\ntwo\n");
+    let tunnel = soon("the tunnel is open", Tunnel::open(place.spec())).await.unwrap();
+    let remote = tunnel.remote();
+    let file = "/tmp/ray/session_latest/logs/monitor.log";
+    let output = remote.run(&format!("wc -c < {}", ssh::quote(file)), DEADLINE).await.unwrap();
+    assert_eq!((output.status, &*output.stdout), (0, &b"8\n"[..]));
+    let output = remote.run("ray stop", DEADLINE).await.unwrap();
+    assert_eq!(output.status, 127);
+    assert!(output.stderr.contains("this head is simulated"), "{}", output.stderr);
+    let mut stream = remote.stream(&format!("exec tail -c +5 -F -- {}", ssh::quote(file))).unwrap();
+    assert_eq!(soon("the file", stream.chunk()).await.unwrap().unwrap(), "two\n");
+    place.head.write_file("monitor.log", b"three\n");
+    assert_eq!(soon("its growth", stream.chunk()).await.unwrap().unwrap(), "three\n");
+    drop(stream);
+    soon("the farewell", tunnel.close()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_finds_a_shell_and_a_stranger_nothing() {
+    let place = Place::new().await;
+    soon("the host is known", Tunnel::open(place.spec())).await.unwrap().close().await;
+    let talk = |spec: TunnelSpec| {
+        let mut shell = ssh::login(&spec);
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        tokio::task::spawn_blocking(move || {
+            let mut shell = shell.spawn().unwrap();
+            shell.stdin.take().unwrap().write_all(b"hostname\nls\nnonsense\nexit 3\n").unwrap();
+            shell.wait_with_output().unwrap()
+        })
+    };
+    let output = soon("the shell ends", talk(place.spec())).await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    for words in ["a simulated Ray head", "ray-marin-x-head\n", "gcs_server.out\n"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nonsense: not found"));
+    // Another fleet's key opens nothing.
+    let stranger = place.dir.path().join("stranger");
+    Keys::new().unwrap().write_client(&stranger).unwrap();
+    let mut spec = place.spec();
+    spec.auth.private_key = Some(stranger);
+    assert!(matches!(soon("the refusal", Tunnel::open(spec)).await, Err(SshError::KeyRefused { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_terminal_the_shell_edits_lines_and_is_interrupted() {
+    let place = Place::new().await;
+    soon("the host is known", Tunnel::open(place.spec())).await.unwrap().close().await;
+    place.head.write_file("monitor.log", b"it is still here\n");
+    let login = ssh::login(&place.spec());
+    let words = std::iter::once(login.get_program()).chain(login.get_args());
+    let words: Vec<String> = words.map(|w| w.to_str().unwrap().to_owned()).collect();
+    let typing = tokio::task::spawn_blocking(move || {
+        let mut pty = Pty::start(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[], 120, 30);
+        pty.wait_text("ray@ray-marin-x-head:logs$");
+        pty.send("hostnamx\x7fe\r");
+        pty.wait("the name on a line of its own", |t| t.lines().any(|l| l.trim_end() == "ray-marin-x-head"));
+        pty.send("tail -F monitor.log\r");
+        pty.wait_text("it is still here");
+        pty.send("\x03echo once more\r");
+        pty.wait("the shell again", |t| t.lines().any(|l| l.trim_end() == "once more"));
+        pty.send("\x04");
+        assert_eq!(pty.wait_exit().exit_code(), 0);
+    });
+    soon("the shell has ended", typing).await.unwrap();
+}
+
+/// The production supervisor on a fleet, and the news of it.
+struct Console {
+    fleet: Fleet,
+    supervisor: Supervisor,
+    news: mpsc::Receiver<Update>,
+}
+
+impl Console {
+    async fn on(plan: &str) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let fleet = Fleet::start(Plan::parse(plan, Path::new("test")).unwrap()).await.unwrap();
+        let (config, folders) = attached(&fleet);
+        let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
+        assert_eq!(specs.len(), fleet.members().len());
+        let places = token::Places { cache: folders.tokens.clone(), ..token::Places::default() };
+        let options = Options::new(&config.settings, &folders, places);
+        let (updates, news) = mpsc::channel(256);
+        let supervisor = Supervisor::start(specs, options, &updates);
+        Self { fleet, supervisor, news }
+    }
+
+    /// Reads news until `is` says so.
+    async fn until(&mut self, what: &str, mut is: impl FnMut(&str, &News) -> bool) {
+        soon(what, async {
+            loop {
+                let update = self.news.recv().await.expect("the supervisor lives");
+                if is(update.cluster.as_str(), &update.news) {
+                    return;
+                }
+            }
+        })
+        .await;
+    }
+
+    fn ask(&self, cluster: &str, request: Request) {
+        self.supervisor.ask(&ClusterName::new(cluster), request);
+    }
+
+    async fn end(self) {
+        soon("the supervisor ends", self.supervisor.shutdown()).await;
+        let folder = self.fleet.folder().path().to_owned();
+        drop(self.fleet);
+        assert!(!folder.exists());
+        assert_eq!(processes_that_name(&folder), Vec::<String>::new());
+    }
+}
+
+/// What a console reads when it is led to the fleet as `marin-tui demo` does.
+fn attached(fleet: &Fleet) -> (Config, Folders) {
+    let folder = fleet.folder();
+    let env = Env::new(&[("HOME", "/nonexistent")], "/").with(&folder.env());
+    let sources =
+        Sources { config: Some(folder.settings()), infra: Some(folder.infra()), ..Sources::default() };
+    (config::load(&sources, &env, Timestamp::now()).unwrap(), Folders::new(&env))
+}
+
+/// Command lines of other processes with that folder in them.
+fn processes_that_name(folder: &Path) -> Vec<String> {
+    let name = folder.to_str().unwrap();
+    let pids =
+        fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let lines = pids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
+    lines.filter(|line| line.contains(name)).map(|line| line.replace('\0', " ")).collect()
+}
+
+fn is_up(news: &News) -> bool {
+    matches!(news, News::Link(Link::Up { .. }))
+}
+
+fn problem(news: &News) -> Option<&ProblemKind> {
+    match news {
+        News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => Some(&problem.kind),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_fleet_arrives_and_its_troubles_say_so() {
+    let plan = Plan::find(Path::new("marin")).unwrap();
+    let text = include_str!("../assets/demo/marin.yaml");
+    let mut console = Console::on(text).await;
+    // The clusters whose cluster files are Marin's own.
+    let (config, folders) = attached(&console.fleet);
+    assert!(
+        config.entries.iter().filter_map(Entry::cluster).all(|c| c.provider == "gcp" && c.zone.is_some())
+    );
+    assert!(folders.tokens.join("marin-big-run").exists(), "tokens lie where the console looks for them");
+    let mut seen = BTreeMap::new();
+    let wanted = plan.clusters.len();
+    console
+        .until("every cluster has said something", |cluster, news| {
+            match (news, problem(news)) {
+                (News::Snapshot(s), _) => {
+                    let alive = s.nodes.iter().filter(|n| n.state.is_alive()).count();
+                    seen.insert(cluster.to_owned(), format!("{alive} nodes"));
+                }
+                (_, Some(ProblemKind::Unreachable)) => {
+                    seen.insert(cluster.to_owned(), "unreachable".into());
+                }
+                (_, Some(ProblemKind::TokenRefused)) => {
+                    seen.insert(cluster.to_owned(), "refused".into());
+                }
+                (_, Some(other)) => panic!("{cluster}: {other:?}"),
+                _ => {}
+            }
+            seen.len() == wanted
+        })
+        .await;
+    for cluster in &plan.clusters {
+        let expected = match cluster.name.as_str() {
+            "marin-us-east5" => "unreachable".to_owned(),
+            "marin-us-central2-staging" => "refused".to_owned(),
+            _ => format!("{} nodes", cluster.nodes),
+        };
+        assert_eq!(seen[&cluster.name], expected, "{}", cluster.name);
+    }
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_stopped_and_a_log_followed() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
+    let id = SubmissionId(running.as_str().into());
+    console.ask("a", Request::Follow(StreamId(1), LogSource::Job(id.clone())));
+    console.ask("a", Request::Follow(StreamId(2), LogSource::Monitor("monitor.log".into())));
+    let head = &console.fleet.member("a").unwrap().head;
+    assert!(head.write_job_log(&running, b"the first line\n"));
+    head.write_file("monitor.log", b"the autoscaler's first\n");
+    let mut both = [false; 2];
+    console
+        .until("both logs", |_, news| {
+            if let News::Log(batch) = news {
+                assert!(!matches!(batch.end, LogEnd::Failed(_)), "{batch:?}");
+                both[0] |= batch.lines.iter().any(|l| l.contains("the first line"));
+                both[1] |= batch.lines.iter().any(|l| l.contains("the autoscaler's first"));
+            }
+            both == [true; 2]
+        })
+        .await;
+    console.fleet.member("a").unwrap().head.write_job_log(&running, b"the second line\n");
+    console
+        .until("the log's growth", |_, news| {
+            matches!(news, News::Log(batch) if batch.lines.iter().any(|l| l.contains("the second line")))
+        })
+        .await;
+    console.ask("a", Request::StopJob(id.clone()));
+    console
+        .until("the job has ended", |_, news| {
+            matches!(news, News::JobStop { id: which, outcome: JobStopOutcome::Ended(word) } if *which == id && word == "stopped")
+        })
+        .await;
+    assert!(console.fleet.member("a").unwrap().head.submissions(JobStatus::Stopped).contains(&running));
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_connections_and_a_rotated_token_are_mended() {
+    let mut console = Console::on("clusters: [{name: a}, {name: b}]").await;
+    let mut up = BTreeSet::new();
+    console
+        .until("both are up", |cluster, news| {
+            if is_up(news) {
+                up.insert(cluster.to_owned());
+            }
+            up.len() == 2
+        })
+        .await;
+    console.fleet.member("a").unwrap().drop_connections();
+    let mut lost = false;
+    console
+        .until("a is lost and comes back, b stays", |cluster, news| {
+            assert!(cluster == "a" || problem(news).is_none(), "{cluster}: {news:?}");
+            lost |= problem(news).is_some();
+            lost && cluster == "a" && is_up(news)
+        })
+        .await;
+    let member = console.fleet.member("b").unwrap();
+    member.head.set_token(Some(Secret::new("another")));
+    console.ask("b", Request::Refresh);
+    console
+        .until("b refuses the token", |cluster, news| {
+            cluster == "b" && problem(news) == Some(&ProblemKind::TokenRefused)
+        })
+        .await;
+    console.fleet.folder().write_token("b", &Secret::new("another")).unwrap();
+    console.ask("b", Request::Reconnect);
+    console.until("b takes the new token", |cluster, news| cluster == "b" && is_up(news)).await;
+    console.end().await;
+}
+
+/// A folder for a demo's folder, an empty home, and how to run the binary there.
+struct Room {
+    dir: TempDir,
+}
+
+impl Room {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        for part in ["t", "home"] {
+            fs::create_dir(dir.path().join(part)).unwrap();
+        }
+        Self { dir }
+    }
+
+    fn env(&self) -> [(&'static str, String); 2] {
+        let at = |name: &str| self.dir.path().join(name).display().to_string();
+        [("TMPDIR", at("t")), ("HOME", at("home"))]
+    }
+
+    fn demo(&self, arguments: &[&str]) -> Pty {
+        let argv = [&[env!("CARGO_BIN_EXE_marin-tui"), "demo"], arguments].concat();
+        let env = self.env();
+        let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        Pty::start(&argv, &env, 160, 45)
+    }
+
+    fn serve(&self, arguments: &[&str]) -> (Child, Value) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
+            .args(["demo", "--serve"])
+            .args(arguments)
+            .envs(self.env())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (child, serde_json::from_str(&line).unwrap())
+    }
+
+    /// Nothing is left: no file, no process.
+    fn assert_empty(&self) {
+        for part in ["t", "home"] {
+            let left: Vec<_> =
+                fs::read_dir(self.dir.path().join(part)).unwrap().map(|e| e.unwrap().path()).collect();
+            assert!(left.is_empty(), "{left:?}");
+        }
+        assert_eq!(processes_that_name(self.dir.path()), Vec::<String>::new());
+    }
+}
+
+fn kill(signal: &str, pid: u32) {
+    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn demo_shows_its_clusters_and_leaves_nothing_behind() {
+    let room = Room::new();
+    let mut pty = room.demo(&[]);
+    let text = pty.wait("twelve of fourteen", |t| t.contains("12 of 14 up") && t.contains("token refused"));
+    assert!(text.contains("marin-big-run") && text.contains("unreachable"), "{text}");
+    pty.send("q");
+    assert!(pty.wait_exit().success());
+    assert!(pty.is_restored());
+    room.assert_empty();
+}
+
+#[test]
+fn a_signal_ends_a_demo_and_its_folder() {
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        let room = Room::new();
+        let mut pty = room.demo(&["--scenario", "calm", "--clusters", "2"]);
+        pty.wait_text("2 of 2 up");
+        kill(signal, pty.pid());
+        assert!(pty.wait_exit().success(), "{signal}");
+        assert!(pty.is_restored(), "{signal}");
+        room.assert_empty();
+    }
+}
+
+#[test]
+fn a_served_fleet_is_attached_to_and_ends_with_its_input_or_a_signal() {
+    let room = Room::new();
+    let (mut child, line) =
+        room.serve(&["--clusters=3", "--scenario=calm", "--fault=marin-big-run=unreachable"]);
+    let folder = Path::new(line["folder"].as_str().unwrap()).to_owned();
+    assert_eq!(line["clusters"].as_array().unwrap().len(), 3);
+    let env: Vec<(&str, &str)> =
+        line["env"].as_object().unwrap().iter().map(|(k, v)| (k.as_str(), v.as_str().unwrap())).collect();
+    let binary = env!("CARGO_BIN_EXE_marin-tui");
+    let argv =
+        [binary, "--config", line["settings"].as_str().unwrap(), "--infra", line["infra"].as_str().unwrap()];
+    let mut pty = Pty::start(&argv, &env, 160, 45);
+    let text = pty.wait_text("2 of 3 up");
+    assert!(text.contains("unreachable"), "{text}");
+    pty.send("q");
+    assert!(pty.wait_exit().success());
+    assert!(folder.exists());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    room.assert_empty();
+    let (mut child, _) = room.serve(&["--clusters=1"]);
+    kill("-TERM", child.id());
+    assert!(child.wait().unwrap().success());
+    room.assert_empty();
+}
+
+#[test]
+fn without_a_terminal_demo_says_so_and_makes_nothing() {
+    let room = Room::new();
+    let output = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
+        .arg("demo")
+        .envs(room.env())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("needs a terminal"));
+    room.assert_empty();
+}

@@ -1,0 +1,207 @@
+//! The fleet in every state: empty, loading, at work, stale, broken; the nodes and jobs of all.
+
+use super::*;
+use marin_tui::app::{Keymap, Listed};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const NAMES: [&str; 8] = [
+    "marin-us-central2",
+    "marin-us-east5-b-vllm",
+    "marin-us-east1-d",
+    "marin-eu-west4",
+    "marin-us-central1",
+    "marin-us-west4",
+    "marin-lab",
+    "marin-us-east5",
+];
+
+fn with_broken_file(names: &[&str]) -> App {
+    let mut listed: Vec<Listed> = names.iter().map(|n| Listed::Cluster(spec(n))).collect();
+    let problem = problem(
+        ProblemKind::Config,
+        "infra/lab.yaml:3:1: found character that cannot start any token",
+        "YAML wants spaces where this line has a tab",
+    );
+    listed.push(Listed::Broken { file: "infra/lab.yaml".into(), problem });
+    App::new(listed, Keymap::with_changes(&BTreeMap::new()).unwrap())
+}
+
+/// Workers of one type, so many of their chips in use; nothing wanted.
+fn calm(workers: u8, busy: u8, running: usize) -> Snapshot {
+    let mut state = snapshot();
+    let mut nodes: Vec<Node> =
+        (1..=workers).map(|n| node(n, "tpu_worker", 4.0, if n <= busy { 4.0 } else { 0.0 })).collect();
+    let mut head = node(200, "head_default", 0.0, 0.0);
+    (head.is_head, head.name) = (true, "head".into());
+    nodes.push(head);
+    let jobs = (0..running)
+        .map(|n| Arc::new(job(&format!("train-{workers}-{n}"), JobStatus::Running, "alice", 600 + n as u64)));
+    (state.nodes, state.jobs) = (Arc::new(nodes), Arc::new(jobs.collect()));
+    let quiet =
+        Autoscaler { version: AutoscalerVersion::V2, reported: Some(before(3)), ..Autoscaler::default() };
+    state.autoscaler = Arc::new(quiet);
+    state
+}
+
+/// The states of `states` as they come every half minute, the last one a second ago.
+fn lived(app: &mut App, name: &str, states: &[Snapshot]) {
+    tell(app, name, News::Link(up()));
+    for (i, state) in states.iter().enumerate() {
+        let mut state = state.clone();
+        state.taken = before(1 + 30 * (states.len() - 1 - i) as u64);
+        let report = Arc::make_mut(&mut state.autoscaler);
+        report.reported = Some(state.taken);
+        tell(app, name, News::Snapshot(Arc::new(state)));
+    }
+}
+
+fn stuck() -> Snapshot {
+    let mut state = calm(9, 9, 3);
+    let report = Arc::make_mut(&mut state.autoscaler);
+    let count = |name: &str, min, active| NodeTypeCount {
+        name: name.into(),
+        min: Some(min),
+        max: Some(1024),
+        active,
+        ..NodeTypeCount::default()
+    };
+    report.types = vec![count("tpu_worker", 12, 9), count("tpu_slice_v4_32", 0, 0)];
+    let shape = vec![("CPU".into(), 120.0), ("TPU".into(), 4.0)];
+    report.demands = vec![Demand { shape, count: 37, kind: DemandKind::Task, infeasible: false }];
+    state
+}
+
+fn scaling() -> Snapshot {
+    let mut state = calm(4, 4, 5);
+    let launching = NodeTypeCount {
+        name: "tpu_slice_v5e_128".into(),
+        min: Some(0),
+        max: Some(32),
+        active: 4,
+        launching: 28,
+        ..NodeTypeCount::default()
+    };
+    Arc::make_mut(&mut state.autoscaler).types = vec![launching];
+    state
+}
+
+fn at_work() -> App {
+    let mut app = with_broken_file(&NAMES);
+    lived(&mut app, NAMES[0], &vec![stuck(); 12]);
+    let gone =
+        problem(ProblemKind::Unreachable, "10.0.0.2 cannot be reached: no route to host", "is the head up?");
+    let retrying = Link::Retrying { problem: gone, at: NOW.plus(Duration::from_secs(12)) };
+    tell(&mut app, NAMES[1], News::Link(retrying));
+    let refused = problem(
+        ProblemKind::TokenRefused,
+        "the cluster refuses the token (403)",
+        "write the cluster's token into ~/.cache/marin-tui/tokens/marin-us-east1-d",
+    );
+    lived(&mut app, NAMES[2], &[calm(2, 0, 0)]);
+    tell(&mut app, NAMES[2], News::Link(Link::Stopped { problem: refused }));
+    lived(&mut app, NAMES[3], &[calm(1, 1, 5), calm(2, 2, 5), scaling()]);
+    lived(
+        &mut app,
+        NAMES[4],
+        &[calm(20, 0, 0), calm(20, 10, 4), calm(20, 15, 4), calm(20, 20, 4), calm(20, 3, 1)],
+    );
+    lived(&mut app, NAMES[5], &[calm(0, 0, 0)]);
+    tell(&mut app, NAMES[6], News::Link(Link::Connecting { phase: Phase::Address, since: NOW }));
+    lived(&mut app, NAMES[7], &[snapshot()]);
+    app
+}
+
+#[test]
+fn at_work_with_every_kind_of_trouble() {
+    let mut app = at_work();
+    snap("fleet", &mut app);
+    press(&mut app, "N");
+    snap("all_nodes", &mut app);
+    press(&mut app, "J");
+    snap("all_jobs", &mut app);
+    press(&mut app, "/vllm");
+    snap("all_jobs_filtered", &mut app);
+}
+
+#[test]
+fn before_the_first_news() {
+    snap("fleet_loading", &mut app(&NAMES));
+    let mut all = app(&NAMES);
+    press(&mut all, "N");
+    snap("all_nodes_loading", &mut all);
+}
+
+#[test]
+fn nothing_to_show() {
+    snap("fleet_empty", &mut app(&[]));
+    let mut filtered = at_work();
+    press(&mut filtered, "/no such cluster");
+    snap("fleet_filtered_empty", &mut filtered);
+}
+
+#[test]
+fn lost_ways_leave_the_last_state_standing() {
+    let mut app = at_work();
+    for name in NAMES {
+        let lost = problem(ProblemKind::TunnelLost, "the connection broke: broken pipe", "");
+        tell(
+            &mut app,
+            name,
+            News::Link(Link::Retrying { problem: lost, at: NOW.plus(Duration::from_secs(8)) }),
+        );
+    }
+    snap("fleet_stale", &mut app);
+}
+
+#[test]
+fn nothing_but_broken_files() {
+    snap("fleet_error", &mut with_broken_file(&[]));
+}
+
+#[test]
+fn a_stuck_autoscaler_is_told_at_length() {
+    let mut app = at_work();
+    press(&mut app, "<enter>4");
+    assert_eq!(app.current().unwrap().name().as_str(), NAMES[0]);
+    snap("autoscaler_stuck", &mut app);
+}
+
+#[test]
+fn addresses_that_are_the_only_names_are_shown_once() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    let mut state = snapshot();
+    for node in Arc::make_mut(&mut state.nodes) {
+        node.name = node.address.clone();
+    }
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state.clone())));
+    press(&mut app, "1");
+    let wide = |app: &mut App| text(&paint(app, Colors::None, 200, 60));
+    assert!(!wide(&mut app).contains("ADDRESS") && wide(&mut app).contains("● 10.130.0.1 "));
+    for (n, node) in (0..).zip(Arc::make_mut(&mut state.nodes)) {
+        node.hostname = format!("t1v-n-{n}").into();
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state.clone())));
+    assert!(wide(&mut app).contains("ADDRESS") && wide(&mut app).contains("t1v-n-1 "), "{}", wide(&mut app));
+    // Containers on one machine have its name, all of them.
+    for node in Arc::make_mut(&mut state.nodes) {
+        node.hostname = "laptop".into();
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    assert!(!wide(&mut app).contains("laptop"));
+}
+
+#[test]
+fn no_size_is_too_small_for_the_fleet() {
+    for keys in ["", "N", "J", "J/x", "NI", "?", ":c"] {
+        let mut app = at_work();
+        press(&mut app, keys);
+        for width in 1..32 {
+            for height in 1..14 {
+                paint(&mut app, Colors::Sixteen, width, height);
+            }
+        }
+    }
+}
