@@ -91,6 +91,7 @@ pub enum Colors {
 
 /// Commands for scripts.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum Command {
     /// List the clusters that are known, and the files that could not be read
     Clusters {

@@ -4,6 +4,7 @@
 
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::{JobStatus, Secret};
+use marin_tui::ray::{Client, Endpoint};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -388,6 +389,56 @@ fn jobs_are_saved_and_restored_once() {
     assert_eq!(needs(&list(&dir))["submission"]["entrypoint_resources"], json!({"TPU": 4.0}));
     let log = new.ok(&["audit"]);
     assert!(log.contains("restore-jobs") && !log.contains("hunter2"), "{log}");
+}
+
+/// A package beyond what a dashboard takes: `ray.init` uploads such ones past it.
+#[test]
+fn a_package_too_large_for_the_dashboard_is_saved_and_restored() {
+    let (old, new) = (Place::new(), Place::new());
+    let uri = "gcs://_ray_pkg_1a46e.zip";
+    let client = |place: &Place| {
+        let endpoint = Endpoint {
+            dashboard: format!("http://{}", place.head.dashboard),
+            gcs: Some(place.head.gcs.to_string()),
+        };
+        Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap()
+    };
+    let large = bytes::Bytes::from(vec![7; (100 << 20) + 1]);
+    old.runtime.block_on(client(&old).upload_package(uri, large.clone())).unwrap();
+    let env = json!({"working_dir": uri}).to_string();
+    old.ok(&["submit-job", "--no-wait", "--submission-id", "large", "--runtime-env", &env, "--", "true"]);
+    old.ok(&["backup-jobs", "saved"]);
+    new.ok(&["restore-jobs", old.home.path().join("saved").to_str().unwrap()]);
+    let back = new.runtime.block_on(client(&new).package(uri)).unwrap();
+    assert!(back == large, "{} bytes came back", back.len());
+}
+
+#[test]
+fn a_full_disk_leaves_no_backup_that_looks_like_one() {
+    let place = Place::new();
+    fs::create_dir(place.home.path().join("work")).unwrap();
+    fs::write(place.home.path().join("work/data"), vec![1; 200_000]).unwrap();
+    place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
+    // A write beyond the limit fails as one to a full disk does.
+    let command = place.command(&["backup-jobs", "saved"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"]).arg(command.get_program());
+    limited.args(command.get_args()).env_clear().current_dir(place.home.path()).stdin(Stdio::null());
+    limited.envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let out = limited.output().unwrap();
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    assert!(
+        stderr(&out).contains("cannot write") && stderr(&out).contains("free some space"),
+        "{}",
+        stderr(&out)
+    );
+    assert_eq!(place.run(&["restore-jobs", "saved"]).status.code(), Some(1));
+    assert_eq!(
+        fs::read_dir(place.home.path().join("saved/packages")).unwrap().count(),
+        0,
+        "nothing half-written"
+    );
+    place.ok(&["backup-jobs", "saved"]);
 }
 
 #[test]

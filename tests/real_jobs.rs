@@ -4,7 +4,7 @@
 
 mod bed;
 
-use bed::{Bed, INFRA};
+use bed::{Bed, INFRA, Ray};
 use marin_tui::ray::Folder;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -112,7 +112,7 @@ fn console(bed: Bed, args: &[&str]) -> Output {
 
 #[test]
 fn ray_itself_finds_what_we_uploaded() {
-    let bed = Bed::restarted();
+    let bed = Bed::restarted(Ray::Newest);
     bed.write(
         "/home/ray/jobs/dir/say.py",
         "import os, sys\nprint('says', os.environ['WORD'], flush=True)\nsys.exit(int(sys.argv[1]))\n",

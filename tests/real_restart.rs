@@ -4,7 +4,7 @@
 
 mod bed;
 
-use bed::{Bed, INFRA, until};
+use bed::{Bed, INFRA, Ray, until};
 use serde_json::{Value, json};
 use std::process::{Command, Output};
 
@@ -21,8 +21,8 @@ fn run(bed: Bed, args: &[&str]) -> Output {
 }
 
 /// A healthy cluster that no killed test has left an operation on.
-fn fresh() -> Bed {
-    let bed = Bed::restarted();
+fn fresh(ray: Ray) -> Bed {
+    let bed = Bed::restarted(ray);
     let _ = run(bed, &["restart-cluster", "--abandon"]);
     bed
 }
@@ -96,7 +96,15 @@ fn session(bed: Bed) -> String {
 
 #[test]
 fn a_restart_brings_every_job_back() {
-    let bed = fresh();
+    restart_with_jobs(fresh(Ray::Newest));
+}
+
+#[test]
+fn a_restart_of_the_oldest_ray_brings_every_job_back() {
+    restart_with_jobs(fresh(Ray::Oldest));
+}
+
+fn restart_with_jobs(bed: Bed) {
     let ids = five_jobs(bed);
     for id in &ids {
         bed.job_becomes(id, if id.starts_with("waits") { "PENDING" } else { "RUNNING" });
@@ -126,16 +134,18 @@ fn a_restart_brings_every_job_back() {
 
 #[test]
 fn a_restart_that_is_killed_at_every_step_is_resumed() {
-    let bed = fresh();
+    let bed = fresh(Ray::Newest);
     let ids = five_jobs(bed);
     for id in &ids {
         bed.job_becomes(id, if id.starts_with("waits") { "PENDING" } else { "RUNNING" });
     }
     let before: Vec<Value> = ids.iter().map(|id| bed.job(id)).collect();
     let old = session(bed);
+    // What other tests did must not be taken for this one's.
+    bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
     let mut child = console(bed, &["restart-cluster", "--yes", "--others"]).spawn().unwrap();
     // Each step's beginning stands behind the one before it in the journal.
-    let journal = "cat ~/.local/state/marin-tui/operations/*.jsonl";
+    let journal = "cat ~/.local/state/marin-tui/operations/*.jsonl || true";
     let done = |step: &str| {
         let text = bed.on("client", &["sh", "-c", journal]);
         let lines: Vec<&str> = text.lines().collect();
@@ -162,7 +172,7 @@ fn a_restart_that_is_killed_at_every_step_is_resumed() {
 
 #[test]
 fn a_cluster_is_stopped_and_started() {
-    let bed = fresh();
+    let bed = fresh(Ray::Newest);
     let id = bed.submit("orphan", "sleep 3601");
     bed.job_becomes(&id, "RUNNING");
     let dry = ok(bed, &["stop-cluster", "--dry-run"]);
@@ -183,7 +193,7 @@ fn a_cluster_is_stopped_and_started() {
 
 #[test]
 fn without_ray_here_nothing_is_stopped() {
-    let bed = fresh();
+    let bed = fresh(Ray::Newest);
     let old = session(bed);
     bed.write("/home/ray/restart/settings.yaml", "ray: [/nowhere/ray]\n");
     let args = ["--config", "/home/ray/restart/settings.yaml", "restart-cluster", "--yes", "--others"];

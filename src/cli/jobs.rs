@@ -124,7 +124,7 @@ fn failed(reach: &Reach) -> impl Fn(RayError) -> anyhow::Error + '_ {
 
 /// Runs a job command.
 pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
-    super::reach::block_on(async {
+    Reach::block_on(async {
         let progress = Progress::new();
         match command {
             JobCommand::ListJobs(arguments) => list(arguments, reach, &progress).await,
@@ -179,14 +179,21 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
         .zip(outcomes)
         .map(|(id, outcome)| match outcome {
             JobStopOutcome::Ended(word) => (id, true, word),
-            JobStopOutcome::StillThere(word) => {
-                (id, false, format!("ray was asked to stop it, and it is still {word}; ask again"))
-            }
+            JobStopOutcome::StillThere(word) => (id, false, still_there(&word)),
             JobStopOutcome::Failed(why) => (id, false, why),
             JobStopOutcome::Asked => (id, false, "ray was asked to stop it".into()),
         })
         .collect();
     report(&rows, arguments.json)
+}
+
+fn still_there(word: &str) -> String {
+    let mend = match word {
+        // ray-project/ray#58353
+        "pending" => "ray ignores the stop of a job that waits; stop it once it runs",
+        _ => "ask again",
+    };
+    format!("ray was asked to stop it, and it is still {word}; {mend}")
 }
 
 async fn delete(

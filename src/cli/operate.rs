@@ -52,7 +52,7 @@ pub struct RestartArguments {
 
 /// What all operations take.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct OperateArguments {
     /// Do not ask
     #[arg(long, short)]
@@ -95,7 +95,7 @@ fn yes_or_no(word: &str) -> Result<bool, String> {
 
 /// Runs an operation.
 pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
-    super::reach::block_on(async {
+    Reach::block_on(async {
         match command {
             OperateCommand::RestartCluster(a) => {
                 operate(OperationKind::Restart, a.preserve_jobs, a.others, &a.common, reach).await
@@ -144,6 +144,7 @@ async fn operate(
         );
         print_steps(&operation);
         if kind != OperationKind::Start {
+            eprintln!("for the team's channel: {}", operation.announcement());
             who_is_hit(reach, others || arguments.dry_run).await?;
         }
         if arguments.dry_run {

@@ -27,28 +27,16 @@ pub(super) struct Reach {
     pub place: usize,
 }
 
-/// Runs a command's work to its end.
-pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let done = runtime.block_on(work);
-    // Threads that still wait for a network must not keep the shell waiting.
-    runtime.shutdown_background();
-    done
-}
-
 impl Reach {
     /// The cluster of `--cluster`, or the only one there is.
     pub fn new(arguments: &Arguments, config: &Config, env: Env) -> anyhow::Result<Self> {
         let name = arguments.sources.cluster.as_deref();
         let clusters = || config.entries.iter().filter_map(Entry::cluster);
-        let spec = if let Some(name) = name {
-            config::resolve(name, &config.entries)?.clone()
-        } else {
-            let mut all = clusters();
-            if let (Some(only), None) = (all.next(), all.next()) {
-                only.clone()
-            } else {
-                let names: Vec<_> = clusters().map(|c| c.name.to_string()).collect();
+        let spec = match (name, &clusters().collect::<Vec<_>>()[..]) {
+            (Some(name), _) => config::resolve(name, &config.entries)?.clone(),
+            (None, [only]) => (*only).clone(),
+            (None, all) => {
+                let names: Vec<_> = all.iter().map(|c| c.name.to_string()).collect();
                 anyhow::bail!("which cluster? name it with --cluster: {}", names.join(", "))
             }
         };
@@ -59,6 +47,15 @@ impl Reach {
         }
         let options = Options::new(&config.settings, &folders, places(&env, &folders));
         Ok(Self { spec, options, folders, env, place })
+    }
+
+    /// Runs a command's work to its end.
+    pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let done = runtime.block_on(work);
+        // Threads that still wait for a network must not keep the shell waiting.
+        runtime.shutdown_background();
+        done
     }
 
     /// Connects.

@@ -22,13 +22,10 @@ pub(super) async fn answer(
     }
     let uri = format!("gcs://{name}");
     match *request.method() {
-        Method::GET | Method::HEAD => {
-            if shared.now(|c| c.packages.contains_key(&uri)) {
-                text(StatusCode::OK, "")
-            } else {
-                text(StatusCode::NOT_FOUND, format!("Package {uri} does not exist"))
-            }
+        Method::GET | Method::HEAD if shared.now(|c| c.packages.contains_key(&uri)) => {
+            text(StatusCode::OK, "")
         }
+        Method::GET | Method::HEAD => text(StatusCode::NOT_FOUND, format!("Package {uri} does not exist")),
         Method::PUT => {
             let Ok(body) = request.into_body().collect().await else { return in_trouble() };
             let body = body.to_bytes();

@@ -116,6 +116,11 @@ impl Operation {
         }
     }
 
+    /// A line for the team's channel, before it begins.
+    pub fn announcement(&self) -> String {
+        format!("I am about to {}: {}. Please say so now if that must not be.", self.title, self.consequence)
+    }
+
     /// The number of a step, from 1.
     pub fn number(&self, step: StepName) -> usize {
         self.steps.iter().position(|s| *s == step).map_or(0, |i| i + 1)

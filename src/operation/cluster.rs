@@ -11,6 +11,7 @@ use crate::ssh::quote;
 use crate::supervisor::{self, Options, Session};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,9 +94,11 @@ impl Performer {
     ) -> Result<(), Problem> {
         // Nobody has to listen.
         let say = |progress| drop(tell.send(progress));
+        let answered = done.iter().any(|(s, _)| *s == StepName::Answer);
         for &step in &operation.steps {
-            // The way may have changed since: looking costs nothing.
-            if let Some((_, said)) = done.iter().find(|(s, _)| *s == step && step != StepName::Check) {
+            // What is here may have changed since, and a ray that was started counts when it answers. Both look first.
+            let for_good = step != StepName::Check && (step != StepName::Start || answered);
+            if let Some((_, said)) = done.iter().find(|(s, _)| *s == step && for_good) {
                 say(Progress::Skipped(step, said.clone()));
                 continue;
             }
@@ -302,7 +305,10 @@ impl Performer {
         loop {
             let problem = match self.answering().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
-                Ok(Some(_)) => trouble("the ray that answers is still the old one", "resume with --again"),
+                Ok(Some(_)) => trouble(
+                    "the ray that answers is still the old one",
+                    "stop it there by hand (`ray stop`), then resume",
+                ),
                 Ok(None) => {
                     trouble("no dashboard answers on the head", "look at `ray status` there, then resume")
                 }
@@ -445,11 +451,11 @@ fn clearing(jobs: &[String]) -> String {
                 )
             })
             .collect();
-        let hunt = format!(
+        let _ = write!(
+            script,
             "for p in /proc/[0-9]*; do if grep -qzF {} $p/environ 2>/dev/null; then kill -KILL ${{p#/proc/}} 2>/dev/null; fi; done; ",
             ids.join(" ")
         );
-        script.push_str(&hunt);
     }
     script.push_str("for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x raylet >/dev/null || exit 0; sleep 1; done; echo 'a raylet is still there' >&2; exit 1");
     script

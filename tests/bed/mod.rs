@@ -55,8 +55,11 @@ impl Bed {
     }
 
     /// A healthy cluster of its own, for tests that restart it: what they leave is no other test's.
-    pub fn restarted() -> Self {
-        Self::up("jobs-newest", &["--ray", "2.60.0", "--autoscaler", "2"])
+    pub fn restarted(ray: Ray) -> Self {
+        match ray {
+            Ray::Newest => Self::up("jobs-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
+            Ray::Oldest => Self::up("jobs-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+        }
     }
 
     /// A cluster whose autoscaler (v2) is refused every machine of type `tpu_v5e`; two nodes alive.

@@ -313,15 +313,19 @@ async fn packages(t: &Target) {
     assert_eq!(read().await.iter().find(|f| f.0 == 2).unwrap().2, b"again");
 }
 
-/// Only ended jobs can be forgotten. Takes the ended one.
+/// Only ended jobs can be forgotten.
 async fn deletion(t: &Target) {
     let (status, words) = answer(t.ask(Method::DELETE, &format!("/api/jobs/{}", t.running))).await;
     assert_eq!(status, 500);
     assert!(words.contains("in a non-terminal state RUNNING"), "{words}");
     assert_eq!(answer(t.ask(Method::DELETE, "/api/jobs/unknown-1")).await.0, 404);
-    let ended = format!("/api/jobs/{}", t.ended);
-    assert_eq!(answer(t.ask(Method::DELETE, &ended)).await, (200, r#"{"deleted": true}"#.to_owned()));
-    assert_eq!(t.get(&ended).await.0, 404);
+    t.submit("goes", json!({"entrypoint": "sleep 600"})).await;
+    t.becomes("goes", "RUNNING").await;
+    assert_eq!(answer(t.ask(Method::POST, "/api/jobs/goes/stop")).await.0, 200);
+    t.becomes("goes", "STOPPED").await;
+    let deleted = answer(t.ask(Method::DELETE, "/api/jobs/goes")).await;
+    assert_eq!(deleted, (200, r#"{"deleted": true}"#.to_owned()));
+    assert_eq!(t.get("/api/jobs/goes").await.0, 404);
 }
 
 pub async fn every_check(t: &Target) {
