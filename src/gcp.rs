@@ -1,7 +1,7 @@
 //! Google Cloud as a client sees it: Secret Manager through Google's own crate, Compute Engine and Cloud TPU as REST
 //! calls. Knows nothing of Ray beyond the labels that it is asked to look for.
 //!
-//! Every call fails within [`CALL`], with an error that says the exact mend. Base URLs are a plain value, so that
+//! A call that gets no answer fails after [`CALL`] (a repeated one is not begun after that), with an error that says the exact mend. Base URLs are a plain value, so that
 //! private endpoints and tests can stand in Google's place.
 
 mod compute;
@@ -20,9 +20,9 @@ pub use tpu::TpuApi;
 
 use login::Credentials;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Longest time of one call, its retries included.
+/// Longest time of one try.
 pub const CALL: Duration = Duration::from_secs(20);
 /// To open a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -111,18 +111,24 @@ impl Inner {
     }
 }
 
-/// Runs `call` again after a short pause while its error may pass by itself, three times at most and [`CALL`] long.
-async fn retrying<T>(call: impl AsyncFn() -> Result<T, GcpError>) -> Result<T, GcpError> {
-    let tries = async {
-        let mut pause = PAUSE;
-        for _ in 1..TRIES {
-            match call().await {
-                Err(e) if e.may_pass() => tokio::time::sleep(pause).await,
-                done => return done,
-            }
-            pause *= 2;
+/// Counts the tries of a call that may be repeated.
+struct Tries {
+    made: u32,
+    since: Instant,
+}
+
+impl Tries {
+    fn new() -> Self {
+        Self { made: 1, since: Instant::now() }
+    }
+
+    /// Whether to try again after this error, once a short pause is over. Three tries at most, within [`CALL`].
+    async fn again(&mut self, error: &GcpError) -> bool {
+        if self.made == TRIES || !error.may_pass() || self.since.elapsed() > CALL {
+            return false;
         }
-        call().await
-    };
-    tokio::time::timeout(CALL, tries).await.unwrap_or(Err(GcpError::Timeout { after: CALL }))
+        tokio::time::sleep(PAUSE * 2_u32.pow(self.made - 1)).await;
+        self.made += 1;
+        true
+    }
 }

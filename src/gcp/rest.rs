@@ -1,6 +1,6 @@
 //! One REST call: authorized, limited, and every answer that is not JSON told apart.
 
-use super::{GcpError, Inner, retrying};
+use super::{GcpError, Inner, Tries};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,10 +22,12 @@ pub(super) struct Call<'a> {
 impl Inner {
     /// Asks. Only what changes nothing is tried again.
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value, GcpError> {
-        if call.method == Method::GET {
-            retrying(async || self.once(call).await).await
-        } else {
-            self.once(call).await
+        let mut tries = Tries::new();
+        loop {
+            match self.once(call).await {
+                Err(e) if call.method == Method::GET && tries.again(&e).await => {}
+                done => return done,
+            }
         }
     }
 

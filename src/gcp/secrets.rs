@@ -1,6 +1,6 @@
 //! Secret Manager: the latest version of a secret, and a secret's first.
 
-use super::{GcpError, Google, retrying};
+use super::{GcpError, Google, Tries};
 use crate::model::Secret;
 use google_cloud_gax::options::RequestOptionsBuilder as _;
 use google_cloud_gax::retry_policy::NeverRetry;
@@ -22,11 +22,14 @@ impl Google {
         self.preflight().await?;
         let client = self.secret_manager().await?;
         let name = format!("projects/{project}/secrets/{secret}/versions/latest");
-        let answer = retrying(async || {
+        let mut tries = Tries::new();
+        let answer = loop {
             let call = client.access_secret_version().set_name(&name).with_retry_policy(NeverRetry);
-            call.send().await.map_err(|e| GcpError::from_client(&e))
-        });
-        let answer = answer.await?;
+            match call.send().await.map_err(|e| GcpError::from_client(&e)) {
+                Err(e) if tries.again(&e).await => {}
+                done => break done?,
+            }
+        };
         let version = answer.name.rsplit('/').next().unwrap_or_default();
         // A number; it goes to screens.
         let version = version.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
