@@ -3,11 +3,13 @@
 //! Output for people goes to stdout as a table, with `--json` as JSON; everything else goes to stderr. Exit codes:
 //! 0 done, 1 failed (the message says what and what to do), 2 wrong usage.
 
+mod auth;
 mod columns;
 mod configs;
 mod console;
 mod demo;
 mod list;
+mod token;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
@@ -99,6 +101,23 @@ pub enum Command {
         #[command(subcommand)]
         action: configs::Action,
     },
+    /// Tokens: where they are, fetch the latest, make a secret
+    #[command(after_help = token::EXAMPLES)]
+    Token {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: token::Action,
+    },
+    /// Open a cluster's dashboard in the browser, its token on the clipboard
+    #[command(after_help = auth::EXAMPLES)]
+    Auth(auth::Wishes),
+    /// Print shell commands that let Ray's own commands use the cluster's token
+    #[command(after_help = token::ENV_EXAMPLES)]
+    AuthEnv {
+        /// The shell that reads them
+        #[arg(long, value_enum, default_value = "sh")]
+        shell: token::Shell,
+    },
     /// Open the console on a simulated fleet
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
@@ -137,8 +156,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return configs::run(action, &sources, &env);
     }
     let config = config::load(&sources, &env, Timestamp::now())?;
-    match arguments.command {
-        Some(Command::Clusters { json }) => Ok(list::print(&config, json)?),
+    let chosen = arguments.sources.cluster.as_deref();
+    match &arguments.command {
+        Some(Command::Clusters { json }) => Ok(list::print(&config, *json)?),
+        Some(Command::Token { action }) => token::run(action, &config, &env, chosen),
+        Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen),
+        Some(Command::AuthEnv { shell }) => token::auth_env(*shell, &config, &env, chosen),
         _ => console::run(arguments, config, &env),
     }
 }

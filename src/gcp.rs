@@ -15,7 +15,7 @@ mod tpu;
 pub use compute::{Head, Heads, Instance};
 pub use error::GcpError;
 pub use login::{Login, credentials};
-pub use secrets::{SecretVersion, crc32c};
+pub use secrets::{SecretVersion, crc32c, random_token};
 pub use tpu::TpuApi;
 
 use login::Credentials;

@@ -96,9 +96,8 @@ impl Started {
         let wait = async {
             loop {
                 let update = self.news.recv().await.expect("the supervisor lives");
-                match update.news {
-                    News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => return problem,
-                    _ => {}
+                if let News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) = update.news {
+                    return problem;
                 }
             }
         };

@@ -65,7 +65,7 @@ fn listed(entry: Entry) -> Listed {
     }
 }
 
-fn places(env: &Env, folders: &Folders) -> token::Places {
+pub(super) fn places(env: &Env, folders: &Folders) -> token::Places {
     token::Places {
         variable: env.var("RAY_AUTH_TOKEN").map(Secret::new),
         path_variable: env.var("RAY_AUTH_TOKEN_PATH").map(|p| env.expand(&PathBuf::from(p))),

@@ -99,6 +99,9 @@ pub enum GcpError {
     /// No certificates to trust.
     #[error("this machine has no CA certificates, so nobody can be trusted")]
     NoCaBundle,
+    /// The system gave no random bytes.
+    #[error("this machine gives no random bytes")]
+    NoRandomness,
     /// The payload is damaged.
     #[error("the secret arrived damaged: its checksum is wrong")]
     Checksum,
@@ -168,6 +171,7 @@ impl GcpError {
             Self::NotJson { code: 500.., .. } => "wait; a load balancer of Google's answered".into(),
             Self::NotJson { .. } => "sign in to this network, or check the proxy and the endpoint".into(),
             Self::NoCaBundle => "install the ca-certificates package, or correct SSL_CERT_FILE".into(),
+            Self::NoRandomness => "make the token elsewhere: `openssl rand -hex 32`".into(),
             Self::Checksum => {
                 "try again; if it stays, something between here and Google changes answers".into()
             }

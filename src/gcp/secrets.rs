@@ -85,6 +85,15 @@ impl Google {
     }
 }
 
+/// A token that nobody can guess: 32 random bytes as hexadecimal digits.
+pub fn random_token() -> Result<Secret, GcpError> {
+    let mut bytes = [0_u8; 32];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| GcpError::NoRandomness)?;
+    let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or('0');
+    Ok(Secret::new(bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect::<String>()))
+}
+
 /// CRC-32C (Castagnoli; RFC 3720, appendix B.4), which Secret Manager protects payloads with. Bit by bit: a token has
 /// some dozens of bytes.
 pub fn crc32c(bytes: &[u8]) -> u32 {

@@ -1,7 +1,7 @@
 //! Tokens that take care of themselves: found on this machine, else fetched from the cluster's secret, and fetched
 //! again once when the cluster refuses what is there.
 
-use crate::gcp::Google;
+use crate::gcp::{self, GcpError, Google};
 use crate::model::{ClusterSpec, Problem, ProblemKind, Secret, SecretName, Timestamp};
 use crate::token::{self, Found, Places, TokenError};
 use std::collections::BTreeMap;
@@ -137,6 +137,39 @@ impl TokenCare {
         }
         tracing::info!("fetched {place}");
         Ok(Fetched { token, version: latest.version, troubles })
+    }
+
+    /// Makes the secret with a random token, and keeps that. A secret that has versions is left alone, unless a new
+    /// one is asked for.
+    pub async fn init(self: &Arc<Self>, secret: &SecretName, rotate: bool) -> Result<Fetched, Problem> {
+        let problem = |what: String, mend: String| {
+            Problem::new(ProblemKind::Other, format!("secret {secret}: {what}"), mend, Timestamp::now())
+        };
+        let failed = |e: GcpError| problem(e.to_string(), e.mend());
+        let Some(project) = &secret.project else {
+            return Err(problem("its project is not known".into(), "name it with --project".into()));
+        };
+        match self.google.create_secret(project, &secret.name).await {
+            Ok(()) => {}
+            Err(GcpError::Exists { .. }) if rotate => {}
+            Err(GcpError::Exists { .. }) => match self.google.latest_version(project, &secret.name).await {
+                // Made without a version, by somebody who was interrupted.
+                Err(GcpError::NotFound { .. }) => {}
+                Ok(latest) => {
+                    let what = format!("it exists already (version {}) and was left alone", latest.version);
+                    let mend = "use it (`marin-tui token fetch`), or add a version with --rotate";
+                    return Err(problem(what, mend.into()));
+                }
+                Err(GcpError::State { message }) => {
+                    return Err(problem(message, "enable that version, or add one with --rotate".into()));
+                }
+                Err(e) => return Err(failed(e)),
+            },
+            Err(e) => return Err(failed(e)),
+        }
+        let token = gcp::random_token().map_err(failed)?;
+        self.google.add_version(project, &secret.name, &token).await.map_err(failed)?;
+        self.fetch(secret).await
     }
 
     /// The same, or the answer from a moment ago.
