@@ -7,7 +7,9 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fleet::Fleet;
 use marin_tui::app::{App, Event, Keymap, Listed};
-use marin_tui::model::{ClusterName, ClusterSpec, HeadAddress, News, Snapshot, SshAuth, Timestamp, Update};
+use marin_tui::model::{
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, News, Snapshot, SshAuth, Timestamp, Update,
+};
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -47,6 +49,7 @@ fn spec(name: &str) -> ClusterSpec {
         head,
         auth: SshAuth::default(),
         node_types: Vec::new(),
+        google: GoogleNames::default(),
     }
 }
 

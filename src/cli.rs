@@ -5,6 +5,7 @@
 //! ended within the time given.
 
 mod audit;
+mod auth;
 mod columns;
 mod configs;
 mod console;
@@ -13,6 +14,7 @@ mod jobs;
 mod list;
 mod operate;
 mod reach;
+mod token;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
@@ -106,6 +108,23 @@ pub enum Command {
         #[command(subcommand)]
         action: configs::Action,
     },
+    /// Tokens: where they are, fetch the latest, make a secret
+    #[command(after_help = token::EXAMPLES)]
+    Token {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: token::Action,
+    },
+    /// Open a cluster's dashboard in the browser, its token on the clipboard
+    #[command(after_help = auth::EXAMPLES)]
+    Auth(auth::Wishes),
+    /// Print shell commands that let Ray's own commands use the cluster's token
+    #[command(after_help = token::ENV_EXAMPLES)]
+    AuthEnv {
+        /// The shell that reads them
+        #[arg(long, value_enum, default_value = "sh")]
+        shell: token::Shell,
+    },
     /// Open the console on a simulated fleet
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
@@ -160,6 +179,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
     let config = config::load(&sources, &env, Timestamp::now())?;
+    let chosen = arguments.sources.cluster.as_deref();
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,
         Some(Command::Operate(command)) => {
@@ -168,6 +188,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
+        Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
+        Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen)?,
+        Some(Command::AuthEnv { shell }) => token::auth_env(*shell, &config, &env, chosen)?,
         _ => console::run(arguments, config, &env)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@
 
 mod cluster;
 mod env;
+mod google;
 mod nearest;
 mod paths;
 mod resolve;
@@ -17,7 +18,9 @@ pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};
 pub use settings::{DEFAULTS, Override, Settings};
 
-use crate::model::{ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp};
+use crate::model::{
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -113,7 +116,7 @@ pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf>
 /// Reads the settings and every cluster file.
 pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, ConfigError> {
     let settings = Settings::read(sources.config.as_deref(), env)?;
-    if let Some(spec) = direct(sources, env)? {
+    if let Some(spec) = direct(sources, &settings, env)? {
         return Ok(Config { settings, entries: vec![Entry::Cluster(spec)], skipped: Vec::new() });
     }
     let places = places(sources, &settings, env);
@@ -212,7 +215,7 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
 
 /// `--address`, or `RAY_ADDRESS` when it is an http URL and no folder was named (Ray itself also accepts `ray://` and
 /// `host:port` there, which lead to other services).
-fn direct(sources: &Sources, env: &Env) -> Result<Option<ClusterSpec>, ConfigError> {
+fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<ClusterSpec>, ConfigError> {
     let is_url = |s: &str| s.starts_with("http://") || s.starts_with("https://");
     let from_env = || env.var("RAY_ADDRESS").filter(|s| is_url(s) && sources.infra.is_none());
     let Some(address) = sources.address.as_deref().or_else(from_env) else { return Ok(None) };
@@ -234,5 +237,13 @@ fn direct(sources: &Sources, env: &Env) -> Result<Option<ClusterSpec>, ConfigErr
         head: HeadAddress::Direct { dashboard: dashboard.into(), gcs: sources.gcs.clone() },
         auth: SshAuth::default(),
         node_types: Vec::new(),
+        google: direct_names(name, settings),
     }))
+}
+
+/// Without a file only the settings can name a secret.
+fn direct_names(name: &str, settings: &Settings) -> GoogleNames {
+    let none = serde_yaml::Value::Null;
+    let said = google::Said { commands: [&none; 4], provider: "", project: None, internal_ips: false };
+    google::names(&said, &settings.clusters.get(name).cloned().unwrap_or_default(), settings)
 }

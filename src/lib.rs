@@ -4,7 +4,7 @@
 //! table):
 //!
 //! - [`model`]: plain data that every room speaks in. No I/O.
-//! - [`config`], [`token`], [`ssh`], [`ray`]: one edge each; they know the model and never each other.
+//! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one edge each; they know the model and never each other.
 //! - [`reconcile`]: one table of what Ray and the cloud each say of a cluster's TPUs. Pure.
 //! - [`diagnose`]: a cluster's last state and a little memory become findings in words. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
@@ -23,6 +23,7 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod diagnose;
+pub mod gcp;
 pub mod infra;
 pub mod model;
 pub mod operation;

@@ -20,7 +20,7 @@ pub mod update;
 pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
-pub use cluster::{ClusterName, ClusterSpec, HeadAddress, NodeTypeLimits, SshAuth};
+pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};

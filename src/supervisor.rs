@@ -4,8 +4,10 @@
 //! and learns everything from the [`Update`]s. One cluster's trouble never reaches another's task.
 
 mod backoff;
+mod care;
 mod connect;
 mod cost;
+mod discover;
 mod limits;
 mod machines;
 mod ports;
@@ -22,9 +24,11 @@ pub use session::{connect, run_on, run_ray};
 pub use stop::stop_job;
 
 use crate::config::{Folders, Settings};
-use crate::model::{ClusterName, ClusterSpec, Problem, Request, Secret, Timestamp, Update};
+use crate::gcp::{Endpoints, Google, Login};
+use crate::model::{ClusterName, ClusterSpec, Problem, ProblemKind, Request, Secret, Timestamp, Update};
 use crate::ssh::{self, PortPlan, TunnelSpec};
 use crate::token;
+pub use care::{Fetched, TokenCare};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -59,6 +63,8 @@ pub struct Options {
     pub run_dir: PathBuf,
     /// Where tokens are looked for.
     pub token: token::Places,
+    /// Google Cloud: secrets, heads.
+    pub google: Google,
 }
 
 impl Options {
@@ -73,8 +79,15 @@ impl Options {
             known_hosts: folders.state.join("known_hosts"),
             run_dir: folders.run.clone(),
             token,
+            google: google(settings),
         }
     }
+}
+
+/// Google Cloud as the settings have it. Nothing is asked before it is needed.
+pub fn google(settings: &Settings) -> Google {
+    let endpoints = settings.google_endpoint.as_deref().map(Endpoints::all_at).unwrap_or_default();
+    Google::new(endpoints, Login::application_default())
 }
 
 /// How a front end gets at a cluster directly.
@@ -87,6 +100,7 @@ pub struct Reach {
 }
 
 struct Handle {
+    spec: ClusterSpec,
     requests: mpsc::UnboundedSender<Request>,
     reach: watch::Receiver<Reach>,
 }
@@ -95,7 +109,7 @@ struct Handle {
 pub struct Supervisor {
     handles: BTreeMap<ClusterName, Handle>,
     tasks: JoinSet<()>,
-    token: token::Places,
+    care: Arc<TokenCare>,
 }
 
 impl Supervisor {
@@ -104,18 +118,20 @@ impl Supervisor {
         if let Err(e) = ssh::clear_stale_sockets(&options.run_dir) {
             tracing::warn!("old control sockets stay: {e}");
         }
-        let token = options.token.clone();
+        let care = Arc::new(TokenCare::new(options.token.clone(), options.google.clone()));
         let shared = Shared {
             options: Arc::new(options),
             ports: Arc::new(Mutex::new(PortPlan::new())),
             wakes: wake::watch_for_wakes(),
+            care: care.clone(),
         };
-        let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), token };
+        let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), care };
         for (place, spec) in specs.into_iter().enumerate() {
             let (requests, heard) = mpsc::unbounded_channel();
             let (reach, seen) = watch::channel(Reach::default());
             let out = Out { cluster: spec.name.clone(), updates: updates.clone() };
-            supervisor.handles.insert(spec.name.clone(), Handle { requests, reach: seen });
+            let handle = Handle { spec: spec.clone(), requests, reach: seen };
+            supervisor.handles.insert(spec.name.clone(), handle);
             let task = ClusterTask::new(spec, place, &shared, out, heard, reach);
             supervisor.tasks.spawn(task.run());
         }
@@ -132,8 +148,9 @@ impl Supervisor {
 
     /// The cluster's token, for the clipboard.
     pub fn token(&self, cluster: &ClusterName) -> Result<Secret, Problem> {
-        let found = token::find(&self.token, cluster);
-        found.map(|f| f.token).map_err(|e| e.problem(cluster, &self.token, Timestamp::now()))
+        let none = |what: String| Problem::new(ProblemKind::Other, what, "", Timestamp::now());
+        let handle = self.handles.get(cluster).ok_or_else(|| none(format!("no cluster {cluster}")))?;
+        self.care.on_this_machine(&handle.spec).map(|found| found.token)
     }
 
     /// The dashboard's address for a browser on this machine.

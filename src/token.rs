@@ -1,10 +1,13 @@
 //! Where a cluster's token comes from, in the order of Ray's own loader (`RayAuthTokenLoader`, Ray 2.53 and 2.60),
-//! with one place added: the cluster's cached file, so that clusters with different tokens live side by side.
+//! with two places added, so that clusters with different tokens live side by side: the cluster's own file, which a
+//! person writes, and the file of its secret, which [`Places::keep`] writes.
 //!
 //! Every failure says which place it was and what mends it; no value ever appears in one.
 
+mod keep;
+
 use crate::model::text::printable;
-use crate::model::{ClusterName, Problem, ProblemKind, Secret, Timestamp};
+use crate::model::{ClusterName, Problem, ProblemKind, Secret, SecretName, Timestamp};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -30,6 +33,8 @@ pub enum Source {
     Variable,
     /// A file.
     File(PathBuf),
+    /// A version of a secret.
+    Payload(String),
 }
 
 impl fmt::Display for Source {
@@ -37,6 +42,7 @@ impl fmt::Display for Source {
         match self {
             Self::Variable => f.write_str("RAY_AUTH_TOKEN"),
             Self::File(path) => f.write_str(&printable(&path.display().to_string())),
+            Self::Payload(name) => f.write_str(&printable(name)),
         }
     }
 }
@@ -50,6 +56,8 @@ pub struct Found {
     pub source: Source,
     /// Others can read the file.
     pub exposed: bool,
+    /// It was read from a copy of the cluster's secret: the latest version may replace it.
+    pub from_secret: bool,
 }
 
 /// Why there is no token.
@@ -64,6 +72,14 @@ pub enum TokenError {
     /// A file exists and cannot be read.
     #[error("{} cannot be read: {error}", file.display())]
     Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{} cannot be written: {error}", printable(&file.display().to_string()))]
+    Unwritable {
         /// The file.
         file: PathBuf,
         /// Why.
@@ -85,43 +101,67 @@ fn shown(files: &[PathBuf]) -> String {
 }
 
 impl TokenError {
-    /// What to show for that cluster.
-    pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
-        let cached = places.cache.join(cluster.as_str());
-        let mend = match self {
+    /// What to do now.
+    pub fn mend(&self, cached: &Path) -> String {
+        match self {
             Self::NotFound { .. } => {
                 format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN_PATH", cached.display())
             }
             Self::Unreadable { file, .. } => format!("check the owner and mode of {}", file.display()),
+            Self::Unwritable { file, .. } => {
+                let folder = file.parent().unwrap_or(file);
+                format!("make {} writable, or move it out of the way", folder.display())
+            }
             Self::Unusable { place, .. } => {
                 format!("write the token anew, alone on the first line of {place}")
             }
-        };
+        }
+    }
+
+    /// What to show for that cluster.
+    pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
+        let mend = self.mend(&places.cache.join(cluster.as_str()));
         Problem::new(ProblemKind::TokenMissing, self.to_string(), mend, since)
     }
 }
 
 /// Looks for the cluster's token. Reads files; cheap enough to be called again whenever a cluster refuses one.
-pub fn find(places: &Places, cluster: &ClusterName) -> Result<Found, TokenError> {
+/// `~/.ray/auth_token` counts as a copy of the default secret, and does not count for a cluster with another one.
+pub fn find(
+    places: &Places,
+    cluster: &ClusterName,
+    secret: Option<&SecretName>,
+) -> Result<Found, TokenError> {
     if let Some(secret) = places.variable.as_ref().filter(|s| !s.expose().is_empty()) {
         let token = parse(secret.expose(), &Source::Variable)?;
-        return Ok(Found { token, source: Source::Variable, exposed: false });
+        return Ok(Found { token, source: Source::Variable, exposed: false, from_secret: false });
     }
     if let Some(file) = places.path_variable.as_ref().filter(|p| !p.as_os_str().is_empty()) {
         return read(file);
     }
-    let cached = file_name(cluster).map(|name| places.cache.join(name));
-    let default = places.home.as_ref().map(|home| home.join(".ray/auth_token"));
-    let mut tried = Vec::new();
-    for file in [cached, default].into_iter().flatten() {
-        match read(&file) {
+    let own = file_name(cluster).map(|name| (places.cache.join(name), false));
+    let kept = secret.map(|s| (places.file_of(s), true));
+    let home = places.home_file().filter(|_| secret.is_none_or(SecretName::is_default));
+    let home = home.map(|file| (file, secret.is_some()));
+    let (mut tried, mut broken) = (Vec::new(), None);
+    for (file, from_secret) in [own, kept, home].into_iter().flatten() {
+        match read(&file).map(|found| Found { from_secret, ..found }) {
             Err(TokenError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
                 tried.push(file);
+            }
+            // A copy that is broken is no loss: the next one, or Google, has it.
+            Err(e) if from_secret => {
+                tracing::warn!("{e}");
+                broken.get_or_insert(e);
+            }
+            Ok(found) if from_secret && found.exposed => {
+                let closed = keep::close_to_others(&file);
+                return Ok(Found { exposed: closed.is_err(), ..found });
             }
             found => return found,
         }
     }
-    Err(TokenError::NotFound { tried })
+    Err(broken.unwrap_or(TokenError::NotFound { tried }))
 }
 
 /// The cluster's name as a file name, unless it would lead elsewhere.
@@ -136,7 +176,12 @@ fn read(file: &Path) -> Result<Found, TokenError> {
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| TokenError::Unusable { place: source.clone(), why: "is not a text file" })?;
     let token = parse(text, &source)?;
-    Ok(Found { token, exposed: others_can_read(file), source })
+    Ok(Found { token, exposed: others_can_read(file), source, from_secret: false })
+}
+
+/// The token in a secret's payload; `place` names its version.
+pub fn parse_payload(text: &str, place: &str) -> Result<Secret, TokenError> {
+    parse(text, &Source::Payload(place.into()))
 }
 
 /// Ray takes the first line only and trims spaces, `\r` and `\n` around it. What could not stand in an HTTP header
@@ -182,7 +227,7 @@ mod tests {
     }
 
     fn find_for(places: &Places) -> Result<Found, TokenError> {
-        find(places, &ClusterName::new("c1"))
+        find(places, &ClusterName::new("c1"), None)
     }
 
     #[test]
@@ -247,6 +292,6 @@ mod tests {
         assert!(!format!("{error} {error:?} {problem:?} {places:?}").contains("ter2"));
         fs::write(dir.path().join("outside"), "x").unwrap();
         places.variable = None;
-        assert!(find(&places, &ClusterName::new("../outside")).is_err());
+        assert!(find(&places, &ClusterName::new("../outside"), None).is_err());
     }
 }

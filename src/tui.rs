@@ -10,7 +10,7 @@ mod terminal;
 
 pub use clipboard::{Copier, Multiplexer, Place};
 pub use input::Inputs;
-pub use perform::Performer;
+pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event};

@@ -294,6 +294,13 @@ async fn the_default_fleet_arrives_and_its_troubles_say_so() {
         let expected = match cluster.name.as_str() {
             "marin-us-east5" => "unreachable".to_owned(),
             "marin-us-central2-staging" => "refused".to_owned(),
+            // The autoscaler that has not noticed that its machines are gone.
+            "marin-us-central2" => "1 nodes".to_owned(),
+            // What lives has as many as it happens to have.
+            name if cluster.life.is_some() => {
+                assert!(seen[name].ends_with(" nodes") && seen[name] != "0 nodes", "{name}: {}", seen[name]);
+                continue;
+            }
             _ => format!("{} nodes", cluster.nodes),
         };
         assert_eq!(seen[&cluster.name], expected, "{}", cluster.name);

@@ -2,8 +2,8 @@
 
 use super::settings::{Override, Settings};
 use super::yaml::{self, FileError};
-use super::{Env, nearest::nearest};
-use crate::model::{ClusterName, ClusterSpec, HeadAddress, NodeTypeLimits, SshAuth};
+use super::{Env, google, nearest::nearest};
+use crate::model::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SshAuth};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,14 @@ struct File {
     #[serde(default)]
     available_node_types: serde_yaml::Mapping,
     head_node_type: Option<String>,
+    #[serde(default)]
+    initialization_commands: serde_yaml::Value,
+    #[serde(default)]
+    setup_commands: serde_yaml::Value,
+    #[serde(default)]
+    head_setup_commands: serde_yaml::Value,
+    #[serde(default)]
+    head_start_ray_commands: serde_yaml::Value,
 }
 
 #[derive(Deserialize)]
@@ -47,6 +55,9 @@ struct Provider {
     worker_ips: Vec<String>,
     availability_zone: Option<String>,
     region: Option<String>,
+    project_id: Option<String>,
+    #[serde(default)]
+    use_internal_ips: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -93,7 +104,29 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
         head: head(provider, kind, &chosen, path)?,
         auth: auth(&file.auth, &chosen, env),
         node_types: node_types(&file, kind, path)?,
+        google: google(&file, provider, kind, &chosen, settings),
     })
+}
+
+fn google(
+    file: &File,
+    provider: &Provider,
+    kind: &str,
+    chosen: &Override,
+    settings: &Settings,
+) -> GoogleNames {
+    let said = google::Said {
+        commands: [
+            &file.initialization_commands,
+            &file.setup_commands,
+            &file.head_setup_commands,
+            &file.head_start_ray_commands,
+        ],
+        provider: kind,
+        project: provider.project_id.as_deref(),
+        internal_ips: provider.use_internal_ips,
+    };
+    google::names(&said, chosen, settings)
 }
 
 fn head(provider: &Provider, kind: &str, chosen: &Override, path: &Path) -> Result<HeadAddress, FileError> {

@@ -2,6 +2,7 @@
 
 use super::yaml::{self, FileError};
 use super::{Env, nearest::nearest};
+use crate::model::SecretName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,10 @@ pub struct Settings {
     pub refresh_seconds: f64,
     /// The same for the others.
     pub background_refresh_seconds: f64,
+    /// Secret that holds the Ray token of `gcp` clusters whose file names none.
+    pub token_secret: String,
+    /// Base URL of Google's APIs in place of `https://SERVICE.googleapis.com`.
+    pub google_endpoint: Option<String>,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -44,6 +49,10 @@ pub struct Override {
     pub port: Option<u16>,
     /// Private key file.
     pub key: Option<PathBuf>,
+    /// Secret that holds its Ray token, when its file names none.
+    pub token_secret: Option<String>,
+    /// Google Cloud project, when its file names none.
+    pub project: Option<String>,
 }
 
 impl Default for Settings {
@@ -56,6 +65,8 @@ impl Default for Settings {
             ray: vec!["ray".into()],
             refresh_seconds: 2.0,
             background_refresh_seconds: 15.0,
+            token_secret: "RAY_AUTH_TOKEN".into(),
+            google_endpoint: None,
             keys: BTreeMap::new(),
         }
     }
@@ -76,6 +87,11 @@ impl Settings {
         if !sane(settings.refresh_seconds) || !sane(settings.background_refresh_seconds) {
             let mend = "write a number of seconds between 0.2 and 3600";
             return Err(FileError::new(&path, "a refresh interval is out of range", mend));
+        }
+        let mine = settings.clusters.values().filter_map(|c| c.token_secret.as_ref());
+        if let Some(name) = mine.chain([&settings.token_secret]).find(|n| !SecretName::is_name(n)) {
+            let mend = "write its short name: letters, digits, - and _; the project stands in `project`";
+            return Err(FileError::new(&path, format!("`token_secret: {name}` is no secret's name"), mend));
         }
         if settings.ray.is_empty() {
             return Err(FileError::new(

@@ -101,4 +101,58 @@ pub struct ClusterSpec {
     pub auth: SshAuth,
     /// Limits by node type, in the file's order.
     pub node_types: Vec<NodeTypeLimits>,
+    /// Its names in Google Cloud.
+    pub google: GoogleNames,
+}
+
+/// What a cluster is called in Google Cloud.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GoogleNames {
+    /// `provider.project_id`.
+    pub project: Option<String>,
+    /// `provider.use_internal_ips`: heads are reached inside their network.
+    pub internal_ips: bool,
+    /// The secret that holds its Ray token; none when Google is not asked for it.
+    pub token_secret: Option<SecretName>,
+}
+
+/// A secret of Secret Manager.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretName {
+    /// Its project, when it is known.
+    pub project: Option<String>,
+    /// Its short name.
+    pub name: String,
+}
+
+impl SecretName {
+    /// The secret whose token also stands in `~/.ray/auth_token`, for Ray's own commands.
+    pub const DEFAULT: &str = "RAY_AUTH_TOKEN";
+
+    /// Whether it is the default one.
+    pub fn is_default(&self) -> bool {
+        self.name == Self::DEFAULT
+    }
+
+    /// Letters, digits, `-` and `_`, 255 at most (Secret Manager v1, `secretId`): safe in URLs, files and shells.
+    pub fn is_name(text: &str) -> bool {
+        (1..=255).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    }
+
+    /// A project's id or number, its organisation's domain included (`example.com:project`).
+    pub fn is_project(text: &str) -> bool {
+        text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.len() <= 128
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':'))
+    }
+}
+
+impl fmt::Display for SecretName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.project {
+            Some(project) => write!(f, "{} of {}", self.name, super::text::printable(project)),
+            None => f.write_str(&self.name),
+        }
+    }
 }

@@ -476,6 +476,7 @@ mod tests {
             head: HeadAddress::AskRay,
             auth: SshAuth::default(),
             node_types: Vec::new(),
+            google: crate::model::GoogleNames::default(),
         };
         assert!(preflight(&spec("local", Some("c.yaml")), OperationKind::Restart).is_ok());
         let gcp = preflight(&spec("gcp", Some("c.yaml")), OperationKind::Restart).unwrap_err();

@@ -1,22 +1,18 @@
 //! The way up: the head's address, the tunnel, the dashboard's first answer, the token.
 
+use super::discover::{Found, head_address};
 use super::ports::{Ports, RAY};
 use super::task::Out;
-use super::{Options, Reach, SECRET_VARIABLES};
+use super::{Options, Reach, TokenCare};
 use crate::model::{ClusterSpec, HeadAddress, Link, News, Phase, Problem, ProblemKind, Secret, Timestamp};
 use crate::ray::{Client, Endpoint, RayError};
 use crate::ssh::{self, Forward, KeepAlive, PortPlan, SshError, Tunnel, TunnelSpec};
-use crate::token;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::process::Command;
 use tokio::sync::watch;
 
 /// A dashboard that has just started accepts connections 5 to 12 s before it answers (measured on 2.53 and 2.60).
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
-/// `ray get-head-ip` may ask a cloud.
-const ASK_RAY: Duration = Duration::from_secs(60);
 /// Tries to find three free ports before giving up; another program may take one between our look and ssh's bind.
 const PORT_TRIES: usize = 5;
 /// An open way to a cluster.
@@ -62,6 +58,8 @@ pub struct Opener {
     pub out: Out,
     /// What a front end can reach goes here.
     pub reach: watch::Sender<Reach>,
+    /// Tokens.
+    pub care: Arc<TokenCare>,
 }
 
 impl Opener {
@@ -72,9 +70,9 @@ impl Opener {
             (None, Endpoint { dashboard: dashboard.clone(), gcs: gcs.clone() })
         } else {
             self.tell(Phase::Address).await;
-            let host = head_address(&self.spec, &self.options).await?;
+            let Found { host, note } = head_address(&self.spec, &self.options).await?;
             self.tell(Phase::Tunnel).await;
-            let (tunnel, ports) = self.open_tunnel(host.clone()).await?;
+            let (tunnel, ports) = self.open_tunnel(host.clone(), note).await?;
             let [dashboard, gcs, _] = ports.local;
             let url = Some(self.spec.name.browser_url(dashboard));
             let login = Some(tunnel_spec(&self.spec, &self.options, host, Vec::new()));
@@ -95,7 +93,7 @@ impl Opener {
 
     /// Opens the tunnel on three free ports and tells which had to give way. Another program may take one between
     /// our look and ssh's bind.
-    async fn open_tunnel(&self, host: String) -> Result<(Tunnel, Ports), Problem> {
+    async fn open_tunnel(&self, host: String, note: Option<String>) -> Result<(Tunnel, Ports), Problem> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -105,7 +103,8 @@ impl Opener {
             match Tunnel::open(tunnel_spec(&self.spec, &self.options, host.clone(), forwards)).await {
                 Ok(tunnel) => {
                     let [dashboard, gcs, client] = ports.local;
-                    self.out.send(News::Ports { dashboard, gcs, client, notes: ports.notes.clone() }).await;
+                    let notes = ports.notes.iter().cloned().chain(note).collect();
+                    self.out.send(News::Ports { dashboard, gcs, client, notes }).await;
                     return Ok((tunnel, ports));
                 }
                 Err(SshError::PortInUse { .. }) if tries < PORT_TRIES => {}
@@ -123,7 +122,7 @@ impl Opener {
         let mut session = Session { tunnel, client, token: None, latency: Duration::ZERO };
         let opened = async {
             if first_answer(&mut session).await? {
-                renew_token(&self.spec, &self.options, &mut session).await?;
+                put_token(&mut session, self.care.token(&self.spec).await?)?;
             }
             Ok(())
         };
@@ -161,8 +160,8 @@ async fn first_answer(session: &mut Session) -> Result<bool, Problem> {
 
 /// Forgets the known key of the cluster's head and accepts the one with this fingerprint.
 pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> Result<(), Problem> {
-    let host = head_address(spec, options).await?;
-    let spec = tunnel_spec(spec, options, host, Vec::new());
+    let found = head_address(spec, options).await?;
+    let spec = tunnel_spec(spec, options, found.host, Vec::new());
     ssh::trust(&spec, fingerprint).await.map_err(|e| e.problem(Timestamp::now()))
 }
 
@@ -190,91 +189,28 @@ pub async fn ping(client: &Client) -> Result<Duration, RayError> {
     wants_token(client).await.map(|_| began.elapsed())
 }
 
-/// Looks the token up again after the cluster refused ours. True when another one was found; the session's client
-/// has it then.
+/// Looks for another token after the cluster refused ours, at Google's too; the session's client has it then.
 pub async fn renew_token(
     spec: &ClusterSpec,
-    options: &Options,
+    care: &Arc<TokenCare>,
     session: &mut Session,
-) -> Result<bool, Problem> {
-    let token = find_token(spec, options).await?;
-    if session.client.token() == Some(&token) {
-        session.token = Some(token);
-        return Ok(false);
+) -> Result<(), Problem> {
+    let token = match session.client.token() {
+        Some(refused) => care.renew(spec, &refused.clone()).await?,
+        None => care.token(spec).await?,
+    };
+    put_token(session, token)
+}
+
+/// From now on the session's client sends this token.
+fn put_token(session: &mut Session, token: Secret) -> Result<(), Problem> {
+    if session.client.token() != Some(&token) {
+        let endpoint = session.client.endpoint().clone();
+        let client = Client::new(endpoint, Some(token.clone()));
+        session.client = client.map_err(|e| e.problem(Timestamp::now()))?;
     }
-    let endpoint = session.client.endpoint().clone();
-    session.client = Client::new(endpoint, Some(token.clone())).map_err(|e| e.problem(Timestamp::now()))?;
     session.token = Some(token);
-    Ok(true)
-}
-
-async fn find_token(spec: &ClusterSpec, options: &Options) -> Result<Secret, Problem> {
-    let (name, options) = (spec.name.clone(), options.clone());
-    // The file may lie on a network home.
-    let look = move || {
-        token::find(&options.token, &name).map_err(|e| e.problem(&name, &options.token, Timestamp::now()))
-    };
-    match tokio::task::spawn_blocking(look).await {
-        Ok(Ok(found)) => {
-            if found.exposed {
-                tracing::warn!(cluster = %spec.name, "others can read {}: chmod 600 it", found.source);
-            }
-            Ok(found.token)
-        }
-        Ok(Err(problem)) => Err(problem),
-        Err(e) => Err(Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now())),
-    }
-}
-
-pub async fn head_address(spec: &ClusterSpec, options: &Options) -> Result<String, Problem> {
-    match &spec.head {
-        HeadAddress::Ssh(host) => Ok(host.clone()),
-        HeadAddress::AskRay => ask_ray(spec, options).await,
-        HeadAddress::Direct { dashboard, .. } => Ok(dashboard.clone()),
-    }
-}
-
-/// `ray get-head-ip FILE` knows every provider. Its last line is the address.
-async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<String, Problem> {
-    let words = options.ray.join(" ");
-    let failed = |what: String| {
-        let mend = format!(
-            "set `clusters.{}.address` in the settings to the head's address or an ssh alias, or check `{words} get-head-ip` by hand",
-            spec.name
-        );
-        Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
-    };
-    let (Some((program, arguments)), Some(file)) = (options.ray.split_first(), &spec.file) else {
-        return Err(failed("there is no ray command to ask for the head's address".into()));
-    };
-    let mut command = Command::new(program);
-    command.args(arguments).arg("get-head-ip").arg(file).kill_on_drop(true).stdin(Stdio::null());
-    for name in SECRET_VARIABLES {
-        command.env_remove(name);
-    }
-    let output = match tokio::time::timeout(ASK_RAY, command.output()).await {
-        Err(_) => {
-            return Err(failed(format!("`{words} get-head-ip` took longer than {} s", ASK_RAY.as_secs())));
-        }
-        Ok(Err(e)) => return Err(failed(format!("`{program}` could not be started: {e}"))),
-        Ok(Ok(output)) => output,
-    };
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    match stdout.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
-        Some(address) if output.status.success() && !address.contains(char::is_whitespace) => {
-            Ok(address.to_owned())
-        }
-        _ => {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            let last = stderr
-                .lines()
-                .rev()
-                .map(str::trim)
-                .find(|l| !l.is_empty())
-                .unwrap_or("it printed no address");
-            Err(failed(format!("`{words} get-head-ip` failed: {last}")))
-        }
-    }
+    Ok(())
 }
 
 /// How to log in to that cluster's head.

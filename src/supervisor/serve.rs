@@ -189,15 +189,16 @@ impl ClusterTask {
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
         let mut problem = error.problem(now);
         if matches!(problem.kind, ProblemKind::TokenMissing | ProblemKind::TokenRefused) {
-            match connect::renew_token(&self.spec, &self.options, &mut s.session).await {
-                Ok(true) => {
+            // Google may take its time: what is wrong is said first.
+            self.out.send(News::Link(Link::Retrying { problem: problem.clone(), at: now })).await;
+            match connect::renew_token(&self.spec, &self.care, &mut s.session).await {
+                Ok(()) => {
                     tracing::info!(cluster = %self.spec.name, "another token was found");
                     s.polling = Polling::new(s.session.client.clone());
                     self.client = Some(s.session.client.clone());
                     self.streams.set_client(&s.session.client);
                     return;
                 }
-                Ok(false) => {}
                 Err(found_none) => problem = found_none,
             }
         } else if refused {

@@ -2,7 +2,7 @@
 
 use super::connect::{Opener, Session, tunnel_spec};
 use super::task::Out;
-use super::{Options, Reach};
+use super::{Options, Reach, TokenCare};
 use crate::model::{ClusterName, ClusterSpec, Link, News, Phase, Problem, Timestamp};
 use crate::ssh::{self, Output, PortPlan, SshError, Tunnel};
 use std::ffi::{OsStr, OsString};
@@ -23,7 +23,8 @@ pub async fn connect(
     let (reach, _) = watch::channel(Reach::default());
     let ports = Arc::new(Mutex::new(PortPlan::new()));
     let (spec, options) = (Arc::new(spec), Arc::new(options));
-    let opening = Opener { before: None, spec, place, options, ports, out, reach }.open();
+    let care = Arc::new(TokenCare::new(options.token.clone(), options.google.clone()));
+    let opening = Opener { before: None, spec, place, options, ports, out, reach, care }.open();
     tokio::pin!(opening);
     let session = loop {
         tokio::select! {

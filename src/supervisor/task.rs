@@ -5,7 +5,7 @@ use super::backoff::Backoff;
 use super::connect::{self, Opener, Session};
 use super::streams::Streams;
 use super::wake::Wakes;
-use super::{Options, Reach};
+use super::{Options, Reach, TokenCare};
 use crate::model::{
     ClusterName, ClusterSpec, JobStopOutcome, Link, News, NodeId, Problem, ProblemKind, Request, Timestamp,
     Update,
@@ -56,6 +56,7 @@ pub struct ClusterTask {
     pub(super) out: Out,
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
     pub(super) wakes: Wakes,
+    pub(super) care: Arc<TokenCare>,
     reach: watch::Sender<Reach>,
     /// On the screen.
     pub(super) focused: bool,
@@ -77,6 +78,8 @@ pub struct Shared {
     pub ports: Arc<Mutex<PortPlan>>,
     /// Sleep and network changes.
     pub wakes: Wakes,
+    /// Tokens.
+    pub care: Arc<TokenCare>,
 }
 
 impl ClusterTask {
@@ -97,6 +100,7 @@ impl ClusterTask {
             out,
             requests,
             wakes: shared.wakes.clone(),
+            care: Arc::clone(&shared.care),
             reach,
             focused: false,
             visible: Vec::new(),
@@ -138,6 +142,7 @@ impl ClusterTask {
             ports: Arc::clone(&self.ports),
             out: self.out.clone(),
             reach: self.reach.clone(),
+            care: Arc::clone(&self.care),
         };
         let up = opener.open();
         tokio::pin!(up);

@@ -63,6 +63,12 @@ impl Copier {
         Ok("through the terminal (OSC 52); if nothing arrives, your terminal refuses it")
     }
 
+    /// Empties the desktop's clipboard if it still holds `text`; whether it did.
+    pub fn clear(&mut self, text: &str) -> bool {
+        let Some(clipboard) = &mut self.desktop else { return false };
+        clipboard.get_text().is_ok_and(|now| now == text) && clipboard.clear().is_ok()
+    }
+
     fn copy_to_desktop(&mut self, text: &str) -> Result<(), arboard::Error> {
         let clipboard = match &mut self.desktop {
             Some(clipboard) => clipboard,

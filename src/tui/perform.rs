@@ -101,7 +101,7 @@ impl Performer {
 }
 
 /// Starts the first browser command that works, quietly and without our secrets in its environment.
-fn start_browser(url: &str) -> io::Result<()> {
+pub fn start_browser(url: &str) -> io::Result<()> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for mut command in open::commands(url) {
         for name in SECRET_VARIABLES {

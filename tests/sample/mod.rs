@@ -26,6 +26,7 @@ pub fn spec(name: &str) -> ClusterSpec {
         head: HeadAddress::Ssh("10.0.0.1".into()),
         auth: SshAuth::default(),
         node_types: Vec::new(),
+        google: GoogleNames::default(),
     }
 }
 

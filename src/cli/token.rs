@@ -1,0 +1,292 @@
+//! `marin-tui token` and `auth-env`: where tokens are, without ever showing one.
+
+use super::columns;
+use crate::config::{self, Config, Entry, Env, Folders};
+use crate::model::{ClusterSpec, Problem, SecretName};
+use crate::supervisor::{self, Fetched, TokenCare};
+use crate::token::{Places, Source};
+use anyhow::{Context, anyhow, bail};
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui token status                          where every cluster's token comes from
+  marin-tui token fetch --cluster us-central2     the latest version, from Secret Manager
+  RAY_AUTH_TOKEN_PATH=$(marin-tui token path --cluster us-central2) ray job list
+  marin-tui token init-secret --cluster staging   make the secret, with a new random token
+  marin-tui token init-secret --cluster staging --rotate
+
+No token is ever printed.";
+
+pub(super) const ENV_EXAMPLES: &str = "\
+Examples:
+  eval \"$(marin-tui auth-env --cluster us-central2)\"
+  marin-tui auth-env --cluster us-central2 --shell fish | source
+  eval `marin-tui auth-env --cluster us-central2 --shell csh`
+
+Prints the path of the token's file, never the token.";
+
+/// What to do with tokens.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Action {
+    /// Show where each cluster's token comes from on this machine
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch the latest version of the secrets from Secret Manager and keep it
+    Fetch,
+    /// Print the file that holds the cluster's token; it is fetched first when there is none
+    Path,
+    /// Make the cluster's secret with a new random token; what exists is left alone
+    InitSecret {
+        /// Another secret than the cluster's
+        #[arg(long, value_name = "NAME")]
+        secret: Option<String>,
+        /// Another project than the cluster's
+        #[arg(long, value_name = "PROJECT")]
+        project: Option<String>,
+        /// Add a version with a new token when the secret exists; clusters that run keep the old one until a restart
+        #[arg(long)]
+        rotate: bool,
+    },
+}
+
+/// Shells that differ in how they set a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// sh, bash, zsh.
+    Sh,
+    /// fish.
+    Fish,
+    /// csh, tcsh.
+    Csh,
+}
+
+/// What the commands share: clusters, places, Google.
+pub(super) struct Desk<'a> {
+    pub config: &'a Config,
+    pub places: Places,
+    pub care: Arc<TokenCare>,
+    chosen: Option<&'a str>,
+}
+
+impl<'a> Desk<'a> {
+    pub fn new(config: &'a Config, env: &Env, chosen: Option<&'a str>) -> Self {
+        let folders = Folders::new(env);
+        let places = super::console::places(env, &folders);
+        let care = TokenCare::new(places.clone(), supervisor::google(&config.settings));
+        Self { config, places, care: Arc::new(care), chosen }
+    }
+
+    /// The cluster that was named, or the only one.
+    pub fn cluster(&self) -> anyhow::Result<&'a ClusterSpec> {
+        if let Some(name) = self.chosen {
+            return Ok(config::resolve(name, &self.config.entries)?);
+        }
+        let mut all = self.config.entries.iter().filter_map(Entry::cluster);
+        match (all.next(), all.next()) {
+            (Some(only), None) => Ok(only),
+            _ => bail!("which cluster? name it with --cluster; `marin-tui clusters` lists them"),
+        }
+    }
+
+    fn clusters(&self) -> anyhow::Result<Vec<&'a ClusterSpec>> {
+        if self.chosen.is_some() {
+            return Ok(vec![self.cluster()?]);
+        }
+        Ok(self.config.entries.iter().filter_map(Entry::cluster).collect())
+    }
+}
+
+/// A problem as a command's error.
+pub(super) fn failed(problem: &Problem) -> anyhow::Error {
+    let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
+    anyhow!("{}{mend}", problem.what)
+}
+
+/// Runs a `token` command.
+pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
+    let desk = Desk::new(config, env, chosen);
+    match action {
+        Action::Status { json } => status(&desk, *json),
+        Action::Fetch => runtime()?.block_on(fetch(&desk)),
+        Action::Path => {
+            let path = runtime()?.block_on(path(&desk))?;
+            writeln!(io::stdout(), "{}", path.display()).map_err(Into::into)
+        }
+        Action::InitSecret { secret, project, rotate } => {
+            runtime()?.block_on(init(&desk, secret.as_deref(), project.as_deref(), *rotate))
+        }
+    }
+}
+
+/// Runs `auth-env`.
+pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
+    let desk = Desk::new(config, env, chosen);
+    let path = runtime()?.block_on(path(&desk))?;
+    let text = lines(shell, &path)?;
+    io::stdout().write_all(text.as_bytes()).map_err(Into::into)
+}
+
+pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// One row a cluster: what this machine has. Google is not asked.
+fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    let mut values = Vec::new();
+    for spec in desk.clusters()? {
+        let secret = spec.google.token_secret.as_ref();
+        let found = desk.care.on_this_machine(spec);
+        let version =
+            found.as_ref().ok().and_then(|f| secret.and_then(|s| desk.places.version_of(s, &f.token)));
+        let (from, exposed) = match &found {
+            Ok(found) => (found.source.to_string(), found.exposed),
+            Err(problem) => (problem.what.clone(), false),
+        };
+        values.push(json!({
+            "cluster": spec.name.as_str(), "secret": secret.map(|s| &s.name),
+            "project": secret.and_then(|s| s.project.as_ref()), "found": found.is_ok(),
+            "from": found.as_ref().ok().map(|f| f.source.to_string()), "version": version,
+            "others_can_read": exposed, "error": found.as_ref().err().map(|p| &p.what),
+            "mend": found.as_ref().err().map(|p| &p.mend),
+        }));
+        let warning = if exposed { " (others can read it: chmod 600)" } else { "" };
+        rows.push(vec![
+            spec.name.to_string(),
+            secret.map_or_else(|| "-".into(), ToString::to_string),
+            version.unwrap_or_else(|| "-".into()),
+            format!("{from}{warning}"),
+        ]);
+    }
+    let mut out = io::stdout().lock();
+    if as_json {
+        serde_json::to_writer_pretty(&mut out, &values)?;
+        return Ok(writeln!(out)?);
+    }
+    Ok(columns::print(&mut out, &["CLUSTER", "SECRET", "VERSION", "TOKEN FROM"], &rows)?)
+}
+
+/// Every secret once, also when several clusters share it.
+async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
+    let clusters = desk.clusters()?;
+    let secrets: BTreeSet<&SecretName> =
+        clusters.iter().filter_map(|c| c.google.token_secret.as_ref()).collect();
+    if secrets.is_empty() {
+        bail!("no secret is known: set `clusters.NAME.token_secret` and `project` in the settings");
+    }
+    let mut failures = 0;
+    for secret in &secrets {
+        match desk.care.fetch(secret).await {
+            Ok(fetched) => {
+                tell(&fetched);
+                let file = desk.places.file_of(secret);
+                writeln!(
+                    io::stdout(),
+                    "version {} of secret {secret} is in {}",
+                    fetched.version,
+                    file.display()
+                )?;
+            }
+            Err(problem) => {
+                failures += 1;
+                eprintln!("marin-tui: {:#}", failed(&problem));
+            }
+        }
+    }
+    match failures {
+        0 => Ok(()),
+        n => bail!("{n} of {} secrets could not be fetched", secrets.len()),
+    }
+}
+
+fn tell(fetched: &Fetched) {
+    for trouble in &fetched.troubles {
+        eprintln!("marin-tui: {trouble}");
+    }
+}
+
+/// The file with the cluster's token.
+async fn path(desk: &Desk<'_>) -> anyhow::Result<PathBuf> {
+    let spec = desk.cluster()?;
+    desk.care.token(spec).await.map_err(|p| failed(&p))?;
+    let found = desk.care.on_this_machine(spec).map_err(|p| failed(&p))?;
+    match found.source {
+        Source::File(path) => Ok(path),
+        other => bail!("the token comes from {other}, which is no file; unset it to use the cluster's own"),
+    }
+}
+
+/// Makes the secret and its first version. Never adds to what exists unless told to.
+async fn init(
+    desk: &Desk<'_>,
+    name: Option<&str>,
+    project: Option<&str>,
+    rotate: bool,
+) -> anyhow::Result<()> {
+    let spec = desk.cluster()?;
+    let of_cluster = spec.google.token_secret.as_ref();
+    let name = name.or(of_cluster.map(|s| s.name.as_str())).context("which secret? name it with --secret")?;
+    let project = project.or(of_cluster.and_then(|s| s.project.as_deref()));
+    let project =
+        project.or(spec.google.project.as_deref()).context("which project? name it with --project")?;
+    if !SecretName::is_name(name) || !SecretName::is_project(project) {
+        bail!("`{name}` of `{project}` is no secret: names have letters, digits, - and _");
+    }
+    let secret = SecretName { project: Some(project.into()), name: name.into() };
+    let made = desk.care.init(&secret, rotate).await.map_err(|p| failed(&p))?;
+    tell(&made);
+    let file = desk.places.file_of(&secret);
+    writeln!(
+        io::stdout(),
+        "version {} of secret {secret} is new; it is in {}",
+        made.version,
+        file.display()
+    )?;
+    Ok(())
+}
+
+/// Sets what Ray's commands read. `RAY_AUTH_TOKEN` would count before the path.
+fn lines(shell: Shell, path: &Path) -> anyhow::Result<String> {
+    let path =
+        path.to_str().filter(|p| !p.contains(['\n', '\r'])).context("the path is no single line of text")?;
+    Ok(match shell {
+        Shell::Sh => format!(
+            "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH='{}'\nunset RAY_AUTH_TOKEN\n",
+            path.replace('\'', "'\\''")
+        ),
+        Shell::Fish => format!(
+            "set -gx RAY_AUTH_MODE token\nset -gx RAY_AUTH_TOKEN_PATH '{}'\nset -e RAY_AUTH_TOKEN\n",
+            path.replace('\\', "\\\\").replace('\'', "\\'")
+        ),
+        // Between backticks csh joins lines with spaces, and expands `!` also inside quotes.
+        Shell::Csh => format!(
+            "setenv RAY_AUTH_MODE token;\nsetenv RAY_AUTH_TOKEN_PATH '{}';\nunsetenv RAY_AUTH_TOKEN;\n",
+            path.replace('\'', "'\\''").replace('!', "\\!")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shell_gets_the_path_quoted_its_way() {
+        let path = Path::new("/home/o'neil/a b!");
+        assert!(lines(Shell::Sh, path).unwrap().contains("RAY_AUTH_TOKEN_PATH='/home/o'\\''neil/a b!'\n"));
+        assert!(lines(Shell::Fish, path).unwrap().contains("RAY_AUTH_TOKEN_PATH '/home/o\\'neil/a b!'\n"));
+        assert!(
+            lines(Shell::Csh, path).unwrap().contains("RAY_AUTH_TOKEN_PATH '/home/o'\\''neil/a b\\!';\n")
+        );
+        assert!(lines(Shell::Sh, Path::new("/a\nb")).is_err());
+    }
+}

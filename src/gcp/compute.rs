@@ -1,0 +1,125 @@
+//! Compute Engine: machines by label, in every zone, and their deletion.
+
+use super::rest::Call;
+use super::{GcpError, Google};
+use crate::model::{Text, Timestamp};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its name.
+    pub name: String,
+    /// Its zone.
+    pub zone: String,
+    /// `RUNNING`, `STAGING`, `TERMINATED` and so on.
+    pub status: String,
+    /// Label `ray-cluster-name`.
+    pub cluster: Option<String>,
+    /// Address inside its network.
+    pub internal: Option<String>,
+    /// Address in the Internet.
+    pub external: Option<String>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+}
+
+/// A head that runs.
+pub type Head = Instance;
+
+/// Heads by label, as far as Google could tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// Those found, the newest first.
+    pub found: Vec<Head>,
+    /// Zones that Google itself could not reach: a head may be there.
+    pub unreachable: Vec<Text>,
+}
+
+impl Heads {
+    /// The newest head that runs.
+    pub fn running(&self) -> Option<&Head> {
+        self.found.iter().find(|h| h.status == "RUNNING")
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    items: BTreeMap<String, Scope>,
+    #[serde(default)]
+    unreachables: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Scope {
+    #[serde(default)]
+    instances: Vec<Value>,
+}
+
+impl Google {
+    /// Machines labelled as heads by Ray's launcher, of one cluster or (`None`) of all, in every zone of the project.
+    pub async fn heads(&self, project: &str, cluster: Option<&str>) -> Result<Heads, GcpError> {
+        // Labels are letters, digits, - and _; another cluster name can have no head there.
+        let quoted = cluster.map(|c| c.replace(['"', '\\'], ""));
+        let clause = quoted.map(|c| format!(" AND (labels.ray-cluster-name = \"{c}\")"));
+        let filter = format!("(labels.ray-node-type = \"head\"){}", clause.unwrap_or_default());
+        let url =
+            format!("{}/compute/v1/projects/{project}/aggregated/instances", self.inner.endpoints.compute);
+        let query = [("filter", filter.as_str()), ("returnPartialSuccess", "true")];
+        let pages: Vec<Page> = self.inner.pages(&url, &query).await?;
+        let mut heads = Heads::default();
+        for page in pages {
+            heads.unreachable.extend(page.unreachables.iter().map(|z| Text::new(last_part(z))));
+            heads.found.extend(page.items.values().flat_map(|s| &s.instances).filter_map(instance));
+        }
+        // Every page names them.
+        heads.unreachable.sort();
+        heads.unreachable.dedup();
+        heads.found.sort_by_key(|h| std::cmp::Reverse(h.created));
+        Ok(heads)
+    }
+
+    /// Deletes a machine and waits until it is gone.
+    pub async fn delete_instance(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
+        let base = format!("{}/compute/v1/projects/{project}/zones/{zone}", self.inner.endpoints.compute);
+        let url = format!("{base}/instances/{name}");
+        let call = Call { method: Method::DELETE, url, query: &[], body: None };
+        let operation = self.inner.call(&call).await?;
+        self.inner
+            .follow(operation, |name| format!("{base}/operations/{}", last_part(name)))
+            .await
+            .map(|_| ())
+    }
+}
+
+pub(super) fn last_part(url: &str) -> &str {
+    url.rsplit('/').next().unwrap_or_default()
+}
+
+fn instance(value: &Value) -> Option<Instance> {
+    let word = |v: &Value| v.as_str().map(str::to_owned);
+    let card = &value["networkInterfaces"][0];
+    let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(str::to_owned);
+    Some(Instance {
+        name: word(&value["name"])?,
+        zone: last_part(value["zone"].as_str().unwrap_or_default()).to_owned(),
+        status: word(&value["status"]).unwrap_or_default(),
+        cluster: word(&value["labels"]["ray-cluster-name"]),
+        internal: address(&card["networkIP"]),
+        external: address(&card["accessConfigs"][0]["natIP"]),
+        created: value["creationTimestamp"].as_str().and_then(time),
+    })
+}
+
+/// Addresses go to ssh's command line: nothing else may.
+fn is_address(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok()
+}
+
+pub(super) fn time(text: &str) -> Option<Timestamp> {
+    Some(Timestamp::from_millis(text.parse::<jiff::Timestamp>().ok()?.as_millisecond()))
+}

@@ -1,0 +1,363 @@
+//! What can go wrong with Google Cloud, told apart by what a person does about it.
+//!
+//! Sources of the shapes: the crates' error chains as observed, google.rpc.ErrorInfo, RFC 6749 section 5.2.
+
+use crate::model::text::printable;
+use google_cloud_auth::build_errors::Error as BuildError;
+use google_cloud_gax::error::rpc::StatusDetails;
+use serde_json::Value;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+const LOGIN: &str = "run `gcloud auth application-default login`";
+
+/// Why Google Cloud gave no answer of use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GcpError {
+    /// No application-default credentials, and this machine is none of Google's.
+    #[error("you are not logged in to Google Cloud on this machine (no application-default credentials)")]
+    NoCredentials,
+    /// The credentials file is missing, broken or of an unknown type.
+    #[error("the Google credentials file cannot be used: {why}")]
+    CredentialsFile {
+        /// Which and why, in the words of Google's crate.
+        why: String,
+    },
+    /// The grant has expired, or was revoked.
+    #[error("your Google login has expired or was revoked (invalid_grant)")]
+    GrantExpired,
+    /// The organisation wants a fresh login every so often.
+    #[error("your organisation wants you to log in to Google Cloud again (invalid_rapt)")]
+    Reauthenticate,
+    /// Our clock is wrong.
+    #[error("Google refuses our clock: {why}")]
+    Clock {
+        /// Who says so.
+        why: String,
+    },
+    /// 401 although we sent a token.
+    #[error("Google does not accept this login (401): {message}")]
+    Unauthenticated {
+        /// Google's words.
+        message: String,
+    },
+    /// The API is not enabled in the project.
+    #[error("the API {service} is off in {project}")]
+    ApiOff {
+        /// E.g. `secretmanager.googleapis.com`.
+        service: String,
+        /// The project.
+        project: String,
+    },
+    /// We may not.
+    #[error("Google forbids it: {message}")]
+    Forbidden {
+        /// The permission that is missing, when Google names it.
+        permission: String,
+        /// Google's words.
+        message: String,
+    },
+    /// There is no such thing.
+    #[error("Google knows no such thing: {message}")]
+    NotFound {
+        /// Google's words.
+        message: String,
+    },
+    /// There is one already.
+    #[error("it exists already: {message}")]
+    Exists {
+        /// Google's words.
+        message: String,
+    },
+    /// Its state does not allow it: a disabled version of a secret, a busy queued resource.
+    #[error("its state does not allow that: {message}")]
+    State {
+        /// Google's words.
+        message: String,
+    },
+    /// Too many requests, or no quota left.
+    #[error("quota: {message}")]
+    Quota {
+        /// Google's words.
+        message: String,
+    },
+    /// 500 and above.
+    #[error("Google is unavailable just now ({code})")]
+    Unavailable {
+        /// HTTP status.
+        code: u16,
+    },
+    /// A page in place of JSON: a load balancer's error, or a network that wants a sign-in.
+    #[error("a page came in place of JSON ({code}): {begins}")]
+    NotJson {
+        /// HTTP status.
+        code: u16,
+        /// Its first words.
+        begins: String,
+    },
+    /// No certificates to trust.
+    #[error("this machine has no CA certificates, so nobody can be trusted")]
+    NoCaBundle,
+    /// The system gave no random bytes.
+    #[error("this machine gives no random bytes")]
+    NoRandomness,
+    /// The payload is damaged.
+    #[error("the secret arrived damaged: its checksum is wrong")]
+    Checksum,
+    /// No answer.
+    #[error("Google did not answer within {} s", .after.as_secs())]
+    Timeout {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// No way there.
+    #[error("Google cannot be reached: {why}")]
+    Unreachable {
+        /// The cause.
+        why: String,
+    },
+    /// An operation that Google began did not succeed.
+    #[error("Google began and then failed: {message}")]
+    Operation {
+        /// Google's words.
+        message: String,
+    },
+    /// Anything else.
+    #[error("Google refused ({code}): {message}")]
+    Refused {
+        /// HTTP status.
+        code: u16,
+        /// Google's words.
+        message: String,
+    },
+}
+
+impl GcpError {
+    /// What to do now, exactly.
+    pub fn mend(&self) -> String {
+        match self {
+            Self::NoCredentials | Self::GrantExpired | Self::Reauthenticate => LOGIN.into(),
+            Self::CredentialsFile { .. } => {
+                format!("correct or unset GOOGLE_APPLICATION_CREDENTIALS, or {LOGIN}")
+            }
+            Self::Clock { .. } => {
+                "set this machine's clock (`timedatectl set-ntp true`), then try again".into()
+            }
+            Self::Unauthenticated { .. } => {
+                format!("{LOGIN}; `gcloud auth login` alone is not enough")
+            }
+            Self::ApiOff { service, project } => {
+                format!("run `gcloud services enable {service} --project={project}`, or ask its owner to")
+            }
+            Self::Forbidden { permission, .. } if permission.is_empty() => {
+                "ask the project's owner for access, and check that the project is the right one".into()
+            }
+            Self::Forbidden { permission, .. } => {
+                format!(
+                    "ask the project's owner for a role with {permission}{}",
+                    if permission.starts_with("secretmanager.versions.access") {
+                        " (roles/secretmanager.secretAccessor)"
+                    } else {
+                        ""
+                    }
+                )
+            }
+            Self::NotFound { .. } => "check the name and the project".into(),
+            Self::Exists { .. } => "choose another name, or use what is there".into(),
+            Self::State { .. } => "enable it (`gcloud secrets versions enable`), or add a new version".into(),
+            Self::Quota { .. } => "wait a minute; if it stays, ask for more quota".into(),
+            Self::Unavailable { .. } => "wait; status.cloud.google.com tells whether it is known".into(),
+            Self::NotJson { code: 500.., .. } => "wait; a load balancer of Google's answered".into(),
+            Self::NotJson { .. } => "sign in to this network, or check the proxy and the endpoint".into(),
+            Self::NoCaBundle => "install the ca-certificates package, or correct SSL_CERT_FILE".into(),
+            Self::NoRandomness => "make the token elsewhere: `openssl rand -hex 32`".into(),
+            Self::Checksum => {
+                "try again; if it stays, something between here and Google changes answers".into()
+            }
+            Self::Timeout { .. } | Self::Unreachable { .. } => "check the network, a VPN or a proxy".into(),
+            Self::Operation { .. } | Self::Refused { .. } => {
+                "read the message; the Google Cloud console tells more".into()
+            }
+        }
+    }
+
+    /// Whether the same call may succeed a moment later.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Unavailable { code: 500 | 502 | 503 | 504 } | Self::Unreachable { .. })
+    }
+
+    /// No login of use on this machine: whoever asked goes on without Google.
+    pub fn is_login(&self) -> bool {
+        matches!(
+            self,
+            Self::NoCredentials | Self::CredentialsFile { .. } | Self::GrantExpired | Self::Reauthenticate
+        )
+    }
+
+    pub(super) fn not_json(code: u16, text: &str) -> Self {
+        // Tags say less than what stands between them.
+        let mut begins = String::new();
+        let mut tag = false;
+        for c in text.chars().take(2000) {
+            match c {
+                '<' => tag = true,
+                '>' => {
+                    tag = false;
+                    begins.push(' ');
+                }
+                c if !tag => begins.push(c),
+                _ => {}
+            }
+        }
+        let words: Vec<&str> = begins.split_whitespace().take(12).collect();
+        Self::NotJson { code, begins: clean(&words.join(" ")) }
+    }
+
+    /// From the crate that could not make credentials.
+    pub(super) fn from_build(e: &BuildError) -> Self {
+        Self::CredentialsFile { why: clean(&e.to_string()) }
+    }
+
+    /// From anything that failed below HTTP's answer: the credentials, the connection, TLS.
+    pub(super) fn from_chain(e: &(dyn Error + 'static)) -> Self {
+        let chain = chain(e);
+        let says = |words: &[&str]| words.iter().any(|w| chain.contains(w));
+        let timed_out = times_out(e);
+        if says(&["No CA certificates"]) {
+            Self::NoCaBundle
+        } else if says(&["invalid_rapt"]) {
+            Self::Reauthenticate
+        } else if says(&[
+            "reasonable timeframe",
+            "Token used too early",
+            "certificate not valid yet",
+            "NotValidYet",
+        ]) {
+            Self::Clock { why: last(&chain) }
+        } else if says(&["invalid_grant"]) {
+            Self::GrantExpired
+        } else if says(&["application-default login", "metadata.google.internal"]) {
+            Self::NoCredentials
+        } else if timed_out || says(&["operation timed out", "exceeded the request deadline", "deadline"]) {
+            Self::Timeout { after: super::CALL }
+        } else if says(&["transient errors", "SERVICE_UNAVAILABLE", "503"]) && !says(&["connect"]) {
+            Self::Unavailable { code: 503 }
+        } else {
+            Self::Unreachable { why: last(&chain) }
+        }
+    }
+
+    /// From an error body of a REST call.
+    pub(super) fn from_body(code: u16, body: &Value) -> Self {
+        let error = &body["error"];
+        let info = error["details"].as_array().into_iter().flatten().find(|d| d["reason"].is_string());
+        let metadata = |key: &str| info.and_then(|d| d["metadata"][key].as_str()).unwrap_or_default();
+        let reason =
+            info.and_then(|d| d["reason"].as_str()).or_else(|| error["errors"][0]["reason"].as_str());
+        Refusal {
+            code,
+            status: error["status"].as_str().unwrap_or_default(),
+            message: error["message"].as_str().unwrap_or_default(),
+            reason: reason.unwrap_or_default(),
+            permission: metadata("permission"),
+            service: metadata("service"),
+            consumer: metadata("consumer"),
+        }
+        .told()
+    }
+
+    /// From Google's own client.
+    pub(super) fn from_client(e: &google_cloud_gax::error::Error) -> Self {
+        let Some(status) = e.status() else {
+            return match e.http_status_code() {
+                Some(code) => {
+                    let page = e.http_payload().map(|p| String::from_utf8_lossy(p).into_owned());
+                    Self::not_json(code, &page.unwrap_or_default())
+                }
+                None if e.is_timeout() => Self::Timeout { after: super::CALL },
+                None if e.is_deserialization() => Self::not_json(200, &chain(e)),
+                None => Self::from_chain(e),
+            };
+        };
+        let info = status.details.iter().find_map(|d| match d {
+            StatusDetails::ErrorInfo(info) => Some(info),
+            _ => None,
+        });
+        let metadata = |key: &str| info.and_then(|i| i.metadata.get(key)).map_or("", String::as_str);
+        Refusal {
+            code: e.http_status_code().unwrap_or_default(),
+            status: status.code.name(),
+            message: &status.message,
+            reason: info.map_or("", |i| i.reason.as_str()),
+            permission: metadata("permission"),
+            service: metadata("service"),
+            consumer: metadata("consumer"),
+        }
+        .told()
+    }
+}
+
+/// What an error body says.
+struct Refusal<'a> {
+    code: u16,
+    status: &'a str,
+    message: &'a str,
+    reason: &'a str,
+    permission: &'a str,
+    service: &'a str,
+    consumer: &'a str,
+}
+
+impl Refusal<'_> {
+    fn told(&self) -> GcpError {
+        let message = clean(self.message);
+        match (self.code, self.reason, self.status) {
+            (_, "SERVICE_DISABLED" | "accessNotConfigured", _) => GcpError::ApiOff {
+                service: clean(if self.service.is_empty() { "it needs" } else { self.service }),
+                project: clean(self.consumer.trim_start_matches("projects/")),
+            },
+            (401, ..) => GcpError::Unauthenticated { message },
+            (403, "rateLimitExceeded" | "quotaExceeded" | "userRateLimitExceeded", _) | (429, ..) => {
+                GcpError::Quota { message }
+            }
+            (403, ..) => {
+                // Compute names the permission in its message only.
+                let named = self.message.split('\'').nth(1).filter(|w| w.matches('.').count() == 2);
+                let named = if self.permission.is_empty() { named.unwrap_or("") } else { self.permission };
+                GcpError::Forbidden { permission: clean(named), message }
+            }
+            (404, ..) => GcpError::NotFound { message },
+            (409, ..) => GcpError::Exists { message },
+            (400, _, "FAILED_PRECONDITION") => GcpError::State { message },
+            (code @ 500.., ..) => GcpError::Unavailable { code },
+            (code, ..) => GcpError::Refused { code, message },
+        }
+    }
+}
+
+/// One line, safe to print, short enough for a screen.
+fn clean(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    printable(&words.join(" ")).chars().take(400).collect()
+}
+
+fn times_out(e: &(dyn Error + 'static)) -> bool {
+    e.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_timeout)
+        || e.source().is_some_and(times_out)
+}
+
+fn chain(e: &(dyn Error + 'static)) -> String {
+    let mut text = e.to_string();
+    let mut next = e.source();
+    while let Some(e) = next {
+        let _ = write!(text, "\n{e}");
+        next = e.source();
+    }
+    text
+}
+
+/// The innermost cause: the others repeat it less exactly.
+fn last(chain: &str) -> String {
+    clean(chain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default())
+}

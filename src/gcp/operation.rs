@@ -1,0 +1,45 @@
+//! Long-running operations: Compute's (`status`, `error.errors`) and those of google.longrunning (`done`, `error`).
+
+use super::{GcpError, Inner};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Longest wait for an operation; deleting a large slice takes minutes.
+const LONGEST: Duration = Duration::from_secs(600);
+
+impl Inner {
+    /// Looks until the operation is over; its response, or why it failed. `url` makes an address of its name.
+    pub(super) async fn follow(
+        &self,
+        operation: Value,
+        url: impl Fn(&str) -> String,
+    ) -> Result<Value, GcpError> {
+        let wait = async {
+            let mut operation = operation;
+            loop {
+                if let Some(over) = outcome(&operation) {
+                    return over;
+                }
+                let name = operation["name"].as_str().unwrap_or_default().to_owned();
+                tokio::time::sleep(self.look).await;
+                operation = self.get(&url(&name), &[]).await?;
+            }
+        };
+        tokio::time::timeout(LONGEST, wait).await.unwrap_or(Err(GcpError::Timeout { after: LONGEST }))
+    }
+}
+
+/// `None` while it runs.
+fn outcome(operation: &Value) -> Option<Result<Value, GcpError>> {
+    let over = operation["done"] == true || operation["status"] == "DONE";
+    if !over {
+        return None;
+    }
+    let error = &operation["error"];
+    if error.is_null() {
+        return Some(Ok(operation["response"].clone()));
+    }
+    let message = error["message"].as_str().or_else(|| error["errors"][0]["message"].as_str());
+    let message = message.unwrap_or("it did not say why");
+    Some(Err(GcpError::Operation { message: crate::model::text::printable(message).into_owned() }))
+}

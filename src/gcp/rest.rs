@@ -1,0 +1,85 @@
+//! One REST call: authorized, limited, and every answer that is not JSON told apart.
+
+use super::{GcpError, Inner, Tries};
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Bytes of one answer; a page of 500 instances with their metadata is some megabytes.
+const BODY: usize = 64 << 20;
+/// Pages of one list.
+const PAGES: usize = 200;
+
+/// What to ask.
+pub(super) struct Call<'a> {
+    pub method: Method,
+    /// With the service's base URL.
+    pub url: String,
+    pub query: &'a [(&'a str, &'a str)],
+    pub body: Option<&'a Value>,
+}
+
+impl Inner {
+    /// Asks. Only what changes nothing is tried again.
+    pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value, GcpError> {
+        let mut tries = Tries::new();
+        loop {
+            match self.once(call).await {
+                Err(e) if call.method == Method::GET && tries.again(&e).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// `GET url`.
+    pub(super) async fn get(&self, url: &str, query: &[(&str, &str)]) -> Result<Value, GcpError> {
+        self.call(&Call { method: Method::GET, url: url.to_owned(), query, body: None }).await
+    }
+
+    /// Every page of a list.
+    pub(super) async fn pages<T: DeserializeOwned>(
+        &self,
+        url: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Vec<T>, GcpError> {
+        let mut pages = Vec::new();
+        let mut token = String::new();
+        while pages.len() < PAGES {
+            let mut query = query.to_vec();
+            if !token.is_empty() {
+                query.push(("pageToken", &token));
+            }
+            let page = self.get(url, &query).await?;
+            let next = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
+            pages.push(serde_json::from_value(page).map_err(|e| GcpError::not_json(200, &e.to_string()))?);
+            if next.is_empty() || next == token {
+                return Ok(pages);
+            }
+            token = next;
+        }
+        Err(GcpError::Refused { code: 200, message: format!("the list has more than {PAGES} pages") })
+    }
+
+    async fn once(&self, call: &Call<'_>) -> Result<Value, GcpError> {
+        let headers = self.headers().await?;
+        let mut request =
+            self.http()?.request(call.method.clone(), &call.url).headers(headers).query(call.query);
+        if let Some(body) = call.body {
+            request = request.header(http::header::CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        let mut answer = request.send().await.map_err(|e| GcpError::from_chain(&e))?;
+        let code = answer.status().as_u16();
+        let mut text = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|e| GcpError::from_chain(&e))? {
+            text.extend_from_slice(&chunk);
+            if text.len() > BODY {
+                return Err(GcpError::Refused { code, message: "the answer is larger than 64 MB".into() });
+            }
+        }
+        match serde_json::from_slice::<Value>(&text) {
+            Ok(value) if code < 400 => Ok(value),
+            Ok(value) => Err(GcpError::from_body(code, &value)),
+            Err(_) => Err(GcpError::not_json(code, &String::from_utf8_lossy(&text))),
+        }
+    }
+}

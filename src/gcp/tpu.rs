@@ -1,0 +1,172 @@
+//! Cloud TPU: TPU VMs and queued resources of a zone, and their deletion.
+
+use super::compute::{last_part, time};
+use super::rest::Call;
+use super::{GcpError, Google};
+use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
+use crate::model::{Text, Timestamp};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The version of the API: best effort exists in v2alpha1 only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TpuApi {
+    /// v2.
+    V2,
+    /// v2alpha1.
+    V2Alpha1,
+}
+
+impl TpuApi {
+    fn path(self) -> &'static str {
+        match self {
+            Self::V2 => "v2",
+            Self::V2Alpha1 => "v2alpha1",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(default)]
+    nodes: Vec<Value>,
+    #[serde(default)]
+    queued_resources: Vec<Value>,
+    #[serde(default)]
+    unreachable: Vec<String>,
+}
+
+impl Google {
+    /// Everything of one zone (`-` for all); the lists know no filter, so the caller picks its cluster's by label.
+    pub async fn tpus(&self, project: &str, zone: &str, now: Timestamp) -> Result<CloudView, GcpError> {
+        // v2alpha1 shows what v2 shows, and how best-effort resources were asked for.
+        let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
+        let nodes: Vec<Page> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
+        let queued: Vec<Page> = self.inner.pages(&format!("{base}/queuedResources"), &[]).await?;
+        let complete = nodes.iter().chain(&queued).all(|p| p.unreachable.is_empty());
+        let queued: Vec<_> = queued.iter().flat_map(|p| &p.queued_resources).map(queued_resource).collect();
+        let vms = nodes.iter().flat_map(|p| &p.nodes).map(vm).collect();
+        Ok(CloudView { vms, queued, complete, asked: now })
+    }
+
+    /// Deletes a TPU VM and waits until it is gone.
+    pub async fn delete_tpu(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
+        self.delete(TpuApi::V2, project, zone, &format!("nodes/{name}"), &[]).await
+    }
+
+    /// Deletes a queued resource, its TPU VMs included, and waits until it is gone.
+    pub async fn delete_queued(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
+        self.delete(TpuApi::V2, project, zone, &format!("queuedResources/{name}"), &[("force", "true")]).await
+    }
+
+    /// Asks for TPU VMs; `body` is the queued resource as the API of that version wants it. Waits until Google has
+    /// accepted the request, not until there is capacity.
+    pub async fn create_queued(
+        &self,
+        api: TpuApi,
+        place: (&str, &str),
+        name: &str,
+        body: &Value,
+    ) -> Result<(), GcpError> {
+        let (project, zone) = place;
+        let url = format!("{}/queuedResources", self.tpu_base(api, project, zone));
+        let query = [("queuedResourceId", name)];
+        let call = Call { method: Method::POST, url, query: &query, body: Some(body) };
+        let operation = self.inner.call(&call).await?;
+        self.follow_tpu(api, operation).await
+    }
+
+    async fn delete(
+        &self,
+        api: TpuApi,
+        project: &str,
+        zone: &str,
+        what: &str,
+        query: &[(&str, &str)],
+    ) -> Result<(), GcpError> {
+        let url = format!("{}/{what}", self.tpu_base(api, project, zone));
+        let call = Call { method: Method::DELETE, url, query, body: None };
+        let operation = self.inner.call(&call).await?;
+        self.follow_tpu(api, operation).await
+    }
+
+    async fn follow_tpu(&self, api: TpuApi, operation: Value) -> Result<(), GcpError> {
+        let base = format!("{}/{}", self.inner.endpoints.tpu, api.path());
+        self.inner.follow(operation, |name| format!("{base}/{name}")).await.map(|_| ())
+    }
+
+    fn tpu_base(&self, api: TpuApi, project: &str, zone: &str) -> String {
+        format!("{}/{}/projects/{project}/locations/{zone}", self.inner.endpoints.tpu, api.path())
+    }
+}
+
+fn text(value: &Value) -> Option<Text> {
+    value.as_str().filter(|s| !s.is_empty()).map(Text::new)
+}
+
+fn short(value: &Value) -> Option<Text> {
+    value.as_str().map(last_part).filter(|s| !s.is_empty()).map(Text::new)
+}
+
+fn vm(node: &Value) -> TpuVm {
+    let endpoints = node["networkEndpoints"].as_array();
+    let scheduling = &node["schedulingConfig"];
+    let capacity = match () {
+        () if scheduling["reserved"] == true => Capacity::Reserved,
+        () if scheduling["spot"] == true => Capacity::Spot,
+        () if scheduling["preemptible"] == true => Capacity::Preemptible,
+        () => Capacity::OnDemand,
+    };
+    let health = node["health"].as_str().filter(|h| !matches!(*h, "HEALTHY" | "HEALTH_UNSPECIFIED"));
+    TpuVm {
+        name: short(&node["name"]).unwrap_or_else(|| Text::new("")),
+        accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
+        state: VmState::from_api(node["state"].as_str().unwrap_or_default()),
+        unhealthy: health.map(|h| text(&node["healthDescription"]).unwrap_or_else(|| Text::new(h))),
+        hosts: endpoints.into_iter().flatten().filter_map(|e| text(&e["ipAddress"])).collect(),
+        capacity,
+        queued_resource: short(&node["queuedResource"]),
+        created: node["createTime"].as_str().and_then(time),
+        ray_cluster: text(&node["labels"]["ray-cluster-name"]),
+        ray_type: text(&node["labels"]["ray-user-node-type"]),
+    }
+}
+
+fn queued_resource(queued: &Value) -> QueuedResource {
+    let specs: Vec<&Value> = queued["tpu"]["nodeSpec"].as_array().into_iter().flatten().collect();
+    let node = specs.first().map_or(&Value::Null, |s| &s["node"]);
+    let capacity = match () {
+        () if !queued["bestEffort"].is_null() => Capacity::BestEffort,
+        () if !queued["spot"].is_null() => Capacity::Spot,
+        () if queued["reservationName"].is_string() || queued["guaranteed"]["reserved"] == true => {
+            Capacity::Reserved
+        }
+        () => Capacity::OnDemand,
+    };
+    let state = &queued["state"];
+    QueuedResource {
+        name: short(&queued["name"]).unwrap_or_else(|| Text::new("")),
+        state: QueuedState::from_api(state["state"].as_str().unwrap_or_default()),
+        error: text(&state["failedData"]["error"]["message"]),
+        accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
+        nodes: specs.iter().flat_map(|s| node_ids(s)).collect(),
+        capacity,
+        created: queued["createTime"].as_str().and_then(time),
+        ray_cluster: text(&node["labels"]["ray-cluster-name"]),
+    }
+}
+
+/// Names of the TPU VMs of one node spec: its own, or those of a multislice (v2 `multisliceParams`, v2alpha1
+/// `multiNodeParams`), which are numbered from 0.
+fn node_ids(spec: &Value) -> Vec<Text> {
+    if let Some(id) = text(&spec["nodeId"]) {
+        return vec![id];
+    }
+    let many = [&spec["multisliceParams"], &spec["multiNodeParams"]].into_iter().find(|m| m.is_object());
+    let Some(many) = many else { return Vec::new() };
+    let prefix = many["nodeIdPrefix"].as_str().unwrap_or_default();
+    let count = many["nodeCount"].as_u64().unwrap_or(0).min(1024);
+    (0..count).map(|i| Text::new(format!("{prefix}-{i}"))).collect()
+}

@@ -1,0 +1,204 @@
+//! Tokens that take care of themselves: found on this machine, else fetched from the cluster's secret, and fetched
+//! again once when the cluster refuses what is there.
+
+use crate::gcp::{self, GcpError, Google};
+use crate::model::{ClusterSpec, Problem, ProblemKind, Secret, SecretName, Timestamp};
+use crate::token::{self, Found, Places, TokenError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// A secret is asked for again after this time at the earliest: a refusal comes back with every refresh, and several
+/// clusters share one secret.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The latest version of a secret, as it was fetched and kept.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The token.
+    pub token: Secret,
+    /// Its version.
+    pub version: String,
+    /// What could not be kept on this machine, with the mend.
+    pub troubles: Vec<String>,
+}
+
+type Answers = BTreeMap<SecretName, (Instant, Result<Fetched, Problem>)>;
+
+/// Looks after the tokens of all clusters.
+pub struct TokenCare {
+    places: Places,
+    google: Google,
+    /// Held while Google is asked, so that two clusters with one secret ask once.
+    answers: Mutex<Answers>,
+}
+
+impl TokenCare {
+    /// With these places and that Google.
+    pub fn new(places: Places, google: Google) -> Self {
+        Self { places, google, answers: Mutex::default() }
+    }
+
+    /// The cluster's token as this machine has it. Reads files.
+    pub fn on_this_machine(&self, spec: &ClusterSpec) -> Result<Found, Problem> {
+        self.find(spec).map_err(|e| e.problem(&spec.name, &self.places, Timestamp::now()))
+    }
+
+    fn find(&self, spec: &ClusterSpec) -> Result<Found, TokenError> {
+        token::find(&self.places, &spec.name, spec.google.token_secret.as_ref())
+    }
+
+    /// The cluster's token: from this machine, else from its secret.
+    pub async fn token(self: &Arc<Self>, spec: &ClusterSpec) -> Result<Secret, Problem> {
+        let missing = match self.find_aside(spec).await? {
+            Ok(found) => {
+                if found.exposed {
+                    tracing::warn!(cluster = %spec.name, "others can read {}: chmod 600 it", found.source);
+                }
+                return Ok(found.token);
+            }
+            Err(e) => e,
+        };
+        let here = missing.problem(&spec.name, &self.places, Timestamp::now());
+        // A place that the user named and that cannot be used is an error, as with Ray.
+        let named = self.places.variable.is_some() || self.places.path_variable.is_some();
+        let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return Err(here) };
+        let fetched = self.fetch_seldom(secret).await;
+        match fetched {
+            Ok(fetched) => Ok(fetched.token),
+            Err(problem) => {
+                // Better than none: the file that Ray's own commands use, whatever token it holds.
+                if let Ok(found) = token::find(&self.places, &spec.name, None) {
+                    tracing::warn!(cluster = %spec.name, "{}; trying {}", problem.what, found.source);
+                    return Ok(found.token);
+                }
+                let what = format!("no token on this machine, and {}", problem.what);
+                Err(Problem::new(ProblemKind::TokenMissing, what, problem.mend, problem.since))
+            }
+        }
+    }
+
+    /// After the cluster refused that token: another one, if this machine or the secret has it.
+    pub async fn renew(self: &Arc<Self>, spec: &ClusterSpec, refused: &Secret) -> Result<Secret, Problem> {
+        let wanted = spec.google.token_secret.as_ref();
+        let found = self.find_aside(spec).await?;
+        let secret = match (found, wanted) {
+            (Ok(found), _) if found.token != *refused => return Ok(found.token),
+            (Ok(found), Some(secret)) if found.from_secret => secret,
+            (Ok(found), _) => return Err(refused_from(&found, wanted)),
+            (Err(_), Some(secret)) => secret,
+            (Err(e), None) => return Err(e.problem(&spec.name, &self.places, Timestamp::now())),
+        };
+        let now = Timestamp::now();
+        match self.fetch_seldom(secret).await {
+            Ok(fetched) if fetched.token != *refused => Ok(fetched.token),
+            Ok(fetched) => {
+                let what = format!(
+                    "the cluster refuses this token (version {} of secret {secret}, the latest)",
+                    fetched.version
+                );
+                let mend = "it was started with another token: restart it, or check that it uses this secret";
+                Err(Problem::new(ProblemKind::TokenRefused, what, mend, now))
+            }
+            Err(problem) => {
+                let version = self.places.version_of(secret, refused);
+                let which = version.map(|v| format!(" (version {v})")).unwrap_or_default();
+                let what = format!("the cluster refuses this token{which}, and {}", problem.what);
+                Err(Problem::new(ProblemKind::TokenRefused, what, problem.mend, now))
+            }
+        }
+    }
+
+    /// Fetches the latest version and keeps it.
+    pub async fn fetch(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
+        let failed = |what: String, mend: String| {
+            let what = format!("secret {secret} cannot be fetched: {what}");
+            Problem::new(ProblemKind::TokenMissing, what, mend, Timestamp::now())
+        };
+        let Some(project) = &secret.project else {
+            let mend = "set `project` of the cluster in the settings, or `provider.project_id` in its file";
+            return Err(failed("its project is not known".into(), mend.into()));
+        };
+        let latest = self.google.latest_version(project, &secret.name).await;
+        let latest = latest.map_err(|e| failed(e.to_string(), e.mend()))?;
+        let place = format!("version {} of secret {secret}", latest.version);
+        let token = token::parse_payload(latest.value.expose(), &place).map_err(|e| {
+            failed(e.to_string(), format!("add a version: `gcloud secrets versions add {}`", secret.name))
+        })?;
+        let (care, kept, name) = (self.clone(), (latest.version.clone(), token.clone()), secret.clone());
+        // The folder may lie on a network home.
+        let keep = move || care.places.keep(&name, &kept.0, &kept.1);
+        let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
+        let troubles = troubles.iter().map(|e| format!("{e}; {}", e.mend(&self.places.cache)));
+        let troubles: Vec<String> = troubles.collect();
+        for trouble in &troubles {
+            tracing::warn!("the token works, but {trouble}");
+        }
+        tracing::info!("fetched {place}");
+        Ok(Fetched { token, version: latest.version, troubles })
+    }
+
+    /// Makes the secret with a random token, and keeps that. A secret that has versions is left alone, unless a new
+    /// one is asked for.
+    pub async fn init(self: &Arc<Self>, secret: &SecretName, rotate: bool) -> Result<Fetched, Problem> {
+        let problem = |what: String, mend: String| {
+            Problem::new(ProblemKind::Other, format!("secret {secret}: {what}"), mend, Timestamp::now())
+        };
+        let failed = |e: GcpError| problem(e.to_string(), e.mend());
+        let Some(project) = &secret.project else {
+            return Err(problem("its project is not known".into(), "name it with --project".into()));
+        };
+        match self.google.create_secret(project, &secret.name).await {
+            Ok(()) => {}
+            Err(GcpError::Exists { .. }) if rotate => {}
+            Err(GcpError::Exists { .. }) => match self.google.latest_version(project, &secret.name).await {
+                // Made without a version, by somebody who was interrupted.
+                Err(GcpError::NotFound { .. }) => {}
+                Ok(latest) => {
+                    let what = format!("it exists already (version {}) and was left alone", latest.version);
+                    let mend = "use it (`marin-tui token fetch`), or add a version with --rotate";
+                    return Err(problem(what, mend.into()));
+                }
+                Err(GcpError::State { message }) => {
+                    return Err(problem(message, "enable that version, or add one with --rotate".into()));
+                }
+                Err(e) => return Err(failed(e)),
+            },
+            Err(e) => return Err(failed(e)),
+        }
+        let token = gcp::random_token().map_err(failed)?;
+        self.google.add_version(project, &secret.name, &token).await.map_err(failed)?;
+        self.fetch(secret).await
+    }
+
+    /// The same, or the answer from a moment ago.
+    async fn fetch_seldom(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
+        let mut answers = self.answers.lock().await;
+        match answers.get(secret) {
+            Some((at, answer)) if at.elapsed() < AGAIN => answer.clone(),
+            _ => {
+                let answer = self.fetch(secret).await;
+                answers.insert(secret.clone(), (Instant::now(), answer.clone()));
+                answer
+            }
+        }
+    }
+
+    /// Looks in files on a thread of its own: they may lie on a network home.
+    async fn find_aside(self: &Arc<Self>, spec: &ClusterSpec) -> Result<Result<Found, TokenError>, Problem> {
+        let (care, spec) = (self.clone(), spec.clone());
+        let found = tokio::task::spawn_blocking(move || care.find(&spec)).await;
+        found.map_err(|e| Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now()))
+    }
+}
+
+/// A person put the refused token there, so a person has to change it.
+fn refused_from(found: &Found, secret: Option<&SecretName>) -> Problem {
+    let what = format!("the cluster refuses this token (from {})", found.source);
+    let mend = match secret {
+        Some(secret) => format!("correct or remove it; the token of secret {secret} is fetched then"),
+        None => format!("write the cluster's own token to {}", found.source),
+    };
+    Problem::new(ProblemKind::TokenRefused, what, mend, Timestamp::now())
+}

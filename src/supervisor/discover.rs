@@ -1,0 +1,131 @@
+//! Where a cluster's head is: in its file, in Google Cloud by the labels that Ray's launcher sets, or as Ray says.
+
+use super::{Options, SECRET_VARIABLES};
+use crate::gcp::{GcpError, Head};
+use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Timestamp};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
+
+/// `ray get-head-ip` may ask a cloud.
+const ASK_RAY: Duration = Duration::from_secs(60);
+
+/// Where to connect to.
+pub struct Found {
+    /// Address or ssh alias.
+    pub host: String,
+    /// What the person should know about how it was found.
+    pub note: Option<String>,
+}
+
+impl From<String> for Found {
+    fn from(host: String) -> Self {
+        Self { host, note: None }
+    }
+}
+
+/// The head's address now. Asked again at every connection: a head that was recreated has another.
+pub async fn head_address(spec: &ClusterSpec, options: &Options) -> Result<Found, Problem> {
+    let host = match &spec.head {
+        HeadAddress::Ssh(host) => host.clone(),
+        HeadAddress::AskRay if spec.provider == "gcp" => return ask_google(spec, options).await,
+        HeadAddress::AskRay => ask_ray(spec, options).await?,
+        HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
+    };
+    Ok(host.into())
+}
+
+/// Google knows the head by its labels. When it cannot be asked, Ray is.
+async fn ask_google(spec: &ClusterSpec, options: &Options) -> Result<Found, Problem> {
+    let Some(project) = &spec.google.project else { return Ok(ask_ray(spec, options).await?.into()) };
+    let name = spec.name.as_str();
+    let problem = |what: String, mend: &str| Problem::new(ProblemKind::Address, what, mend, Timestamp::now());
+    let heads = match options.google.heads(project, Some(name)).await {
+        Ok(heads) => heads,
+        Err(e) => return instead_of_google(spec, options, &e).await,
+    };
+    match heads.running() {
+        Some(head) => address(head, spec.google.internal_ips).map(Found::from).ok_or_else(|| {
+            let mend = "set `provider.use_internal_ips` in its file, or give the machine an external address";
+            problem(format!("the head {} has no external address", head.name), mend)
+        }),
+        None if !heads.unreachable.is_empty() => {
+            let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
+            let what = format!("no head found, but Google could not look in {}", zones.join(", "));
+            Err(problem(what, "wait; status.cloud.google.com tells whether it is known"))
+        }
+        None => {
+            let what = match heads.found.first() {
+                Some(head) => {
+                    format!("the head {} in {} is {}", head.name, head.zone, head.status.to_lowercase())
+                }
+                None => format!("no machine in {project} is labelled as the head of {name}"),
+            };
+            Err(problem(what, "start the cluster with `ray up`, or check `provider.project_id` in its file"))
+        }
+    }
+}
+
+/// The address to connect to: inside the network when the file says so.
+fn address(head: &Head, internal: bool) -> Option<String> {
+    if internal { head.internal.clone() } else { head.external.clone() }
+}
+
+/// Asks Ray. Why Google could not be asked is said in any case.
+async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError) -> Result<Found, Problem> {
+    match ask_ray(spec, options).await {
+        Ok(host) => {
+            let note = format!("{why}: the head's address is what ray says; {}", why.mend());
+            tracing::warn!(cluster = %spec.name, "{note}");
+            Ok(Found { host, note: Some(note) })
+        }
+        Err(ray) => {
+            let (what, mend) =
+                (format!("{why}; and {}", ray.what), format!("{}; or {}", why.mend(), ray.mend));
+            Err(Problem::new(ProblemKind::Address, what, mend, ray.since))
+        }
+    }
+}
+
+/// `ray get-head-ip FILE` knows every provider. Its last line is the address.
+async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<String, Problem> {
+    let words = options.ray.join(" ");
+    let failed = |what: String| {
+        let mend = format!(
+            "set `clusters.{}.address` in the settings to the head's address or an ssh alias, or check `{words} get-head-ip` by hand",
+            spec.name
+        );
+        Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
+    };
+    let (Some((program, arguments)), Some(file)) = (options.ray.split_first(), &spec.file) else {
+        return Err(failed("there is no ray command to ask for the head's address".into()));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).arg("get-head-ip").arg(file).kill_on_drop(true).stdin(Stdio::null());
+    for name in SECRET_VARIABLES {
+        command.env_remove(name);
+    }
+    let output = match tokio::time::timeout(ASK_RAY, command.output()).await {
+        Err(_) => {
+            return Err(failed(format!("`{words} get-head-ip` took longer than {} s", ASK_RAY.as_secs())));
+        }
+        Ok(Err(e)) => return Err(failed(format!("`{program}` could not be started: {e}"))),
+        Ok(Ok(output)) => output,
+    };
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    match stdout.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
+        Some(address) if output.status.success() && !address.contains(char::is_whitespace) => {
+            Ok(address.to_owned())
+        }
+        _ => {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let last = stderr
+                .lines()
+                .rev()
+                .map(str::trim)
+                .find(|l| !l.is_empty())
+                .unwrap_or("it printed no address");
+            Err(failed(format!("`{words} get-head-ip` failed: {last}")))
+        }
+    }
+}

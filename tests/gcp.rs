@@ -1,0 +1,325 @@
+//! The Google Cloud client against the double: what it asks, what it makes of the answers, and the mend of each failure.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod google;
+
+use google::compute::instance;
+use google::{Fault, Google as Double, PROJECT, Stored, tpu};
+use marin_tui::gcp::{Endpoints, GcpError, Google, Login, TpuApi, credentials};
+use marin_tui::model::cloud::{Capacity, QueuedState, VmState};
+use marin_tui::model::{Secret, Timestamp};
+use serde_json::json;
+use std::time::Duration;
+
+const NAME: &str = "RAY_AUTH_TOKEN";
+/// Whether an error is the one that is meant.
+type Kind = fn(&GcpError) -> bool;
+
+const VALUE: &str = "tok-0f1e2d3c4b5a";
+
+/// A person whose access tokens come from the double.
+fn person(double: &Double) -> Login {
+    let dir = tempfile::tempdir().unwrap();
+    let file = double.write_adc(dir.path());
+    let grant: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    Login::by(move || credentials::user_account::Builder::new(grant.clone()).build())
+}
+
+fn client(double: &Double) -> Google {
+    Google::new(Endpoints::all_at(&double.url()), person(double))
+}
+
+#[tokio::test]
+async fn the_latest_version_is_read() {
+    let double = Double::start().await;
+    double.put_secret(NAME, "old");
+    double.put_secret(NAME, VALUE);
+    let found = client(&double).latest_version(PROJECT, NAME).await.unwrap();
+    assert_eq!((found.version.as_str(), found.value.expose()), ("2", VALUE));
+    assert!(!format!("{found:?}").contains(VALUE));
+}
+
+#[tokio::test]
+async fn every_failure_is_told_apart_and_says_its_mend() {
+    let refuse = |code, status, reason, message| Fault::Refuse { code, status, reason, message };
+    let grant = |error, subtype| Fault::Grant { error, subtype };
+    let cases: Vec<(&str, Fault, Kind, &str)> = vec![
+        (
+            ":access",
+            refuse(
+                403,
+                "PERMISSION_DENIED",
+                "IAM_PERMISSION_DENIED",
+                "Permission 'secretmanager.versions.access' denied",
+            ),
+            |e| matches!(e, GcpError::Forbidden { .. }),
+            "roles/secretmanager.secretAccessor",
+        ),
+        (
+            ":access",
+            refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED", "Secret Manager API has not been used"),
+            |e| matches!(e, GcpError::ApiOff { .. }),
+            "gcloud services enable secretmanager.googleapis.com --project=hai-test",
+        ),
+        (
+            ":access",
+            refuse(404, "NOT_FOUND", "", "Secret not found"),
+            |e| matches!(e, GcpError::NotFound { .. }),
+            "check the name and the project",
+        ),
+        (
+            ":access",
+            refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED", "Quota exceeded"),
+            |e| matches!(e, GcpError::Quota { .. }),
+            "wait a minute",
+        ),
+        (
+            ":access",
+            refuse(503, "UNAVAILABLE", "", "The service is currently unavailable."),
+            |e| matches!(e, GcpError::Unavailable { code: 503 }),
+            "wait",
+        ),
+        (
+            ":access",
+            refuse(401, "UNAUTHENTICATED", "", "Request had invalid authentication credentials."),
+            |e| matches!(e, GcpError::Unauthenticated { .. }),
+            "application-default login",
+        ),
+        (
+            ":access",
+            refuse(400, "FAILED_PRECONDITION", "", "Secret Version is in DISABLED state."),
+            |e| matches!(e, GcpError::State { .. }),
+            "gcloud secrets versions enable",
+        ),
+        (":access", Fault::Html(502), |e| matches!(e, GcpError::NotJson { code: 502, .. }), "load balancer"),
+        (
+            ":access",
+            Fault::SignIn,
+            |e| matches!(e, GcpError::NotJson { code: 200, .. }),
+            "sign in to this network",
+        ),
+        (":access", Fault::BadChecksum, |e| matches!(e, GcpError::Checksum), "try again"),
+        (":access", Fault::HangUp, |e| matches!(e, GcpError::Unreachable { .. }), "check the network"),
+        (
+            "/token",
+            grant("invalid_grant", None),
+            |e| matches!(e, GcpError::GrantExpired),
+            "application-default login",
+        ),
+        (
+            "/token",
+            grant("invalid_grant", Some("invalid_rapt")),
+            |e| matches!(e, GcpError::Reauthenticate),
+            "application-default login",
+        ),
+        ("/token", refuse(503, "", "", ""), |e| matches!(e, GcpError::Unavailable { .. }), "wait"),
+    ];
+    for (path, fault, is, mend) in cases {
+        let double = Double::start().await;
+        double.put_secret(NAME, VALUE);
+        let google = client(&double);
+        double.fail(path, fault.clone());
+        let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
+        assert!(is(&error), "{fault:?} became {error:?}");
+        assert!(error.mend().contains(mend), "{fault:?}: {}", error.mend());
+        assert!(!format!("{error} {error:?}").contains(VALUE), "{error:?}");
+        // All of it passes without a restart: a new login is seen, too.
+        double.mend();
+        let found = google.latest_version(PROJECT, NAME).await;
+        assert_eq!(found.map(|v| v.version), Ok("1".into()), "after {fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
+    let double = Double::start().await;
+    let google = client(&double);
+    double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
+    assert!(google.heads(PROJECT, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 1);
+    double.mend();
+    double.fail("aggregated", Fault::Html(502));
+    assert!(google.heads(PROJECT, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 2, "a page is not asked for again");
+    double.mend();
+    double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
+    assert!(google.heads(PROJECT, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 5);
+}
+
+#[tokio::test]
+async fn wrong_names_and_states_of_secrets() {
+    let double = Double::start().await;
+    let google = client(&double);
+    let error = |project: &'static str, name: &'static str| {
+        let google = google.clone();
+        async move { google.latest_version(project, name).await.unwrap_err() }
+    };
+    assert!(matches!(error(PROJECT, "NONE").await, GcpError::NotFound { .. }));
+    assert!(matches!(error("other-project", NAME).await, GcpError::Forbidden { .. }));
+    let disabled = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
+    double.state().secrets.insert("OFF".into(), vec![Stored::enabled(b"w"), disabled]);
+    let GcpError::State { message } = error(PROJECT, "OFF").await else { panic!() };
+    assert!(message.contains("versions/2") && message.contains("DISABLED"), "{message}");
+}
+
+#[tokio::test]
+async fn credentials_that_cannot_be_had_say_so_at_once() {
+    let double = Double::start().await;
+    let broken =
+        Login::by(|| credentials::user_account::Builder::new(json!({"type": "authorized_user"})).build());
+    let google = Google::new(Endpoints::all_at(&double.url()), broken);
+    let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
+    assert!(matches!(&error, GcpError::CredentialsFile { .. }), "{error:?}");
+    assert!(error.mend().contains("GOOGLE_APPLICATION_CREDENTIALS"), "{}", error.mend());
+    // No metadata server answers there.
+    let nobody =
+        Login::by(|| credentials::mds::Builder::default().with_endpoint("http://127.0.0.1:9").build());
+    let google = Google::new(Endpoints::all_at(&double.url()), nobody);
+    let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
+    assert!(matches!(error, GcpError::Unreachable { .. }), "{error:?}");
+    assert!(double.requests().is_empty(), "nothing is asked without credentials");
+}
+
+#[tokio::test]
+async fn a_secret_is_made_once() {
+    let double = Double::start().await;
+    let google = client(&double);
+    google.create_secret(PROJECT, "NEW").await.unwrap();
+    let version = google.add_version(PROJECT, "NEW", &Secret::new(VALUE)).await.unwrap();
+    assert_eq!(version, "1");
+    assert_eq!(google.latest_version(PROJECT, "NEW").await.unwrap().value.expose(), VALUE);
+    assert!(matches!(google.create_secret(PROJECT, "NEW").await, Err(GcpError::Exists { .. })));
+}
+
+#[tokio::test]
+async fn heads_are_found_by_label_on_every_page() {
+    let double = Double::start().await;
+    let labels = |kind: &str, cluster: &str| json!({"ray-node-type": kind, "ray-cluster-name": cluster});
+    {
+        let mut state = double.state();
+        state.page = 1;
+        state.unreachable = vec!["us-east1-z".into()];
+        let mut old =
+            instance("us-central1-a", "ray-a-head-1", &labels("head", "a"), "10.0.0.1", Some("34.0.0.1"));
+        old["status"] = json!("TERMINATED");
+        state.instances = vec![
+            old,
+            instance("us-central1-a", "ray-a-worker", &labels("worker", "a"), "10.0.0.2", None),
+            instance("us-central2-b", "ray-a-head-2", &labels("head", "a"), "10.0.0.3", Some("34.0.0.3")),
+            instance("us-central2-b", "ray-b-head", &labels("head", "b"), "10.0.0.4", None),
+        ];
+    }
+    let google = client(&double);
+    let heads = google.heads(PROJECT, Some("a")).await.unwrap();
+    assert_eq!(heads.found.len(), 2);
+    assert_eq!(heads.unreachable, ["us-east1-z".into()]);
+    let head = heads.running().unwrap();
+    assert_eq!((head.name.as_str(), head.zone.as_str()), ("ray-a-head-2", "us-central2-b"));
+    assert_eq!((head.internal.as_deref(), head.external.as_deref()), (Some("10.0.0.3"), Some("34.0.0.3")));
+    assert_eq!(google.heads(PROJECT, None).await.unwrap().found.len(), 3);
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_never_reaches_ssh() {
+    let double = Double::start().await;
+    let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
+    double.state().instances =
+        vec![instance("us-central2-b", "h", &labels, "10.0.0.1", Some("-oProxyCommand=touch /tmp/x"))];
+    let heads = client(&double).heads(PROJECT, Some("a")).await.unwrap();
+    assert_eq!(heads.running().unwrap().external, None);
+}
+
+#[tokio::test]
+async fn compute_names_the_api_that_is_off() {
+    let double = Double::start().await;
+    let fault = Fault::Refuse {
+        code: 403,
+        status: "",
+        reason: "SERVICE_DISABLED",
+        message: "Compute Engine API off",
+    };
+    double.fail("aggregated", fault);
+    let error = client(&double).heads(PROJECT, None).await.unwrap_err();
+    assert!(
+        error.mend().contains("gcloud services enable compute.googleapis.com"),
+        "{error:?} {}",
+        error.mend()
+    );
+}
+
+#[tokio::test]
+async fn deletions_are_followed_to_their_end() {
+    let double = Double::start().await;
+    let labels = json!({"ray-node-type": "head"});
+    double.state().instances = vec![instance("us-central2-b", "h", &labels, "10.0.0.1", None)];
+    double.state().nodes = vec![tpu::node("us-central2-b", "n", "v4-8", "PREEMPTED", &labels, &[])];
+    let google = client(&double);
+    double.state().failing_operations = Some("in use by another".into());
+    let failed = google.delete_instance(PROJECT, "us-central2-b", "h").await;
+    assert_eq!(failed, Err(GcpError::Operation { message: "in use by another".into() }));
+    let failed = google.delete_tpu(PROJECT, "us-central2-b", "n").await;
+    assert_eq!(failed, Err(GcpError::Operation { message: "in use by another".into() }));
+    double.state().failing_operations = None;
+    google.delete_instance(PROJECT, "us-central2-b", "h").await.unwrap();
+    google.delete_tpu(PROJECT, "us-central2-b", "n").await.unwrap();
+    assert!(double.state().instances.is_empty() && double.state().nodes.is_empty());
+    assert!(double.asked("/operations/") >= 8, "{:?}", double.requests());
+    let gone = google.delete_instance(PROJECT, "us-central2-b", "h").await;
+    assert!(matches!(gone, Err(GcpError::NotFound { .. })), "{gone:?}");
+}
+
+#[tokio::test]
+async fn tpus_and_queued_resources_of_a_zone() {
+    let double = Double::start().await;
+    let labels = json!({"ray-cluster-name": "a", "ray-user-node-type": "tpu_worker"});
+    {
+        let mut state = double.state();
+        state.page = 1;
+        let mut sick = tpu::node("us-central2-b", "n2", "v4-8", "READY", &labels, &[]);
+        sick["health"] = json!("UNHEALTHY_MAINTENANCE");
+        state.nodes = vec![
+            tpu::node("us-central2-b", "n1", "v4-32", "PREEMPTED", &labels, &["10.1.0.1", "10.1.0.2"]),
+            sick,
+            tpu::node("us-east5-a", "elsewhere", "v6e-8", "SOME_NEW_STATE", &labels, &[]),
+        ];
+    }
+    let google = client(&double);
+    let now = Timestamp::from_millis(1);
+    let spec = |mut ids: serde_json::Value| {
+        ids["node"] = json!({"acceleratorType": "v4-128", "labels": labels});
+        json!({"tpu": {"nodeSpec": [ids]}})
+    };
+    let mut best = spec(json!({"nodeId": "q1-node"}));
+    best["bestEffort"] = json!({});
+    let place = (PROJECT, "us-central2-b");
+    let refused = google.create_queued(TpuApi::V2, place, "q1", &best).await;
+    assert!(matches!(refused, Err(GcpError::Refused { code: 400, .. })), "{refused:?}");
+    google.create_queued(TpuApi::V2Alpha1, place, "q1", &best).await.unwrap();
+    let mut many = spec(json!({"multiNodeParams": {"nodeCount": 2, "nodeIdPrefix": "s"}}));
+    many["guaranteed"] = json!({"reserved": true});
+    google.create_queued(TpuApi::V2Alpha1, place, "q2", &many).await.unwrap();
+
+    let view = google.tpus(PROJECT, "us-central2-b", now).await.unwrap();
+    let [n1, n2] = view.vms.as_slice() else { panic!("{:?}", view.vms) };
+    assert_eq!((n1.state, n1.hosts.len(), n1.capacity), (VmState::Preempted, 2, Capacity::Preemptible));
+    assert_eq!(n1.ray_type, Some("tpu_worker".into()));
+    assert_eq!(n2.unhealthy, Some("UNHEALTHY_MAINTENANCE".into()));
+    let [q1, q2] = view.queued.as_slice() else { panic!("{:?}", view.queued) };
+    assert_eq!((q1.state, q1.capacity), (QueuedState::Waiting, Capacity::BestEffort));
+    assert_eq!((q2.capacity, q2.nodes.clone()), (Capacity::Reserved, vec!["s-0".into(), "s-1".into()]));
+    assert!(view.complete && view.asked == now);
+    assert_eq!(google.tpus(PROJECT, "-", now).await.unwrap().vms[2].state, VmState::Unknown);
+
+    google.delete_queued(PROJECT, "us-central2-b", "q1").await.unwrap();
+    assert_eq!(double.state().queued.len(), 1);
+}
+
+#[tokio::test]
+async fn a_late_answer_is_still_an_answer() {
+    let double = Double::start().await;
+    double.put_secret(NAME, VALUE);
+    double.fail(":access", Fault::Latency(Duration::from_millis(300)));
+    assert!(client(&double).latest_version(PROJECT, NAME).await.is_ok());
+}

@@ -1,0 +1,166 @@
+//! Compute Engine v1: aggregated instances, deletion, zone operations.
+
+use super::{Answer, Asked, PROJECT, State, ok};
+use http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+/// Compute's error body: no `status`, reasons in `errors`.
+pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
+    let mut error = json!({"code": code, "message": message,
+        "errors": [{"message": message, "domain": "global", "reason": reason}]});
+    if reason == "SERVICE_DISABLED" {
+        error["errors"][0]["reason"] = json!("accessNotConfigured");
+        error["details"] = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+            "domain": "googleapis.com", "metadata": {"service": "compute.googleapis.com"}}]);
+    }
+    (StatusCode::from_u16(code).unwrap(), json!({ "error": error }))
+}
+
+/// An instance as Compute shows it. `external` is left out for a machine without one.
+pub fn instance(zone: &str, name: &str, labels: &Value, internal: &str, external: Option<&str>) -> Value {
+    let access = external.map_or_else(|| json!([{}]), |ip| json!([{"natIP": ip}]));
+    json!({"kind": "compute#instance", "id": "7000000000000000001", "name": name, "status": "RUNNING",
+        "creationTimestamp": "2026-11-20T08:00:00.000-08:00",
+        "zone": format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{zone}"), "labels": labels,
+        "networkInterfaces": [{"networkIP": internal, "accessConfigs": access}]})
+}
+
+/// Answers below `/compute/v1/projects/P/`.
+pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&str]) -> Answer {
+    if project != PROJECT {
+        let message = format!("Required 'compute.instances.list' permission for 'projects/{project}'");
+        return refusal(403, "forbidden", &message);
+    }
+    match rest {
+        ["aggregated", "instances"] if asked.method == Method::GET => aggregated(asked, state),
+        ["zones", zone, "instances", name] if asked.method == Method::DELETE => {
+            delete(asked, state, zone, name)
+        }
+        ["zones", _, "operations", name] if asked.method == Method::GET => {
+            let pending = |finished: &Value| {
+                let mut pending = finished.clone();
+                pending["status"] = json!("RUNNING");
+                pending["progress"] = json!(0);
+                for key in ["error", "httpErrorStatusCode", "httpErrorMessage"] {
+                    pending.as_object_mut().unwrap().remove(key);
+                }
+                pending
+            };
+            match state.operation(name, pending) {
+                Some(operation) => ok(operation),
+                None => refusal(404, "notFound", &format!("The resource 'operations/{name}' was not found")),
+            }
+        }
+        _ => refusal(404, "notFound", "The requested URL was not found on this server."),
+    }
+}
+
+fn zone_of(instance: &Value) -> &str {
+    instance["zone"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default()
+}
+
+/// All zones of a page; a zone without a hit says so in a warning, as Compute does.
+fn aggregated(asked: &Asked, state: &State) -> Answer {
+    let clauses = match asked.parameter("filter").map(clauses) {
+        Some(Err(what)) => {
+            let message =
+                format!("Invalid value for field 'filter': '{what}'. Invalid list filter expression.");
+            return refusal(400, "invalid", &message);
+        }
+        Some(Ok(clauses)) => clauses,
+        None => Vec::new(),
+    };
+    let fits = |i: &&Value| clauses.iter().all(|c| c.fits(i));
+    let all: Vec<Value> = state.instances.iter().filter(fits).cloned().collect();
+    let (page, next) = asked.page(&all, state.page);
+    let mut items = Map::new();
+    for zone in ["us-central1-a", "us-central2-b"].into_iter().chain(page.iter().map(zone_of)) {
+        let here: Vec<_> = page.iter().filter(|i| zone_of(i) == zone).cloned().collect();
+        let scope = if here.is_empty() {
+            json!({"warning": {"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope on this page.",
+                "data": [{"key": "scope", "value": format!("zones/{zone}")}]}})
+        } else {
+            json!({ "instances": here })
+        };
+        items.insert(format!("zones/{zone}"), scope);
+    }
+    let mut body = json!({"kind": "compute#instanceAggregatedList", "items": items});
+    if let Some(next) = next {
+        body["nextPageToken"] = json!(next);
+    }
+    if !state.unreachable.is_empty() {
+        if asked.parameter("returnPartialSuccess") != Some("true") {
+            return refusal(503, "backendError", "Some zones could not be reached.");
+        }
+        body["unreachables"] = state.unreachable.iter().map(|z| format!("zones/{z}")).collect();
+    }
+    ok(body)
+}
+
+/// One clause of a filter (AIP-160, as far as it is used here).
+enum Clause {
+    Equals(String, String),
+    HasLabel { key: String, not: bool },
+}
+
+impl Clause {
+    fn fits(&self, instance: &Value) -> bool {
+        match self {
+            Self::Equals(key, wanted) => match key.strip_prefix("labels.") {
+                Some(label) => instance["labels"][label].as_str() == Some(wanted),
+                None => instance[key.as_str()].as_str() == Some(wanted),
+            },
+            Self::HasLabel { key, not } => instance["labels"][key.as_str()].is_string() != *not,
+        }
+    }
+}
+
+/// Clauses in parentheses, joined by AND.
+fn clauses(filter: &str) -> Result<Vec<Clause>, String> {
+    let one = |clause: &str| {
+        let wrong = || Err(clause.to_owned());
+        let Some(inner) = clause.trim().strip_prefix('(').and_then(|c| c.strip_suffix(')')) else {
+            return wrong();
+        };
+        if let Some((key, value)) = inner.split_once('=') {
+            let Some(value) = value.trim().strip_prefix('"').and_then(|v| v.strip_suffix('"')) else {
+                return wrong();
+            };
+            return Ok(Clause::Equals(key.trim().into(), value.into()));
+        }
+        let (inner, not) = inner.strip_prefix("NOT ").map_or((inner, false), |rest| (rest, true));
+        match inner.strip_prefix("labels.").and_then(|k| k.strip_suffix(":*")) {
+            Some(key) => Ok(Clause::HasLabel { key: key.into(), not }),
+            None => wrong(),
+        }
+    };
+    filter.split(" AND ").map(one).collect()
+}
+
+fn delete(asked: &Asked, state: &mut State, zone: &str, name: &str) -> Answer {
+    let at = state.instances.iter().position(|i| i["name"] == name && zone_of(i) == zone);
+    let target = format!("{}/compute/v1/projects/{PROJECT}/zones/{zone}/instances/{name}", asked.base);
+    let Some(at) = at else {
+        let message =
+            format!("The resource 'projects/{PROJECT}/zones/{zone}/instances/{name}' was not found");
+        return refusal(404, "notFound", &message);
+    };
+    let operation = format!("operation-{}", state.next());
+    let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
+        "operationType": "delete", "targetLink": target,
+        "zone": format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{zone}")});
+    if let Some(message) = state.failing_operations.clone() {
+        finished["error"] =
+            json!({"errors": [{"code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": message}]});
+        finished["httpErrorStatusCode"] = json!(400);
+        finished["httpErrorMessage"] = json!("BAD REQUEST");
+    } else {
+        state.instances.remove(at);
+    }
+    let mut pending = finished.clone();
+    pending["status"] = json!("PENDING");
+    pending["progress"] = json!(0);
+    pending.as_object_mut().unwrap().remove("error");
+    state.begin(operation, finished);
+    ok(pending)
+}

@@ -1,0 +1,358 @@
+//! Google in our place: Secret Manager, Compute Engine, Cloud TPU and the OAuth token endpoint on one loopback port,
+//! with the wire shapes, paging, long-running operations and errors that were recorded of the real services' clients.
+//!
+//! Who asks without a token that `/token` gave out is refused, as there.
+
+#![allow(dead_code, reason = "each test crate uses its part")]
+
+pub mod compute;
+mod secrets;
+pub mod tpu;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+pub use secrets::Stored;
+
+/// The project that everything lies in.
+pub const PROJECT: &str = "hai-test";
+/// Its number, which Secret Manager answers with in place of the name.
+pub const NUMBER: &str = "1234567890";
+/// The bearer token that `/token` gives out.
+const BEARER: &str = "ya29.made-up-access-token";
+
+/// What goes wrong, at every path that holds the given words.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// A status with Google's error body; `reason` is that of its `ErrorInfo`.
+    Refuse { code: u16, status: &'static str, reason: &'static str, message: &'static str },
+    /// The load balancer's HTML page.
+    Html(u16),
+    /// A 200 that is a sign-in page.
+    SignIn,
+    /// The payload's checksum is not that of the payload.
+    BadChecksum,
+    /// Answers that much later.
+    Latency(Duration),
+    /// The token endpoint refuses: `invalid_grant` or another OAuth error, with its `error_subtype`.
+    Grant { error: &'static str, subtype: Option<&'static str> },
+    /// Closes the connection without an answer.
+    HangUp,
+}
+
+/// The services' state. Tests change it while the server runs.
+#[derive(Default)]
+pub struct State {
+    /// By secret's name.
+    pub secrets: BTreeMap<String, Vec<Stored>>,
+    /// Compute instances as Compute shows them.
+    pub instances: Vec<Value>,
+    /// Zones that Compute says it could not reach.
+    pub unreachable: Vec<String>,
+    /// Items on one page of any list; 0 puts all on one.
+    pub page: usize,
+    /// TPU nodes as TPU shows them.
+    pub nodes: Vec<Value>,
+    /// Queued resources likewise.
+    pub queued: Vec<Value>,
+    /// Operations under way: name to (times asked until done, the finished operation).
+    operations: BTreeMap<String, (u32, Value)>,
+    /// Fails operations that begin from now on with this message.
+    pub failing_operations: Option<String>,
+    faults: Vec<(String, Fault)>,
+    requests: Vec<String>,
+    made: u32,
+}
+
+impl State {
+    /// The next number for a name.
+    fn next(&mut self) -> u32 {
+        self.made += 1;
+        self.made
+    }
+
+    /// Begins an operation: `pending` until it was asked for twice, then `finished`.
+    fn begin(&mut self, name: String, finished: Value) {
+        self.operations.insert(name, (2, finished));
+    }
+
+    /// How an operation stands now; `None` when there is none of that name.
+    fn operation(&mut self, name: &str, pending: impl Fn(&Value) -> Value) -> Option<Value> {
+        let (left, finished) = self.operations.get_mut(name)?;
+        if *left > 1 {
+            *left -= 1;
+            return Some(pending(finished));
+        }
+        Some(finished.clone())
+    }
+}
+
+/// The running server; gone when dropped.
+pub struct Google {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Google {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Google {
+    /// Starts on a free port.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::<Mutex<State>>::default();
+        let shared = state.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(move |request| serve(request, shared.clone()));
+                    // An error is a client that went away, or a fault that hung up.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        Self { address, state, task }
+    }
+
+    /// Base URL of all services.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The state, to look at or to change.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// From now on this goes wrong at every path that holds `words`.
+    pub fn fail(&self, words: &str, fault: Fault) {
+        self.state().faults.push((words.into(), fault));
+    }
+
+    /// All is well again.
+    pub fn mend(&self) {
+        self.state().faults.clear();
+    }
+
+    /// Method and path with query of every request so far.
+    pub fn requests(&self) -> Vec<String> {
+        self.state().requests.clone()
+    }
+
+    /// How many requests held these words.
+    pub fn asked(&self, words: &str) -> usize {
+        self.state().requests.iter().filter(|r| r.contains(words)).count()
+    }
+
+    /// Adds a version to a secret, which is made when there is none; returns its number.
+    pub fn put_secret(&self, name: &str, value: &str) -> usize {
+        let mut state = self.state();
+        let versions = state.secrets.entry(name.into()).or_default();
+        versions.push(Stored::enabled(value.as_bytes()));
+        versions.len()
+    }
+
+    /// Writes application-default credentials of a person whose tokens come from this server.
+    pub fn write_adc(&self, folder: &Path) -> PathBuf {
+        let file = folder.join("adc.json");
+        let body = json!({
+            "type": "authorized_user", "client_id": "id.apps.googleusercontent.com", "client_secret": "not-a-secret",
+            "refresh_token": "1//refresh", "token_uri": format!("{}/token", self.url()),
+        });
+        fs::write(&file, body.to_string()).unwrap();
+        file
+    }
+}
+
+/// One request, taken apart.
+struct Asked {
+    method: Method,
+    path: String,
+    query: BTreeMap<String, String>,
+    body: Value,
+    /// `http://host:port`, for the links that answers hold.
+    base: String,
+}
+
+impl Asked {
+    /// A parameter that is there and not empty: Google's clients send empty defaults (`pageToken=`).
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    /// One page of `all`, and the token of the next. The caller's `pageSize` counts when it is smaller.
+    fn page<'a>(&self, all: &'a [Value], page: usize) -> (&'a [Value], Option<String>) {
+        let wanted = self.parameter("pageSize").or_else(|| self.parameter("maxResults"));
+        let wanted = wanted.and_then(|s| s.parse().ok()).filter(|n| *n > 0).unwrap_or(usize::MAX);
+        let size = wanted.min(if page == 0 { usize::MAX } else { page });
+        let from =
+            self.parameter("pageToken").and_then(|t| t.strip_prefix("from-")?.parse().ok()).unwrap_or(0);
+        let to = all.len().min(usize::saturating_add(from, size));
+        (&all[from.min(all.len())..to], (to < all.len()).then(|| format!("from-{to}")))
+    }
+}
+
+type Answer = (StatusCode, Value);
+
+fn ok(body: Value) -> Answer {
+    (StatusCode::OK, body)
+}
+
+/// The error body of Secret Manager and TPU.
+fn refusal(code: u16, status: &str, reason: Option<&str>, message: &str) -> Answer {
+    let mut error = json!({"code": code, "message": message, "status": status});
+    if let Some(reason) = reason {
+        let metadata = match reason {
+            "SERVICE_DISABLED" => {
+                json!({"service": "secretmanager.googleapis.com", "consumer": format!("projects/{PROJECT}")})
+            }
+            "IAM_PERMISSION_DENIED" => {
+                json!({"permission": "secretmanager.versions.access", "resource": format!("projects/{PROJECT}")})
+            }
+            _ => json!({}),
+        };
+        error["details"] = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+            "domain": "googleapis.com", "metadata": metadata}]);
+    }
+    (StatusCode::from_u16(code).unwrap(), json!({"error": error}))
+}
+
+fn not_found(what: &str) -> Answer {
+    refusal(404, "NOT_FOUND", None, &format!("{what} not found."))
+}
+
+async fn serve(
+    request: Request<Incoming>,
+    state: Arc<Mutex<State>>,
+) -> Result<Response<Full<Bytes>>, std::io::Error> {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let text = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+    let (fault, bearer) = {
+        let mut state = state.lock().unwrap();
+        state.requests.push(format!("{} {}", parts.method, parts.uri));
+        let fault = state.faults.iter().find(|(words, _)| path.contains(words.as_str())).map(|f| f.1.clone());
+        (fault, parts.headers.get("authorization").and_then(|v| v.to_str().ok()).map(str::to_owned))
+    };
+    match &fault {
+        Some(Fault::HangUp) => return Err(std::io::ErrorKind::ConnectionReset.into()),
+        Some(Fault::Latency(by)) => tokio::time::sleep(*by).await,
+        Some(Fault::Html(code)) => {
+            let page =
+                "<html><head><title>Error</title></head><body><h1>Error: Server Error</h1></body></html>";
+            return Ok(text_answer(*code, "text/html; charset=UTF-8", page.into()));
+        }
+        Some(Fault::SignIn) => {
+            let page = "<!DOCTYPE html><html><body>Sign in to this network</body></html>";
+            return Ok(text_answer(200, "text/html; charset=UTF-8", page.into()));
+        }
+        _ => {}
+    }
+    let host = parts.headers.get("host").and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let query = parts.uri.query().unwrap_or_default();
+    let query = query.split('&').filter_map(|p| p.split_once('=')).map(|(k, v)| (decoded(k), decoded(v)));
+    let asked = Asked {
+        method: parts.method,
+        path: decoded(&path),
+        query: query.collect(),
+        body: serde_json::from_slice(&text).unwrap_or_default(),
+        base: format!("http://{host}"),
+    };
+    let (code, body) = if asked.path == "/token" {
+        token(&asked, fault.as_ref())
+    } else if bearer.as_deref() != Some(&format!("Bearer {BEARER}")) {
+        refusal(
+            401,
+            "UNAUTHENTICATED",
+            Some("ACCESS_TOKEN_TYPE_UNSUPPORTED"),
+            "Request had invalid credentials.",
+        )
+    } else if let Some(Fault::Refuse { code, status, reason, message }) = fault {
+        let reason = Some(reason).filter(|r| !r.is_empty());
+        if asked.path.starts_with("/compute/") {
+            compute::refusal(code, reason.unwrap_or("backendError"), message)
+        } else {
+            refusal(code, status, reason, message)
+        }
+    } else {
+        route(&asked, &mut state.lock().unwrap(), fault.as_ref())
+    };
+    Ok(text_answer(code.as_u16(), "application/json; charset=UTF-8", body.to_string()))
+}
+
+fn route(asked: &Asked, state: &mut State, fault: Option<&Fault>) -> Answer {
+    let parts: Vec<&str> = asked.path.trim_start_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["v1", "projects", project, rest @ ..] => secrets::answer(asked, state, project, rest, fault),
+        ["compute", "v1", "projects", project, rest @ ..] => compute::answer(asked, state, project, rest),
+        [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {
+            tpu::answer(asked, state, &tpu::Place { version, project, zone }, rest)
+        }
+        _ => not_found(&asked.path),
+    }
+}
+
+/// Refreshes an authorized user's grant.
+fn token(asked: &Asked, fault: Option<&Fault>) -> Answer {
+    match fault {
+        Some(Fault::Grant { error, subtype }) => {
+            let mut body = json!({"error": error, "error_description": "Token has been expired or revoked."});
+            if let Some(subtype) = subtype {
+                body["error_subtype"] = json!(subtype);
+                body["error_description"] = json!("reauth related error (invalid_rapt)");
+            }
+            (StatusCode::BAD_REQUEST, body)
+        }
+        Some(Fault::Refuse { code, .. }) => {
+            (StatusCode::from_u16(*code).unwrap(), json!({"error": "internal_failure"}))
+        }
+        _ if asked.body["refresh_token"].as_str().is_none_or(str::is_empty) => {
+            (StatusCode::BAD_REQUEST, json!({"error": "invalid_request"}))
+        }
+        _ => ok(json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"})),
+    }
+}
+
+fn text_answer(code: u16, kind: &str, body: String) -> Response<Full<Bytes>> {
+    let answer = Response::builder().status(code).header("content-type", kind);
+    answer.body(Full::new(Bytes::from(body))).unwrap()
+}
+
+fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
+}
+
+/// The checksum that Secret Manager gives: CRC-32C (Castagnoli), reflected. By table, as no code of ours does it.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let table: Vec<u32> = (0..256u32)
+        .map(|n| (0..8).fold(n, |c, _| if c & 1 == 1 { (c >> 1) ^ 0x82F6_3B78 } else { c >> 1 }))
+        .collect();
+    !bytes.iter().fold(!0u32, |c, b| (c >> 8) ^ table[((c ^ u32::from(*b)) & 0xff) as usize])
+}
+
+fn base64(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(bytes)
+}

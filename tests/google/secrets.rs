@@ -1,0 +1,134 @@
+//! Secret Manager v1: access, create, add a version, list the versions.
+
+use super::{Answer, Asked, Fault, NUMBER, PROJECT, State, base64, crc32c, not_found, ok, refusal};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+/// A version of a secret.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Its payload.
+    pub payload: Vec<u8>,
+    /// `ENABLED`, `DISABLED` or `DESTROYED`.
+    pub state: &'static str,
+}
+
+impl Stored {
+    /// A version that can be read.
+    pub fn enabled(payload: &[u8]) -> Self {
+        Self { payload: payload.into(), state: "ENABLED" }
+    }
+}
+
+/// Answers below `/v1/projects/P/`.
+pub(super) fn answer(
+    asked: &Asked,
+    state: &mut State,
+    project: &str,
+    rest: &[&str],
+    fault: Option<&Fault>,
+) -> Answer {
+    if project != PROJECT && project != NUMBER {
+        return refusal(
+            403,
+            "PERMISSION_DENIED",
+            Some("IAM_PERMISSION_DENIED"),
+            &format!("Permission 'secretmanager.versions.access' denied for resource 'projects/{project}'."),
+        );
+    }
+    let get = asked.method == Method::GET;
+    match rest {
+        ["secrets"] if asked.method == Method::POST => create(asked, state),
+        ["secrets", name] if asked.method == Method::POST => match name.strip_suffix(":addVersion") {
+            Some(name) => add_version(asked, state, name),
+            None => not_found(&asked.path),
+        },
+        ["secrets", name, "versions"] if get => list(asked, state, name),
+        ["secrets", name, "versions", version] if get => match version.strip_suffix(":access") {
+            Some(version) => access(state, name, version, matches!(fault, Some(Fault::BadChecksum))),
+            None => not_found(&asked.path),
+        },
+        _ => not_found(&asked.path),
+    }
+}
+
+fn secret_not_found(name: &str) -> Answer {
+    not_found(&format!("Secret [projects/{NUMBER}/secrets/{name}]"))
+}
+
+fn access(state: &State, name: &str, version: &str, bad: bool) -> Answer {
+    let Some(versions) = state.secrets.get(name) else { return secret_not_found(name) };
+    let number = if version == "latest" {
+        // The newest version, whatever its state.
+        versions.len()
+    } else {
+        version.parse().unwrap_or(0)
+    };
+    let full = format!("projects/{NUMBER}/secrets/{name}/versions/{number}");
+    let Some(stored) = number.checked_sub(1).and_then(|i| versions.get(i)) else {
+        return not_found(&format!("Secret Version [projects/{NUMBER}/secrets/{name}/versions/{version}]"));
+    };
+    if stored.state != "ENABLED" {
+        let message = format!("Secret Version [{full}] is in {} state.", stored.state);
+        return refusal(400, "FAILED_PRECONDITION", None, &message);
+    }
+    let sum = crc32c(&stored.payload) ^ u32::from(bad);
+    ok(json!({"name": full, "payload": {"data": base64(&stored.payload), "dataCrc32c": sum.to_string()}}))
+}
+
+fn create(asked: &Asked, state: &mut State) -> Answer {
+    let Some(name) = asked.parameter("secretId") else {
+        return refusal(400, "INVALID_ARGUMENT", None, "secretId must be set.");
+    };
+    if asked.body["replication"].is_null() {
+        return refusal(400, "INVALID_ARGUMENT", None, "Secret.replication must be provided.");
+    }
+    if state.secrets.contains_key(name) {
+        let message = format!("Secret [projects/{NUMBER}/secrets/{name}] already exists.");
+        return refusal(409, "ALREADY_EXISTS", None, &message);
+    }
+    state.secrets.insert(name.into(), Vec::new());
+    ok(json!({"name": format!("projects/{NUMBER}/secrets/{name}"), "replication": asked.body["replication"],
+        "createTime": "2026-11-21T08:00:00.000000Z", "etag": "\"16211a9b\""}))
+}
+
+fn add_version(asked: &Asked, state: &mut State, name: &str) -> Answer {
+    let Some(versions) = state.secrets.get_mut(name) else { return secret_not_found(name) };
+    let payload = &asked.body["payload"];
+    let data = payload["data"].as_str().and_then(|d| BASE64_STANDARD.decode(d).ok());
+    let Some(data) = data.filter(|d| !d.is_empty()) else {
+        return refusal(400, "INVALID_ARGUMENT", None, "Secret Payload cannot be empty.");
+    };
+    let sum = match &payload["dataCrc32c"] {
+        Value::String(s) => s.parse().ok(),
+        other => other.as_u64(),
+    };
+    if sum.is_some_and(|sum| sum != u64::from(crc32c(&data))) {
+        return refusal(400, "INVALID_ARGUMENT", None, "The checksum does not match the payload.");
+    }
+    versions.push(Stored::enabled(&data));
+    let number = versions.len();
+    let mut body = shown(name, number, "ENABLED");
+    body["clientSpecifiedPayloadChecksum"] = json!(sum.is_some());
+    (StatusCode::OK, body)
+}
+
+fn list(asked: &Asked, state: &State, name: &str) -> Answer {
+    let Some(versions) = state.secrets.get(name) else { return secret_not_found(name) };
+    // Newest first.
+    let all: Vec<Value> =
+        versions.iter().enumerate().rev().map(|(i, v)| shown(name, i + 1, v.state)).collect();
+    let (page, next) = asked.page(&all, state.page);
+    let mut body = json!({"versions": page, "totalSize": all.len()});
+    if let Some(next) = next {
+        body["nextPageToken"] = json!(next);
+    }
+    ok(body)
+}
+
+fn shown(name: &str, number: usize, state: &str) -> Value {
+    json!({"name": format!("projects/{NUMBER}/secrets/{name}/versions/{number}"),
+        "createTime": format!("2026-11-21T08:{:02}:00.000000Z", number % 60), "state": state, "etag": "\"16\""})
+}

@@ -1,0 +1,146 @@
+//! Cloud TPU v2 and v2alpha1: nodes and queued resources with their long-running operations.
+
+use super::{Answer, Asked, State, not_found, ok, refusal};
+use http::Method;
+use serde_json::{Value, json};
+
+/// Where a request goes.
+pub(super) struct Place<'a> {
+    pub version: &'a str,
+    pub project: &'a str,
+    pub zone: &'a str,
+}
+
+impl Place<'_> {
+    fn holds(&self, resource: &Value) -> bool {
+        let name = resource["name"].as_str().unwrap_or_default();
+        let zone = name.split('/').nth(3).unwrap_or_default();
+        name.split('/').nth(1) == Some(self.project) && (self.zone == "-" || zone == self.zone)
+    }
+
+    fn name(&self, kind: &str, id: &str) -> String {
+        format!("projects/{}/locations/{}/{kind}/{id}", self.project, self.zone)
+    }
+}
+
+/// A node as TPU shows it.
+pub fn node(zone: &str, id: &str, accelerator: &str, state: &str, labels: &Value, ips: &[&str]) -> Value {
+    let endpoints: Vec<_> = ips.iter().map(|ip| json!({"ipAddress": ip, "port": 8470})).collect();
+    json!({"name": format!("projects/{}/locations/{zone}/nodes/{id}", super::PROJECT), "acceleratorType": accelerator,
+        "state": state, "health": "HEALTHY", "runtimeVersion": "tpu-ubuntu2204-base", "labels": labels,
+        "networkEndpoints": endpoints, "schedulingConfig": {"preemptible": true},
+        "createTime": "2026-11-20T08:00:00.000000000Z"})
+}
+
+/// Answers below `/v2*/projects/P/locations/Z/`.
+pub(super) fn answer(asked: &Asked, state: &mut State, place: &Place<'_>, rest: &[&str]) -> Answer {
+    let (get, delete) = (asked.method == Method::GET, asked.method == Method::DELETE);
+    match rest {
+        ["nodes"] if get => list(asked, place, &state.nodes, "nodes", state.page),
+        ["queuedResources"] if get => list(asked, place, &state.queued, "queuedResources", state.page),
+        ["nodes", id] if get => one(place, &state.nodes, "nodes", id),
+        ["queuedResources", id] if get => one(place, &state.queued, "queuedResources", id),
+        ["queuedResources"] if asked.method == Method::POST => create(asked, state, place),
+        ["nodes", id] if delete => {
+            let name = place.name("nodes", id);
+            match state.nodes.iter().position(|n| n["name"] == *name) {
+                Some(at) => {
+                    if state.failing_operations.is_none() {
+                        state.nodes.remove(at);
+                    }
+                    begin(
+                        state,
+                        place,
+                        "delete",
+                        &name,
+                        &json!({"@type": "type.googleapis.com/google.protobuf.Empty"}),
+                    )
+                }
+                None => not_found(&format!("Resource '{name}'")),
+            }
+        }
+        ["queuedResources", id] if delete => delete_queued(asked, state, place, id),
+        ["operations", id] if get => {
+            let name = place.name("operations", id);
+            let pending = |finished: &Value| json!({"name": finished["name"], "metadata": finished["metadata"], "done": false});
+            state.operation(&name, pending).map_or_else(|| not_found(&format!("Resource '{name}'")), ok)
+        }
+        _ => not_found(&asked.path),
+    }
+}
+
+fn list(asked: &Asked, place: &Place<'_>, all: &[Value], key: &str, page: usize) -> Answer {
+    let here: Vec<Value> = all.iter().filter(|r| place.holds(r)).cloned().collect();
+    let (page, next) = asked.page(&here, page);
+    let mut body = json!({ key: page });
+    if let Some(next) = next {
+        body["nextPageToken"] = json!(next);
+    }
+    ok(body)
+}
+
+fn one(place: &Place<'_>, all: &[Value], kind: &str, id: &str) -> Answer {
+    let name = place.name(kind, id);
+    let found = all.iter().find(|r| r["name"] == *name).cloned();
+    found.map_or_else(|| not_found(&format!("Resource '{name}'")), ok)
+}
+
+/// Fields of a queued resource; best effort exists in v2alpha1 only, and so does `guaranteed.reserved`.
+fn create(asked: &Asked, state: &mut State, place: &Place<'_>) -> Answer {
+    let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
+    let Some(id) = asked.parameter("queuedResourceId") else {
+        return invalid("queuedResourceId must be set.");
+    };
+    let body = &asked.body;
+    if body["tpu"]["nodeSpec"].as_array().is_none_or(Vec::is_empty) {
+        return invalid("tpu.nodeSpec must be set.");
+    }
+    if place.version == "v2" && !body["bestEffort"].is_null() {
+        return invalid("Invalid JSON payload received. Unknown name \"bestEffort\": Cannot find field.");
+    }
+    let name = place.name("queuedResources", id);
+    if state.queued.iter().any(|q| q["name"] == *name) {
+        return refusal(409, "ALREADY_EXISTS", None, &format!("Resource '{name}' already exists"));
+    }
+    let mut queued = body.clone();
+    queued["name"] = json!(name);
+    queued["state"] = json!({"state": "WAITING_FOR_RESOURCES", "stateInitiator": "USER"});
+    queued["createTime"] = json!("2026-11-21T08:00:00.000000000Z");
+    state.queued.push(queued.clone());
+    queued["@type"] = json!(format!("type.googleapis.com/google.cloud.tpu.{}.QueuedResource", place.version));
+    begin(state, place, "create", &name, &queued)
+}
+
+fn delete_queued(asked: &Asked, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
+    let name = place.name("queuedResources", id);
+    let Some(at) = state.queued.iter().position(|q| q["name"] == *name) else {
+        return not_found(&format!("Resource '{name}'"));
+    };
+    let idle = ["ACCEPTED", "FAILED", "SUSPENDED"]
+        .contains(&state.queued[at]["state"]["state"].as_str().unwrap_or(""));
+    if !idle && asked.parameter("force") != Some("true") {
+        let message = "queued resource cannot be deleted in its state unless force is set";
+        return refusal(400, "FAILED_PRECONDITION", None, message);
+    }
+    if state.failing_operations.is_none() {
+        state.queued.remove(at);
+        state.nodes.retain(|n| n["queuedResource"] != *name);
+    }
+    begin(state, place, "delete", &name, &json!({"@type": "type.googleapis.com/google.protobuf.Empty"}))
+}
+
+fn begin(state: &mut State, place: &Place<'_>, verb: &str, target: &str, response: &Value) -> Answer {
+    let zone = target.split('/').nth(3).unwrap_or_default();
+    let name = format!("projects/{}/locations/{zone}/operations/operation-{}", place.project, state.next());
+    let metadata = json!({"@type": format!("type.googleapis.com/google.cloud.tpu.{}.OperationMetadata", place.version),
+        "createTime": "2026-11-21T08:00:00.000000000Z", "target": target, "verb": verb, "cancelRequested": false,
+        "apiVersion": place.version});
+    let finished = match &state.failing_operations {
+        Some(message) => {
+            json!({"name": name, "metadata": metadata, "done": true, "error": {"code": 8, "message": message}})
+        }
+        None => json!({"name": name, "metadata": metadata, "done": true, "response": response}),
+    };
+    state.begin(name.clone(), finished);
+    ok(json!({"name": name, "metadata": metadata, "done": false}))
+}

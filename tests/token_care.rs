@@ -1,0 +1,400 @@
+//! Tokens that take care of themselves: fetched, kept, found again after a rotation, and every way in which that fails.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod google;
+
+use google::{Fault, Google as Double, PROJECT, Stored};
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::{Head, Scenario};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::{
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, ProblemKind, Request, Secret,
+    SecretName, SshAuth, Update,
+};
+use marin_tui::supervisor::{Options, Supervisor, TokenCare};
+use marin_tui::token::Places;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+const OLD: &str = "tok-old-5ac81d";
+const NEW: &str = "tok-new-92be07";
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A home, a Google and a cluster whose secret is the named one.
+struct World {
+    home: TempDir,
+    double: Double,
+    spec: ClusterSpec,
+    places: Places,
+}
+
+impl World {
+    async fn new(secret: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let secret = SecretName { project: Some(PROJECT.into()), name: secret.into() };
+        let places = Places {
+            cache: home.path().join("cache/tokens"),
+            home: Some(home.path().into()),
+            ..Places::default()
+        };
+        let spec = ClusterSpec {
+            name: ClusterName::new("c1"),
+            file: None,
+            provider: "gcp".into(),
+            zone: None,
+            head: HeadAddress::AskRay,
+            auth: SshAuth::default(),
+            node_types: Vec::new(),
+            google: GoogleNames {
+                project: Some(PROJECT.into()),
+                internal_ips: false,
+                token_secret: Some(secret),
+            },
+        };
+        Self { home, double: Double::start().await, spec, places }
+    }
+
+    fn google(&self) -> Google {
+        let file = self.double.write_adc(self.home.path());
+        let grant: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+        Google::new(Endpoints::all_at(&self.double.url()), login)
+    }
+
+    /// As a console that was just started.
+    fn care(&self) -> Arc<TokenCare> {
+        Arc::new(TokenCare::new(self.places.clone(), self.google()))
+    }
+
+    fn secret(&self) -> &SecretName {
+        self.spec.google.token_secret.as_ref().unwrap()
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.places.file_of(self.secret())
+    }
+
+    fn default_file(&self) -> PathBuf {
+        self.home.path().join(".ray/auth_token")
+    }
+}
+
+/// A file for its owner alone.
+fn put(file: &Path, text: impl AsRef<[u8]>) {
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+}
+
+fn mode(file: &Path) -> u32 {
+    fs::metadata(file).unwrap().permissions().mode() & 0o777
+}
+
+fn exposes(problem: &Problem) -> bool {
+    let text = format!("{problem:?}");
+    text.contains(OLD) || text.contains(NEW)
+}
+
+#[tokio::test]
+async fn the_first_token_is_fetched_and_kept_for_its_owner_alone() {
+    let world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", &format!("{OLD}\n"));
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    for file in [world.kept(), world.default_file()] {
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{OLD}\n"));
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700), "{}", file.display());
+    }
+    // Nobody is asked again.
+    world.double.fail("/", Fault::HangUp);
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    assert_eq!(world.double.asked(":access"), 1);
+}
+
+#[tokio::test]
+async fn another_secret_leaves_rays_own_file_alone() {
+    let world = World::new("RAY_AUTH_TOKEN_STAGING").await;
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", NEW);
+    put(&world.default_file(), OLD);
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
+    assert_eq!(fs::read_to_string(world.default_file()).unwrap(), OLD);
+    // Better than none: when Google cannot be asked, Ray's own file is tried.
+    fs::remove_file(world.kept()).unwrap();
+    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+}
+
+#[tokio::test]
+async fn a_refused_token_is_replaced_by_the_latest_version_which_is_asked_for_once() {
+    let world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", OLD);
+    let care = world.care();
+    let old = care.token(&world.spec).await.unwrap();
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    // As after a restart: the old one is there.
+    let care = world.care();
+    assert_eq!(care.renew(&world.spec, &old).await.unwrap().expose(), NEW);
+    assert_eq!(fs::read_to_string(world.default_file()).unwrap().trim(), NEW);
+    let asked = world.double.asked(":access");
+    for _ in 0..3 {
+        let problem = care.renew(&world.spec, &Secret::new(NEW)).await.unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::TokenRefused);
+        assert!(
+            problem.what.contains("version 2 of secret RAY_AUTH_TOKEN of hai-test, the latest"),
+            "{problem:?}"
+        );
+        assert!(!exposes(&problem));
+    }
+    assert_eq!(world.double.asked(":access"), asked, "the answer from a moment ago is good enough");
+    // Somebody else has renewed the file meanwhile.
+    put(&world.kept(), "tok-third");
+    assert_eq!(care.renew(&world.spec, &Secret::new(NEW)).await.unwrap().expose(), "tok-third");
+}
+
+#[tokio::test]
+async fn what_a_person_put_there_is_not_replaced() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    let own = world.places.cache.join("c1");
+    put(&own, OLD);
+    let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
+    assert!(problem.what.contains("tokens/c1") && problem.mend.contains("remove it"), "{problem:?}");
+    world.places.variable = Some(Secret::new(OLD));
+    let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
+    assert!(problem.what.contains("from RAY_AUTH_TOKEN"), "{problem:?}");
+    assert!(!exposes(&problem) && world.double.requests().is_empty());
+}
+
+/// What is wrong at Google's, and what the mend says.
+fn at_google() -> Vec<(&'static str, Fault, &'static str)> {
+    let refuse = |code, status, reason| Fault::Refuse { code, status, reason, message: "as Google says" };
+    vec![
+        (
+            "/token",
+            Fault::Grant { error: "invalid_grant", subtype: None },
+            "gcloud auth application-default login",
+        ),
+        (
+            "/token",
+            Fault::Grant { error: "invalid_grant", subtype: Some("invalid_rapt") },
+            "gcloud auth application-default login",
+        ),
+        (
+            ":access",
+            refuse(403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"),
+            "roles/secretmanager.secretAccessor",
+        ),
+        (
+            ":access",
+            refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED"),
+            "gcloud services enable secretmanager.googleapis.com",
+        ),
+        (":access", refuse(404, "NOT_FOUND", ""), "check the name and the project"),
+        (":access", refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"), "wait a minute"),
+        (":access", refuse(503, "UNAVAILABLE", ""), "wait"),
+        (":access", Fault::Html(502), "load balancer"),
+        (":access", Fault::SignIn, "sign in to this network"),
+        (":access", Fault::BadChecksum, "try again"),
+        (":access", Fault::HangUp, "check the network"),
+    ]
+}
+
+#[tokio::test]
+async fn what_is_wrong_at_google_is_said_and_the_kept_token_goes_on() {
+    for (path, fault, mend) in at_google() {
+        let world = World::new("RAY_AUTH_TOKEN").await;
+        world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+        world.double.fail(path, fault.clone());
+        let problem = world.care().token(&world.spec).await.unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::TokenMissing);
+        assert!(problem.mend.contains(mend), "{fault:?}: {problem:?}");
+        // With a kept one Google is not needed, and its trouble is no trouble.
+        world.places.keep(world.secret(), "1", &Secret::new(OLD));
+        let care = world.care();
+        assert_eq!(care.token(&world.spec).await.unwrap().expose(), OLD, "{fault:?}");
+        let problem = care.renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::TokenRefused);
+        assert!(problem.what.contains("refuses this token (version 1)"), "{problem:?}");
+        assert!(problem.mend.contains(mend) && !exposes(&problem), "{fault:?}: {problem:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_payload_that_is_no_token_is_not_kept() {
+    let cases: [(&[u8], &str); 5] = [
+        (b"\n", "is empty"),
+        (b"  \r\n", "is empty"),
+        (b"to\x1bken", "characters that no token has"),
+        (b"\xef\xbb\xbftoken", "byte order mark"),
+        (b"\xff\xfetoken", "characters that no token has"),
+    ];
+    for (payload, why) in cases {
+        let world = World::new("RAY_AUTH_TOKEN").await;
+        world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), vec![Stored::enabled(payload)]);
+        let problem = world.care().token(&world.spec).await.unwrap_err();
+        assert!(problem.what.contains("version 1 of secret RAY_AUTH_TOKEN"), "{problem:?}");
+        assert!(
+            problem.what.contains(why) && problem.mend.contains("gcloud secrets versions add"),
+            "{problem:?}"
+        );
+        assert!(!world.kept().exists() && !world.default_file().exists());
+    }
+    let world = World::new("RAY_AUTH_TOKEN").await;
+    let disabled = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
+    world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), vec![disabled]);
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(problem.what.contains("DISABLED") && problem.mend.contains("versions enable"), "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_project_that_nobody_names_is_asked_for() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.spec.google.token_secret = Some(SecretName { project: None, name: "RAY_AUTH_TOKEN".into() });
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(problem.mend.contains("provider.project_id"), "{problem:?}");
+    assert!(world.double.requests().is_empty());
+}
+
+#[tokio::test]
+async fn broken_files_cost_nothing_but_their_place() {
+    type Break = fn(&mut World);
+    let cases: [(&str, Break, bool); 6] = [
+        ("a folder in the file's place", |w| fs::create_dir_all(w.kept()).unwrap(), true),
+        ("a folder in the place of Ray's file", |w| fs::create_dir_all(w.default_file()).unwrap(), true),
+        ("an empty file", |w| put(&w.kept(), ""), false),
+        ("no text", |w| put(&w.kept(), b"\xff\xfe"), false),
+        // The kernel's own file system: nobody can write there, root included.
+        ("a disk that cannot be written", |w| w.places.cache = "/proc/marin-tui/tokens".into(), true),
+        ("no home", |w| w.places.home = None, false),
+    ];
+    for (what, spoil, told) in cases {
+        let mut world = World::new("RAY_AUTH_TOKEN").await;
+        world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+        spoil(&mut world);
+        let care = world.care();
+        assert_eq!(care.token(&world.spec).await.unwrap().expose(), NEW, "{what}");
+        let fetched = care.fetch(world.secret()).await.unwrap();
+        assert_eq!(!fetched.troubles.is_empty(), told, "{what}: {:?}", fetched.troubles);
+        let troubles = fetched.troubles.join("\n");
+        assert!(
+            !told || (troubles.contains("cannot be written") && troubles.contains("; make ")),
+            "{troubles}"
+        );
+        assert!(!troubles.contains(NEW) && !format!("{fetched:?}").contains(NEW));
+    }
+}
+
+#[tokio::test]
+async fn a_kept_file_that_others_can_read_is_closed_to_them() {
+    let world = World::new("RAY_AUTH_TOKEN").await;
+    for mode_before in [0o640, 0o644, 0o660] {
+        put(&world.kept(), OLD);
+        fs::set_permissions(world.kept(), Permissions::from_mode(mode_before)).unwrap();
+        assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+        assert_eq!(mode(&world.kept()), 0o600, "{mode_before:o}");
+    }
+}
+
+#[tokio::test]
+async fn no_file_is_readable_by_others_for_a_moment_nor_ever_half_written() {
+    let world = World::new("RAY_AUTH_TOKEN").await;
+    world.places.keep(world.secret(), "1", &Secret::new(OLD));
+    let (stop, folders) = (Arc::new(AtomicBool::new(false)), [world.kept(), world.default_file()]);
+    let (stopped, watched) = (stop.clone(), folders.clone());
+    let watcher = std::thread::spawn(move || {
+        let mut looks = 0_u64;
+        while !stopped.load(Ordering::Relaxed) || looks == 0 {
+            for file in &watched {
+                for entry in fs::read_dir(file.parent().unwrap()).unwrap().flatten() {
+                    // It may be gone already.
+                    if let Ok(meta) = entry.metadata() {
+                        assert_eq!(meta.permissions().mode() & 0o077, 0, "{:?}", entry.path());
+                    }
+                }
+                let text = fs::read_to_string(file).unwrap();
+                assert!(text == format!("{OLD}\n") || text == format!("{NEW}\n"), "half a file");
+                looks += 1;
+            }
+        }
+    });
+    for i in 0..100 {
+        let token = Secret::new(if i % 2 == 0 { NEW } else { OLD });
+        assert!(world.places.keep(world.secret(), "2", &token).is_empty());
+    }
+    stop.store(true, Ordering::Relaxed);
+    watcher.join().unwrap();
+    let left = fs::read_dir(&world.places.cache).unwrap().count();
+    assert_eq!(left, 2, "the token and its version, nothing else");
+}
+
+#[tokio::test]
+async fn a_link_in_rays_place_stays_a_link() {
+    let world = World::new("RAY_AUTH_TOKEN").await;
+    let target = world.home.path().join("dotfiles/token");
+    put(&target, OLD);
+    fs::create_dir_all(world.default_file().parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&target, world.default_file()).unwrap();
+    assert!(world.places.keep(world.secret(), "2", &Secret::new(NEW)).is_empty());
+    assert!(fs::symlink_metadata(world.default_file()).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&target).unwrap().trim(), NEW);
+}
+
+/// News until `is` is true of one.
+async fn until(news: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&News) -> bool) -> News {
+    let wait = async {
+        loop {
+            let update = news.recv().await.expect("the supervisor lives");
+            if is(&update.news) {
+                return update.news;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("no news of: {what}"))
+}
+
+fn is_up(news: &News) -> bool {
+    matches!(news, News::Link(Link::Up { token_auth: true, .. }))
+}
+
+fn refused_and_rests(news: &News) -> bool {
+    matches!(news, News::Link(Link::Retrying { problem, .. }) if problem.what.contains("the latest"))
+}
+
+#[tokio::test]
+async fn a_rotation_in_the_middle_of_a_session_mends_itself() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", OLD);
+    let scenario = Scenario { token: Some(Secret::new(OLD)), nodes: 4, ..Scenario::default() };
+    let head = Head::start(scenario).await.unwrap();
+    let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+    world.spec.head = HeadAddress::Direct { dashboard, gcs };
+    let env = Env::new(&[("HOME", world.home.path().to_str().unwrap())], world.home.path());
+    let mut options = Options::new(&Settings::default(), &Folders::new(&env), world.places.clone());
+    options.google = world.google();
+    options.focused = Duration::from_millis(200);
+    let (updates, mut news) = mpsc::channel(256);
+    let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
+    supervisor.ask(&world.spec.name, Request::Focus(true));
+    until(&mut news, "up with the fetched token", is_up).await;
+
+    // The secret first, as a careful person would: nobody notices before the head changes.
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    head.set_token(Some(Secret::new(NEW)));
+    until(&mut news, "a trouble", |n| matches!(n, News::Link(Link::Retrying { .. }))).await;
+    until(&mut news, "up with the new token", is_up).await;
+    assert_eq!(supervisor.token(&world.spec.name).unwrap().expose(), NEW);
+    assert_eq!(world.double.asked(":access"), 2);
+
+    // The head first: the latest version is refused, and said to be.
+    head.set_token(Some(Secret::new("tok-third")));
+    until(&mut news, "which version is refused", refused_and_rests).await;
+    world.double.put_secret("RAY_AUTH_TOKEN", "tok-third");
+    until(&mut news, "up with the third", is_up).await;
+    supervisor.shutdown().await;
+}

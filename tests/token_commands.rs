@@ -1,0 +1,245 @@
+//! `marin-tui token`, `auth` and `auth-env` as a shell sees them: output, exit code, files, and no byte of a token.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod google;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use google::{Fault, Google as Double, PROJECT};
+use marin_tui::demo::{Head, Scenario};
+use marin_tui::model::Secret;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const TOKEN: &str = "tok-61c7e0d93b-never-shown";
+
+/// A home, a folder of two gcp clusters, and a Google.
+struct World {
+    runtime: Runtime,
+    home: TempDir,
+    double: Double,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let double = runtime.block_on(Double::start());
+        let world = Self { runtime, home: tempfile::tempdir().unwrap(), double };
+        world.double.write_adc(world.home.path());
+        let cluster = |name: &str, secret: &str| {
+            format!(
+                "cluster_name: {name}\nprovider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n\
+                 setup_commands:\n  - (umask 077 && gcloud secrets versions access latest --secret={secret} > $HOME/.ray/auth_token)\n"
+            )
+        };
+        fs::create_dir(world.file("infra")).unwrap();
+        fs::write(world.file("infra/a.yaml"), cluster("marin-a", "RAY_AUTH_TOKEN")).unwrap();
+        fs::write(world.file("infra/b.yaml"), cluster("marin-b", "RAY_AUTH_TOKEN_STAGING")).unwrap();
+        fs::write(world.file("config.yaml"), format!("google_endpoint: {}\n", world.double.url())).unwrap();
+        world
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn kept(&self, secret: &str) -> PathBuf {
+        self.file(&format!(".cache/marin-tui/tokens/{PROJECT}.{secret}"))
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
+        command.arg("--config").arg(self.file("config.yaml"));
+        command.env("HOME", self.home.path()).env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.file("adc.json"));
+        // Nobody's metadata server.
+        command.env("GCE_METADATA_HOST", "127.0.0.1:9").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        Ran::of(&self.command(words).output().unwrap())
+    }
+}
+
+/// What a command printed, without any token.
+struct Ran {
+    ok: bool,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let ran = Self { ok: output.status.success(), out: text(&output.stdout), err: text(&output.stderr) };
+        assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
+        ran
+    }
+
+    fn good(self) -> String {
+        assert!(self.ok, "{}{}", self.out, self.err);
+        self.out
+    }
+
+    fn bad(self) -> String {
+        assert!(!self.ok && self.out.is_empty(), "{}{}", self.out, self.err);
+        self.err
+    }
+}
+
+#[test]
+fn tokens_are_fetched_and_told_of() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", "another-older-one");
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let none: serde_json::Value = serde_json::from_str(&world.run("token status --json").good()).unwrap();
+    assert_eq!(
+        (none[0]["found"].as_bool(), none[0]["secret"].as_str()),
+        (Some(false), Some("RAY_AUTH_TOKEN"))
+    );
+    assert_eq!(none[1]["secret"], "RAY_AUTH_TOKEN_STAGING");
+    let out = world.run("token fetch --cluster a").good();
+    assert!(out.starts_with("version 2 of secret RAY_AUTH_TOKEN of hai-test is in "), "{out}");
+    let kept = world.kept("RAY_AUTH_TOKEN");
+    assert_eq!(fs::read_to_string(&kept).unwrap().trim(), TOKEN);
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(world.file(".ray/auth_token")).unwrap().trim(), TOKEN);
+    let table = world.run("token status").good();
+    let row = table.lines().find(|l| l.starts_with("marin-a")).unwrap();
+    assert!(row.contains("  2  ") && row.ends_with("hai-test.RAY_AUTH_TOKEN"), "{table}");
+    // Both, of which one has no secret: what went well is kept, and the exit code says that not all did.
+    let all = world.run("token fetch");
+    assert!(
+        !all.ok && all.out.contains("version 2") && all.err.contains("RAY_AUTH_TOKEN_STAGING"),
+        "{}",
+        all.err
+    );
+}
+
+#[test]
+fn the_path_leads_rays_commands_to_the_token() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let path = world.run("token path --cluster marin-b").good();
+    assert_eq!(path.trim(), world.kept("RAY_AUTH_TOKEN_STAGING").to_str().unwrap());
+    assert!(world.run("token path").bad().contains("which cluster?"));
+    let env = world.run("auth-env --cluster b").good();
+    let script = format!(
+        "{env}\nprintf '%s|%s|' \"$RAY_AUTH_MODE\" \"${{RAY_AUTH_TOKEN-unset}}\"; cat \"$RAY_AUTH_TOKEN_PATH\""
+    );
+    let shell = Command::new("sh").arg("-c").arg(script).env("RAY_AUTH_TOKEN", "stale").output().unwrap();
+    assert_eq!(String::from_utf8(shell.stdout).unwrap().trim(), format!("token|unset|{TOKEN}"));
+    assert!(world.run("auth-env --cluster b --shell fish").good().contains("set -gx RAY_AUTH_TOKEN_PATH '/"));
+    assert!(world.run("auth-env --cluster b --shell csh").good().contains("setenv RAY_AUTH_TOKEN_PATH '/"));
+    let variable = world.command("auth-env --cluster b").env("RAY_AUTH_TOKEN", TOKEN).output().unwrap();
+    assert!(Ran::of(&variable).bad().contains("comes from RAY_AUTH_TOKEN"));
+}
+
+#[test]
+fn a_secret_is_made_once_and_never_overwritten_silently() {
+    let world = World::new();
+    let out = world.run("token init-secret --cluster b").good();
+    assert!(out.starts_with("version 1 of secret RAY_AUTH_TOKEN_STAGING of hai-test is new"), "{out}");
+    let first = fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
+    assert!(first.trim().len() == 64 && first.trim().bytes().all(|b| b.is_ascii_hexdigit()), "no token");
+    let again = world.run("token init-secret --cluster b").bad();
+    assert!(
+        again.contains("exists already (version 1) and was left alone") && again.contains("--rotate"),
+        "{again}"
+    );
+    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
+    let out = world.run("token init-secret --cluster b --rotate").good();
+    assert!(out.starts_with("version 2"), "{out}");
+    assert_ne!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap(), first);
+    // Begun and interrupted: there is a secret without a version.
+    world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
+    assert!(world.run("token init-secret --cluster a").good().starts_with("version 1"));
+    assert!(world.run("token init-secret --cluster a --secret ../x").bad().contains("is no secret"));
+}
+
+#[test]
+fn without_a_login_or_certificates_the_mend_comes_at_once() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let run = |name: &str, value: Option<&str>| {
+        let mut command = world.command("token fetch --cluster a");
+        match value {
+            Some(value) => command.env(name, value),
+            // No login, and not told where to look: Google's crate tries the metadata server by its name.
+            None => command.env_remove(name).env_remove("GCE_METADATA_HOST"),
+        };
+        Ran::of(&command.output().unwrap()).bad()
+    };
+    let none = run("GOOGLE_APPLICATION_CREDENTIALS", None);
+    assert!(
+        none.contains("you are not logged in") && none.contains("gcloud auth application-default login"),
+        "{none}"
+    );
+    let missing = run("GOOGLE_APPLICATION_CREDENTIALS", Some("/nowhere.json"));
+    assert!(
+        missing.contains("/nowhere.json") && missing.contains("unset GOOGLE_APPLICATION_CREDENTIALS"),
+        "{missing}"
+    );
+    fs::write(world.file("broken.json"), "{").unwrap();
+    let broken = run("GOOGLE_APPLICATION_CREDENTIALS", world.file("broken.json").to_str());
+    assert!(broken.contains("credentials file cannot be used"), "{broken}");
+    let bare = run("SSL_CERT_FILE", Some("/nowhere.pem"));
+    assert!(bare.contains("ca-certificates"), "{bare}");
+    assert_eq!(world.double.asked(":access"), 0);
+}
+
+#[test]
+fn a_missing_home_is_no_obstacle() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let mut command = world.command("token path --cluster a");
+    let path = Ran::of(&command.env_remove("HOME").output().unwrap()).good();
+    assert!(path.trim().ends_with(".marin-tui/.cache/marin-tui/tokens/hai-test.RAY_AUTH_TOKEN"), "{path}");
+    assert!(!world.file(".ray").exists());
+    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut command = world.command("token fetch --cluster a");
+    let refused = Ran::of(&command.env_remove("HOME").output().unwrap()).bad();
+    assert!(refused.contains("expired or was revoked"), "{refused}");
+}
+
+#[test]
+fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
+    let world = World::new();
+    let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
+    let head = world.runtime.block_on(Head::start(scenario)).unwrap();
+    fs::write(world.file("token"), TOKEN).unwrap();
+    fs::set_permissions(world.file("token"), fs::Permissions::from_mode(0o600)).unwrap();
+    let mut command = world.command(&format!("auth --no-open --address http://{}", head.dashboard));
+    command.env("RAY_AUTH_TOKEN_PATH", world.file("token")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut told = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !told.contains("until ctrl-c") {
+        assert_ne!(lines.read_line(&mut told).unwrap(), 0, "{told}");
+    }
+    assert!(told.contains("copied the token of") && told.contains("the dashboard is at http://"), "{told}");
+    // What a child's neighbours can see of it.
+    for file in ["cmdline", "environ"] {
+        let seen = fs::read(format!("/proc/{}/{file}", child.id())).unwrap();
+        assert!(!String::from_utf8_lossy(&seen).contains("61c7e0d93b"), "{file}");
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(
+        out,
+        format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(TOKEN)),
+        "the terminal's clipboard only"
+    );
+    lines.read_to_string(&mut told).unwrap();
+    assert!(!told.contains("61c7e0d93b"), "{told}");
+}
