@@ -3,8 +3,8 @@
 use super::backup::{self, Restored};
 use super::journal::{Journal, JournalError};
 use crate::model::{
-    ClusterSpec, Job, JobStatus, NodeState, Operation, OperationKind, Problem, ProblemKind, Progress,
-    StepName, SubmissionId, Text, Timestamp,
+    AutoscalerVersion, ClusterSpec, Job, JobStatus, NodeState, Operation, OperationKind, Problem,
+    ProblemKind, Progress, StepName, SubmissionId, Text, Timestamp,
 };
 use crate::ray::{Poller, RayError};
 use crate::ssh::quote;
@@ -42,6 +42,8 @@ pub struct Facts {
     pub workers: Vec<String>,
     /// Submission ids of its jobs that had not ended.
     pub jobs: Vec<String>,
+    /// Which autoscaler it has; `ray up` would start its own favourite.
+    pub autoscaler: Option<u8>,
     /// Where they were saved.
     pub backup: Option<PathBuf>,
 }
@@ -190,13 +192,18 @@ impl Performer {
             let jobs: Vec<String> =
                 open.filter_map(|j| j.submission_id()).map(|id| id.0.raw().to_owned()).collect();
             let identity = session.client.version().await.map_err(asked)?;
-            Ok::<_, Problem>((identity.session.raw().to_owned(), workers, jobs))
+            let autoscaler = match snapshot.autoscaler.version {
+                AutoscalerVersion::V1 => Some(1),
+                AutoscalerVersion::V2 => Some(2),
+                AutoscalerVersion::None => None,
+            };
+            Ok::<_, Problem>((identity.session.raw().to_owned(), workers, jobs, autoscaler))
         }
         .await;
         session.close().await;
-        let (name, workers, jobs) = found?;
+        let (name, workers, jobs, autoscaler) = found?;
         let said = format!("{} workers, {} jobs that have not ended", workers.len(), jobs.len());
-        self.facts = Facts { session: name, workers, jobs, backup: None };
+        self.facts = Facts { session: name, workers, jobs, autoscaler, backup: None };
         Ok(said)
     }
 
@@ -391,6 +398,17 @@ impl Performer {
         jobs.iter().filter(|j| j.status == status && j.submission_id().is_some_and(ours)).count()
     }
 
+    /// The autoscaler stays what it was, unless the person says otherwise: v2, which `ray up` starts by itself, does
+    /// not even run on a `local` cluster of Ray 2.53.
+    fn autoscaler_setting(&self) -> &'static [&'static str] {
+        let said = std::env::var_os("RAY_UP_enable_autoscaler_v2").is_some();
+        match self.facts.autoscaler {
+            Some(1) if !said => &["RAY_UP_enable_autoscaler_v2=0"],
+            Some(2) if !said => &["RAY_UP_enable_autoscaler_v2=1"],
+            _ => &[],
+        }
+    }
+
     /// Runs ray here; its code and lines. Gives up on one that hangs or cannot log in.
     async fn ray(
         &self,
@@ -398,7 +416,7 @@ impl Performer {
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(i32, Vec<String>), Problem> {
         let (sender, mut lines) = mpsc::unbounded_channel();
-        let running = supervisor::run_ray(&self.options, arguments, sender);
+        let running = supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), sender);
         tokio::pin!(running);
         let (mut all, mut deaf) = (Vec::new(), 0);
         let take = |line: String, all: &mut Vec<String>| {

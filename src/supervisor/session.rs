@@ -64,15 +64,17 @@ pub async fn run_on(
     output
 }
 
-/// Runs the ray command with these arguments here; its lines go to `lines`, its exit code comes back. Dropping the
+/// Runs the ray command with these arguments and settings (`NAME=VALUE`) here; its lines go to `lines`, its exit code comes back. Dropping the
 /// future kills it.
 pub async fn run_ray(
     options: &Options,
     arguments: &[&OsStr],
+    settings: &[&str],
     lines: mpsc::UnboundedSender<String>,
 ) -> Result<i32, Problem> {
     // Python keeps back what it writes into a pipe.
     let mut command: Vec<OsString> = vec!["env".into(), "PYTHONUNBUFFERED=1".into()];
+    command.extend(settings.iter().map(OsString::from));
     command.extend(options.ray.iter().map(OsString::from));
     command.extend(arguments.iter().map(OsString::from));
     ssh::run_program(command, lines).await.map_err(|e| e.problem(Timestamp::now()))
