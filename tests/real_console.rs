@@ -118,7 +118,10 @@ fn a_killed_node_is_shown_dead_with_its_reason() {
     let mut console = connected(bed);
     choose(&mut console, "1", SPARE);
     let node = bed.join_spare();
-    let lives = |text: &str| ["●", "○"].iter().any(|mark| text.contains(&format!("│ {mark} {SPARE} ")));
+    let lives = |text: &str| {
+        let alive = |l: &&str| l.contains("│ ● ") || l.contains("│ ○ ");
+        text.lines().filter(alive).any(|l| l.contains(SPARE))
+    };
     console.wait_for("the new node", LONG, lives);
     bed.kill_raylet("w3");
     // Others may have died there before.
@@ -259,7 +262,7 @@ fn the_oldest_ray_fills_every_pane() {
     let mut console = connected(bed);
     // Autoscaler v1 alone knows the types of its nodes, and reports a worker seconds after the GCS does.
     let typed = |text: &str, worker: &str| {
-        text.lines().any(|line| line.contains(worker) && line.contains("local.cluster"))
+        text.lines().any(|line| line.contains(worker) && line.contains(".cluster.node"))
     };
     let text = console.wait_for("all of it", LONG, |text| {
         text.contains("3 alive")
