@@ -181,7 +181,7 @@ fn a_refused_token_is_said_and_the_right_one_taken_up() {
     bed.write(TOKEN, "not-the-token-of-this-cluster-at-all");
     let mut console = open(bed);
     let text = console.wait_for("the refusal", LONG, |text| text.contains("token refused"));
-    assert!(text.contains("replace it in ~/.ray/auth_token"), "{text}");
+    assert!(text.contains("write the cluster's own token to /home/ray/.ray/auth_token"), "{text}");
     assert!(!text.contains("not-the-token"), "{text}");
     drop(token);
     console.send("r");
