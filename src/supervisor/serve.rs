@@ -6,9 +6,10 @@ use super::machines::Machines;
 use super::streams::Way;
 use super::task::{ClusterTask, End};
 use super::{cost::CostMeter, stop};
-use crate::model::{Link, News, NodeId, Physical, ProblemKind, Request, Snapshot, Timestamp};
+use crate::model::{Link, News, NodeId, Physical, Problem, ProblemKind, Request, Snapshot, Timestamp};
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::SshError;
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinHandle, JoinSet};
@@ -189,8 +190,11 @@ impl ClusterTask {
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
         let mut problem = error.problem(now);
         if matches!(problem.kind, ProblemKind::TokenMissing | ProblemKind::TokenRefused) {
-            // Google may take its time: what is wrong is said first.
-            self.out.send(News::Link(Link::Retrying { problem: problem.clone(), at: now })).await;
+            // Google may take its time: what is wrong is said first, and once.
+            if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
+                let problem = Problem { mend: "another token is being looked for".into(), ..problem.clone() };
+                self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
+            }
             match connect::renew_token(&self.spec, &self.care, &mut s.session).await {
                 Ok(()) => {
                     tracing::info!(cluster = %self.spec.name, "another token was found");
