@@ -13,8 +13,11 @@ mod logview;
 mod merged;
 mod mouse;
 mod news;
+mod operate;
 mod order;
+pub mod plan;
 mod prompt;
+pub mod running;
 mod steps;
 mod table;
 mod toast;
@@ -30,13 +33,16 @@ pub use logview::LogView;
 pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
 pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
+pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
+pub use running::Running;
 pub use table::{Filter, Sort, Table};
 pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
 
 use crate::model::{
-    ClusterName, Job, JobKey, Link, Node, NodeId, Problem, Request, StreamId, Timestamp, Update,
+    ClusterName, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem, Request, StreamId,
+    Timestamp, Update,
 };
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use keymap::Meaning;
@@ -58,6 +64,8 @@ pub enum Event {
     Update(Update),
     /// A clock text on the screen may have changed.
     Tick,
+    /// News of an operation on a cluster.
+    Operation(ClusterName, OperationNews),
     /// An effect came out so.
     Done(Outcome),
     /// Nothing of interest.
@@ -99,6 +107,8 @@ pub enum Effect {
     OpenDashboard(ClusterName),
     /// Hand the terminal to a login on the cluster's head.
     SshHead(ClusterName),
+    /// Have something done about an operation on a whole cluster.
+    Operate(ClusterName, Order),
 }
 
 /// How an effect came out, in words.
@@ -227,8 +237,11 @@ impl App {
             }
             Event::Mouse(mouse) => self.mouse(mouse, now),
             Event::Paste(text) => {
-                // Outside a prompt pasted text would press keys.
-                if let Some(prompt) = &mut self.prompt {
+                // Outside a line that is typed into pasted text would press keys.
+                if let Some(line) = self.field() {
+                    prompt::paste(line, &text);
+                    self.dirty = true;
+                } else if let Some(prompt) = &mut self.prompt {
                     prompt.paste(&text);
                     self.typed();
                     self.dirty = true;
@@ -240,6 +253,7 @@ impl App {
                 Vec::new()
             }
             Event::Update(update) => self.news(update, now),
+            Event::Operation(cluster, news) => self.operation_news(&cluster, news, now),
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
@@ -261,6 +275,9 @@ impl App {
         }
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
+        }
+        if self.field().is_some_and(|line| prompt::edit(line, key)) {
+            return Vec::new();
         }
         match meaning {
             Meaning::Action(action) => {
@@ -285,6 +302,8 @@ impl App {
         match (&self.dialog, self.view, self.pane) {
             (Some(Dialog::Ask { .. }), ..) => Context::Ask,
             (Some(Dialog::Tell { .. }), ..) => Context::Tell,
+            (Some(Dialog::Plan(_)), ..) => Context::Plan,
+            (Some(Dialog::Progress { .. }), ..) => Context::Progress,
             (None, View::Clusters, _) => Context::Clusters,
             (None, View::Nodes, _) => Context::AllNodes,
             (None, View::Jobs, _) => Context::AllJobs,
@@ -301,9 +320,8 @@ impl App {
         if let Some(area) = areas.list {
             self.list.drawn(area.height.into());
         }
-        if let Some(Dialog::Tell { top, last, .. }) = &mut self.dialog {
-            *last = areas.dialog_last;
-            *top = (*top).min(*last);
+        if let Some(dialog) = &mut self.dialog {
+            dialog.drawn(areas.dialog_last);
         }
         self.areas = areas;
         let visible = self.drawn_tables(areas);
@@ -391,6 +409,9 @@ impl App {
                 Some(age) => next = next.min(self.fresh().saturating_sub(age)),
                 None => {}
             }
+        }
+        if self.watched().is_some_and(Running::is_at_work) {
+            next = next.min(SECOND);
         }
         Some(next.max(Duration::from_millis(20)))
     }

@@ -8,8 +8,12 @@ mod backup;
 mod cluster;
 mod folder;
 mod journal;
+mod preview;
+mod standing;
 
 pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, back_up, restore};
 pub use cluster::{Facts, Performer, preflight};
 pub use journal::{Journal, JournalError, Unfinished};
+pub use preview::preview;
+pub use standing::standing;

@@ -23,7 +23,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("operation", &["supervisor", "ssh", "ray", "config", "model"]),
     ("app", &["diagnose", "model"]),
     ("ui", &["app", "diagnose", "model"]),
-    ("tui", &["ui", "app", "supervisor", "config", "model"]),
+    ("tui", &["ui", "app", "operation", "supervisor", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
         "cli",

@@ -21,6 +21,10 @@ pub enum Context {
     Ask,
     /// A dialog that tells.
     Tell,
+    /// The dialog before an operation.
+    Plan,
+    /// An operation's progress.
+    Progress,
 }
 
 /// What a key can mean.
@@ -47,6 +51,15 @@ pub enum Action {
     Pane3,
     Pane4,
     Zoom,
+    Restart,
+    Start,
+    StopCluster,
+    Progress,
+    Resume,
+    RollForward,
+    Abandon,
+    Cancel,
+    Mark,
     StopJob,
     Log,
     Describe,
@@ -89,11 +102,13 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
-use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Tell};
+use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Plan, Progress, Tell};
 
-const EVERYWHERE: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Ask, Tell];
+const EVERYWHERE: &[Context] =
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Ask, Tell, Plan, Progress];
 const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
-const SCROLLED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell];
+const SCROLLED: &[Context] =
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell, Plan, Progress];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log];
 const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs];
@@ -111,12 +126,18 @@ macro_rules! actions {
 
 actions! {
     StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the selected job; asks first, then watches whether it really ends";
+    Progress "progress" "progress" VIEWS, "how the operation on the cluster goes on";
     Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
+    Resume "resume" "resume" &[Progress], "go on with the operation where it stopped";
+    RollForward "roll-forward" "go on past it" &[Progress], "go on with the operation past the step that failed, where that is possible";
+    Abandon "abandon" "leave it so" &[Progress], "forget the operation that stopped: the cluster stays as it is; asks first";
+    Cancel "cancel" "cancel" &[Progress], "end the operation, as long as nothing was changed";
+    Mark "mark" "mark" &[Plan], "turn a switch of the dialog";
     Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
     Describe "describe" "describe" TABLES, "everything that is known about the selection";
-    Copy "copy" "copy" SEARCHED, "copy the selection's id, or the log's visible lines";
-    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell], "open the selection; in a dialog press the focused button";
+    Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Plan, Progress], "copy the selection's id, the log's visible lines, or the announcement of an operation";
+    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell, Plan], "open the selection; in a dialog press the focused button";
     Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
     AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
@@ -125,9 +146,12 @@ actions! {
     Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
     Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
     HostKey "host-key" "host key" VIEWS, "review a changed host key";
+    Restart "restart" "restart" VIEWS, "restart the cluster with its jobs; says first whom it hits";
+    Start "start" "" VIEWS, "start the cluster";
+    StopCluster "stop-cluster" "" VIEWS, "stop the cluster; says first whom it hits";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";
-    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask], "focus the next pane or button";
-    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask], "focus the previous pane or button";
+    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan], "focus the next pane, field or button";
+    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan], "focus the previous pane, field or button";
     Pane1 "pane-1" "" CLUSTER, "focus the nodes";
     Pane2 "pane-2" "" CLUSTER, "focus the jobs";
     Pane3 "pane-3" "" CLUSTER, "focus the log";

@@ -2,6 +2,7 @@
 
 use super::logview::LogView;
 use super::order;
+use super::running::Running;
 use super::table::Table;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, History};
@@ -70,6 +71,8 @@ pub struct Cluster {
     pub autoscaler_top: usize,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
+    /// The operation on it that runs, stopped half way, or has just ended.
+    pub running: Option<Running>,
 }
 
 impl Cluster {
@@ -93,6 +96,7 @@ impl Cluster {
             log: LogView::default(),
             autoscaler_top: 0,
             stopping: HashSet::new(),
+            running: None,
         }
     }
 
@@ -201,6 +205,11 @@ impl Cluster {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => Some(problem),
             Link::Connecting { .. } | Link::Up { .. } => None,
         }
+    }
+
+    /// The operation on it that works or stopped half way.
+    pub fn operating(&self) -> Option<&Running> {
+        self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
     }
 
     /// Age of the state, once there is one.

@@ -1,9 +1,10 @@
 //! What lies over the panes: a question, or something told at length.
 
+use super::plan::Plan;
 use crate::model::{ClusterName, SubmissionId};
 
 /// A dialog.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
     /// Asks before something happens. Cancel is focused first.
     Ask {
@@ -29,6 +30,17 @@ pub enum Dialog {
         /// Highest first line, known once drawn.
         last: usize,
     },
+    /// Asks before an operation on a whole cluster.
+    Plan(Box<Plan>),
+    /// Shows how an operation goes on; it may be left and opened again.
+    Progress {
+        /// On this cluster.
+        cluster: ClusterName,
+        /// Lines of its output below the screen.
+        top: usize,
+        /// Most of them, known once drawn.
+        last: usize,
+    },
 }
 
 /// What a yes would do.
@@ -40,6 +52,11 @@ pub enum Question {
         cluster: ClusterName,
         /// This one.
         id: SubmissionId,
+    },
+    /// Forget an operation that stopped half way.
+    Abandon {
+        /// On this cluster.
+        cluster: ClusterName,
     },
     /// Accept a head's new host key.
     TrustHostKey {
@@ -68,8 +85,24 @@ impl Dialog {
 
     /// Scrolls what is told.
     pub fn scroll(&mut self, by: isize) {
-        if let Self::Tell { top, last, .. } = self {
-            *top = top.saturating_add_signed(by).min(*last);
-        }
+        let (top, last, by) = match self {
+            Self::Tell { top, last, .. } => (top, last, by),
+            Self::Plan(plan) => (&mut plan.top, &mut plan.last, by),
+            // Its output is shown from the end.
+            Self::Progress { top, last, .. } => (top, last, by.saturating_neg()),
+            Self::Ask { .. } => return,
+        };
+        *top = top.saturating_add_signed(by).min(*last);
+    }
+
+    /// How far it can be scrolled, now that it is drawn.
+    pub fn drawn(&mut self, highest: usize) {
+        let (top, last) = match self {
+            Self::Tell { top, last, .. } | Self::Progress { top, last, .. } => (top, last),
+            Self::Plan(plan) => (&mut plan.top, &mut plan.last),
+            Self::Ask { .. } => return,
+        };
+        *last = highest;
+        *top = (*top).min(highest);
     }
 }

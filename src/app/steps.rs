@@ -7,7 +7,9 @@ use super::{
     ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
     Tone, View, actions::ACTIONS, describe,
 };
-use crate::model::{ClusterName, JobKey, LogSource, ProblemKind, Request, Text, Timestamp};
+use crate::model::{
+    ClusterName, JobKey, LogSource, OperationKind, Order, ProblemKind, Request, Text, Timestamp,
+};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
 const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
@@ -42,6 +44,14 @@ impl App {
                 self.zoomed = !self.zoomed;
                 Vec::new()
             }
+            Action::Restart => self.plan(OperationKind::Restart, now),
+            Action::Start => self.plan(OperationKind::Start, now),
+            Action::StopCluster => self.plan(OperationKind::Stop, now),
+            Action::Progress => self.show_progress(now),
+            Action::Resume | Action::RollForward | Action::Abandon | Action::Cancel => {
+                self.in_progress(action, now)
+            }
+            Action::Mark => self.mark(),
             Action::StopJob => self.ask_to_stop(now),
             Action::Log => self.log(now),
             Action::Describe => self.describe(now),
@@ -145,6 +155,7 @@ impl App {
 
     fn open(&mut self, now: Timestamp) -> Vec<Effect> {
         match (&self.dialog, self.view, self.pane) {
+            (Some(Dialog::Plan(_)), ..) => self.plan_pressed(),
             (Some(Dialog::Ask { on_yes: true, .. }), ..) => self.answer(now),
             (Some(_), ..) => self.back(),
             (None, View::Clusters, _) => match self.list.selected_row() {
@@ -193,6 +204,10 @@ impl App {
             *on_yes = !*on_yes;
             return Vec::new();
         }
+        if let Some(Dialog::Plan(plan)) = &mut self.dialog {
+            plan.turn(if by == 1 { 1 } else { plan.spots().len() - 1 });
+            return Vec::new();
+        }
         let here = Pane::ALL.iter().position(|p| *p == self.pane).unwrap_or(0);
         self.focus(Pane::ALL[(here + by) % Pane::ALL.len()])
     }
@@ -206,6 +221,7 @@ impl App {
     fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
         match question {
+            Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
             Question::StopJob { cluster, id } => vec![Effect::Ask(cluster, Request::StopJob(id))],
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
@@ -331,6 +347,9 @@ impl App {
     }
 
     fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
+        if let Some(copied) = self.copied_of_operation() {
+            return copied;
+        }
         let copied = match (self.meant(), self.view, self.pane) {
             (Some(c), View::Clusters, _) => Some(("cluster name".to_owned(), c.name().as_str().to_owned())),
             (_, View::Nodes, _) | (_, View::Cluster(_), Pane::Nodes) => {

@@ -1,7 +1,8 @@
 //! Carries out what the app asks of the world outside, and reports how it came out.
 
 use super::clipboard::{Copier, Place};
-use crate::app::{Effect, Outcome};
+use super::operate::{Ground, Operator};
+use crate::app::{Effect, Event, Outcome};
 use crate::model::ClusterName;
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use std::io;
@@ -13,7 +14,8 @@ pub struct Performer {
     supervisor: Supervisor,
     copier: Copier,
     remote: bool,
-    outcomes: (mpsc::UnboundedSender<Outcome>, mpsc::UnboundedReceiver<Outcome>),
+    operator: Option<Operator>,
+    events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
 }
 
 impl Performer {
@@ -23,14 +25,22 @@ impl Performer {
             supervisor,
             copier: Copier::new(place),
             remote: place.remote,
-            outcomes: mpsc::unbounded_channel(),
+            operator: None,
+            events: mpsc::unbounded_channel(),
         }
     }
 
-    /// The next outcome; waits for ever when there is none.
-    pub async fn done(&mut self) -> Outcome {
-        match self.outcomes.1.recv().await {
-            Some(outcome) => outcome,
+    /// The same, and runs operations on that ground. Called in a runtime.
+    #[must_use]
+    pub fn operating(mut self, ground: Ground) -> Self {
+        self.operator = Some(Operator::start(ground, self.events.0.clone()));
+        self
+    }
+
+    /// What comes of effects: the next event; waits for ever when there is none.
+    pub async fn done(&mut self) -> Event {
+        match self.events.1.recv().await {
+            Some(event) => event,
             None => std::future::pending().await,
         }
     }
@@ -52,6 +62,10 @@ impl Performer {
                 Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
             },
             Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
+            Effect::Operate(cluster, order) => match &mut self.operator {
+                Some(operator) => operator.order(&cluster, order),
+                None => self.report(Outcome::Failed("operations are not run here".into())),
+            },
             Effect::Quit | Effect::Redraw | Effect::SshHead(_) => {}
         }
     }
@@ -68,7 +82,7 @@ impl Performer {
 
     fn report(&self, outcome: Outcome) {
         // The receiver lives as long as we do.
-        let _ = self.outcomes.0.send(outcome);
+        let _ = self.events.0.send(Event::Done(outcome));
     }
 
     fn copy(&mut self, what: &str, text: &str) {
@@ -88,14 +102,14 @@ impl Performer {
             // A browser started here would open where nobody sits.
             return self.copy(&format!("dashboard address {url}"), &url);
         }
-        let outcomes = self.outcomes.0.clone();
+        let events = self.events.0.clone();
         std::thread::spawn(move || {
             let outcome = match start_browser(&url) {
                 Ok(()) => Outcome::Opened(format!("opened {url}")),
                 Err(e) => Outcome::Failed(format!("no browser could be started ({e}); the address is {url}")),
             };
             // The console may have been quit meanwhile.
-            let _ = outcomes.send(outcome);
+            let _ = events.send(Event::Done(outcome));
         });
     }
 }

@@ -4,7 +4,7 @@ use super::frame::{Title, pane};
 use super::grid::{cut, put};
 use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
-use crate::app::{Action, Cluster, Context, Pane, PromptKind, Tone, View};
+use crate::app::{Action, Cluster, Context, Pane, PromptKind, Running, Tone, View};
 use crate::model::text::printable;
 use crate::model::{Link, ProblemKind};
 use ratatui::buffer::Buffer;
@@ -77,7 +77,17 @@ fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
 /// What is wrong, since when, and the mend; nothing when nothing is. Returns what is left of the area.
 pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
     let mut lines: Vec<(String, Style)> = Vec::new();
-    if let Some(problem) = cluster.problem() {
+    let operating = cluster.operating();
+    if let Some(running) = operating {
+        let (glyph, tone) = if running.is_stopped() { ("▲", d.theme.bad) } else { ("◐", d.theme.accent) };
+        let what = running.step().map_or_else(String::new, |s| format!(": {}", s.what()));
+        let more = format!("; {} shows it", d.key(Action::Progress));
+        lines.push((format!("{glyph} {}{what}{more}", running.brief()), tone));
+    }
+    if operating.is_some_and(Running::takes_down) && cluster.problem().is_some() {
+        // The connection is gone because the cluster is being restarted: no trouble.
+        lines.push(("  that the cluster does not answer meanwhile is expected".to_owned(), d.theme.dim));
+    } else if let Some(problem) = cluster.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
         let mend = match (&cluster.link, &problem.kind) {
@@ -234,6 +244,27 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             (key(Action::Accept), "yes"),
             (key(Action::Back), "cancel"),
         ],
+        Context::Plan => vec![
+            (key(Action::NextPane), "next field"),
+            (key(Action::Mark), "turn a switch"),
+            (key(Action::Open), "press"),
+            (key(Action::Copy), "copy the announcement"),
+            (key(Action::Back), "cancel"),
+        ],
+        Context::Progress => {
+            let running = d.app.watched();
+            let offered = |action: Action, is: bool| is.then(|| (key(action), action.describe().label));
+            let stopped = running.is_some_and(Running::is_stopped);
+            let hints = [
+                offered(Action::Resume, stopped),
+                offered(Action::RollForward, running.is_some_and(Running::may_be_passed)),
+                offered(Action::Abandon, stopped),
+                offered(Action::Cancel, running.is_some_and(Running::may_be_cancelled)),
+                Some((key(Action::Copy), "copy what it said")),
+                Some((key(Action::Back), "close")),
+            ];
+            hints.into_iter().flatten().collect()
+        }
         Context::Tell => {
             vec![(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Back), "close")]
         }
@@ -279,6 +310,7 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
             matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
         }
         Action::Dashboard | Action::Ssh => up,
+        Action::Progress => cluster.running.is_some(),
         Action::Clusters => d.app.clusters().len() + d.app.broken().len() > 1,
         Action::Quit => d.app.view() == View::Clusters,
         _ => true,

@@ -6,6 +6,7 @@ mod fleet;
 mod jobs;
 mod keys;
 mod mouse;
+mod operate;
 #[path = "../sample/mod.rs"]
 mod sample;
 mod screen;
