@@ -157,6 +157,7 @@ impl Pane {
 
 /// The state of the screen.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct App {
     clusters: Vec<Cluster>,
     broken: Vec<(String, Problem)>,
@@ -181,6 +182,7 @@ pub struct App {
     /// Nodes on the screen by their cluster's place, as last asked for.
     visible: Vec<(usize, Vec<NodeId>)>,
     next_stream: u64,
+    read_only: bool,
     dirty: bool,
 }
 
@@ -206,6 +208,7 @@ impl App {
             areas: Areas::default(),
             visible: Vec::new(),
             next_stream: 1,
+            read_only: false,
             dirty: true,
         };
         for row in listed {
@@ -218,6 +221,18 @@ impl App {
         // A broken file has the first row, yet is nothing to begin with.
         app.list.select(&0, |i| i);
         app
+    }
+
+    /// The same; `read_only` refuses what would change a cluster.
+    #[must_use]
+    pub fn reading_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Whether what would change a cluster is refused.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The first page: the cluster that was named, or the only one, or the list.

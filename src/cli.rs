@@ -43,6 +43,9 @@ pub struct Arguments {
     /// How the console looks.
     #[command(flatten)]
     pub look: LookArguments,
+    /// Refuse everything that would change a cluster [settings: `read_only`]
+    #[arg(long, global = true)]
+    pub read_only: bool,
     /// A command for scripts; none opens the console.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -148,6 +151,24 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The command's name, if it would change a cluster.
+    fn changes(&self) -> Option<&'static str> {
+        match self {
+            Self::Jobs(command) => command.changes(),
+            Self::Operate(command) => command.changes(),
+            Self::Token { action } => action.changes(),
+            Self::Clusters { .. }
+            | Self::Configs { .. }
+            | Self::Auth(_)
+            | Self::AuthEnv { .. }
+            | Self::Demo(_)
+            | Self::Audit { .. }
+            | Self::Config { .. } => None,
+        }
+    }
+}
+
 /// What to do with the settings.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigAction {
@@ -178,7 +199,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
-    let config = config::load(&sources, &env, Timestamp::now())?;
+    let mut config = config::load(&sources, &env, Timestamp::now())?;
+    config.settings.read_only |= arguments.read_only;
+    if config.settings.read_only
+        && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
+    {
+        anyhow::bail!("{what} is refused: read-only (--read-only, or `read_only` in the settings)");
+    }
     let chosen = arguments.sources.cluster.as_deref();
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,

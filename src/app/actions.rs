@@ -188,6 +188,21 @@ impl Action {
         ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
     }
 
+    /// Whether it leads to something that changes a cluster: refused where nothing may be changed.
+    pub fn changes_a_cluster(self) -> bool {
+        matches!(
+            self,
+            Self::Restart
+                | Self::Start
+                | Self::StopCluster
+                | Self::Resume
+                | Self::RollForward
+                | Self::Abandon
+                | Self::Cancel
+                | Self::StopJob
+        )
+    }
+
     /// By its name.
     pub fn named(name: &str) -> Option<Self> {
         ACTIONS.iter().find(|d| d.name == name).map(|d| d.action)

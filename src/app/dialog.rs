@@ -53,6 +53,8 @@ pub enum Question {
         /// This one.
         id: SubmissionId,
     },
+    /// Quit although an operation is at work.
+    Quit,
     /// Forget an operation that stopped half way.
     Abandon {
         /// On this cluster.

@@ -122,6 +122,25 @@ impl App {
         order.map(|order| vec![Effect::Operate(cluster, order)]).unwrap_or_default()
     }
 
+    /// Quits; asks first when that would stop an operation half way.
+    pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
+        let ours = |r: &&Running| matches!(r.stand, Stand::Works | Stand::Cancelling);
+        let running: Vec<&Running> =
+            self.clusters.iter().filter_map(|c| c.running.as_ref()).filter(ours).collect();
+        if running.is_empty() {
+            return vec![Effect::Quit];
+        }
+        let line = |r: &&Running| {
+            let since = describe::ago(r.since, now);
+            (r.operation.cluster.to_string(), format!("{}, begun {since}", r.brief()))
+        };
+        let mut lines: Vec<_> = running.iter().map(line).collect();
+        let text = "Quitting ends it where it is: nothing is lost, and the next start offers to resume it.";
+        lines.extend([(String::new(), String::new()), (String::new(), text.to_owned())]);
+        self.dialog = Some(Dialog::ask(Question::Quit, "quit", lines, "Quit"));
+        Vec::new()
+    }
+
     fn ask_to_abandon(&mut self, cluster: &ClusterName, now: Timestamp) {
         let Some(running) =
             self.clusters.iter().find(|c| c.name() == cluster).and_then(|c| c.running.as_ref())

@@ -19,6 +19,14 @@ const RAYLET: &str = "raylet.out";
 impl App {
     /// Carries an action out.
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
+        if self.read_only && action.changes_a_cluster() {
+            let text = format!(
+                "{} is refused: read-only (--read-only, or `read_only` in the settings)",
+                action.describe().name
+            );
+            self.toasts.say(Tone::Bad, text, now);
+            return Vec::new();
+        }
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
@@ -30,7 +38,7 @@ impl App {
             Action::Bottom => self.jump(true),
             Action::Open => self.open(now),
             Action::Back => self.back(),
-            Action::Quit => self.leave(),
+            Action::Quit => self.leave(now),
             Action::ForceQuit => vec![Effect::Quit],
             Action::Redraw => vec![Effect::Redraw],
             Action::Accept => self.answer(now),
@@ -189,11 +197,11 @@ impl App {
         self.clusters.len() + self.broken.len() > 1 || self.root != View::Clusters
     }
 
-    fn leave(&mut self) -> Vec<Effect> {
+    fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
         let root = self.view == View::Clusters || (self.current().is_some() && !self.has_way_back());
         match (&self.dialog, root) {
             (Some(_), _) => self.back(),
-            (None, true) => vec![Effect::Quit],
+            (None, true) => self.ask_to_quit(now),
             (None, false) if self.current().is_some() => self.show(self.root),
             (None, false) => self.show(View::Clusters),
         }
@@ -221,6 +229,7 @@ impl App {
     fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
         match question {
+            Question::Quit => vec![Effect::Quit],
             Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
             Question::StopJob { cluster, id } => vec![Effect::Ask(cluster, Request::StopJob(id))],
             Question::TrustHostKey { cluster, fingerprint } => {

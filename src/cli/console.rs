@@ -48,7 +48,8 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         me: env.var("USER").unwrap_or_default().to_owned(),
         audit: super::audit::log(env, &folders),
     };
-    let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap);
+    let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
+        .reading_only(config.settings.read_only || arguments.read_only);
     let theme = Theme::new(colors(arguments.look.colors, env));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {

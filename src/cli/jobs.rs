@@ -106,6 +106,19 @@ pub struct WaitArguments {
     json: bool,
 }
 
+impl JobCommand {
+    /// The command's name, if it would change a cluster.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        let name = |name, dry_run: bool| (!dry_run).then_some(name);
+        match self {
+            Self::SubmitJob(a) => name("submit-job", a.is_dry()),
+            Self::StopJob(a) => name("stop-job", a.dry_run),
+            Self::DeleteJob(a) => name("delete-job", a.dry_run),
+            Self::ListJobs(_) | Self::JobLogs(_) | Self::WaitJob(_) => None,
+        }
+    }
+}
+
 fn state(word: &str) -> Result<JobStatus, String> {
     match JobStatus::parse(&word.to_uppercase()) {
         JobStatus::Unknown => Err("one of pending, running, succeeded, stopped, failed".into()),

@@ -86,6 +86,20 @@ pub struct FolderArguments {
     json: bool,
 }
 
+impl OperateCommand {
+    /// The command's name, if it would change a cluster.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        let name = |name, dry_run: bool| (!dry_run).then_some(name);
+        match self {
+            Self::RestartCluster(a) => name("restart-cluster", a.common.dry_run),
+            Self::StartCluster(a) => name("start-cluster", a.dry_run),
+            Self::StopCluster(a) => name("stop-cluster", a.dry_run),
+            Self::BackupJobs(_) => None,
+            Self::RestoreJobs(a) => name("restore-jobs", a.dry_run),
+        }
+    }
+}
+
 fn yes_or_no(word: &str) -> Result<bool, String> {
     match word {
         "1" | "true" | "yes" => Ok(true),

@@ -31,6 +31,8 @@ pub struct Settings {
     pub background_refresh_seconds: f64,
     /// Secret that holds the Ray token of `gcp` clusters whose file names none.
     pub token_secret: String,
+    /// Nothing is changed on any cluster.
+    pub read_only: bool,
     /// Base URL of Google's APIs in place of `https://SERVICE.googleapis.com`.
     pub google_endpoint: Option<String>,
     /// Keys by action, in place of the default ones.
@@ -66,6 +68,7 @@ impl Default for Settings {
             refresh_seconds: 2.0,
             background_refresh_seconds: 15.0,
             token_secret: "RAY_AUTH_TOKEN".into(),
+            read_only: false,
             google_endpoint: None,
             keys: BTreeMap::new(),
         }

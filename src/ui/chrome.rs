@@ -50,6 +50,9 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
             parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
         }
     }
+    if d.app.is_read_only() {
+        parts.push(("read-only".into(), d.theme.accent));
+    }
     // From the left the less important ones give way.
     let room = usize::from(area.width.saturating_sub(2));
     while parts.len() > 2
@@ -294,6 +297,9 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         );
     };
     let up = matches!(cluster.link, Some(Link::Up { .. }));
+    if d.app.is_read_only() && action.changes_a_cluster() {
+        return false;
+    }
     match action {
         Action::StopJob => {
             d.app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some() && !j.status.is_ended())

@@ -117,6 +117,10 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)
             } else {
                 String::new()
             };
+            if d.app.is_read_only() {
+                say("read-only: it is resumed from a console that may change clusters".into(), d.theme.text);
+                return lines;
+            }
             let (resume, leave) = (key(Action::Resume), key(Action::Abandon));
             say(format!("{resume} resumes at this step   {past}{leave} leaves it as it is"), d.theme.accent);
         }

@@ -13,7 +13,7 @@ mod screen;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;
-use marin_tui::app::{Action, App, Area, Context, Dialog, Effect, Event, Outcome, Pane, View};
+use marin_tui::app::{App, Area, Context, Dialog, Effect, Event, Outcome, Pane, View};
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
 use proptest::prelude::*;

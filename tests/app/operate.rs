@@ -3,6 +3,7 @@
 use super::*;
 use marin_tui::app::plan::{Looked, Spot};
 use marin_tui::app::running::Stand;
+use marin_tui::app::{Keymap, Listed};
 
 const KIND: OperationKind = OperationKind::Restart;
 
@@ -178,4 +179,34 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     hears(&mut app, OperationNews::Standing(Some(standing(&before_clear[..3], false))));
     assert_eq!(press(&mut app, "f"), []);
     assert!(said(&app).contains("cannot be passed"), "{}", said(&app));
+}
+
+#[test]
+fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
+    let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    let changing = ACTIONS.iter().filter(|d| d.action.changes_a_cluster());
+    assert!(changing.clone().count() > 7);
+    for d in changing {
+        assert_eq!(app.act(d.action, NOW), [], "{}", d.name);
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{} is refused", d.name)));
+    }
+    assert!(!footer(&mut app).contains("R restart"));
+    // What is told of an operation can still be seen.
+    hears(&mut app, OperationNews::Began(restart()));
+    press(&mut app, "p");
+    assert_eq!(app.context(), Context::Progress);
+}
+
+#[test]
+fn quitting_in_the_middle_asks() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+    hears(&mut app, OperationNews::Began(restart()));
+    assert_eq!(press(&mut app, "q"), []);
+    assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
+    assert_eq!(press(&mut app, "qy"), [Effect::Quit]);
+    assert_eq!(press(&mut app, "<^c>"), [Effect::Quit], "at once");
 }

@@ -64,6 +64,13 @@ pub struct SubmitArguments {
     json: bool,
 }
 
+impl SubmitArguments {
+    /// Whether nothing is to be sent.
+    pub(super) fn is_dry(&self) -> bool {
+        self.dry_run
+    }
+}
+
 /// Something to upload unless it is there.
 enum Upload {
     Folder { folder: Folder, parent: bool },
