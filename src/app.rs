@@ -10,6 +10,7 @@ mod dialog;
 mod fleet;
 mod keymap;
 mod logview;
+mod marks;
 mod merged;
 mod mouse;
 mod news;
@@ -107,6 +108,8 @@ pub enum Effect {
     OpenDashboard(ClusterName),
     /// Hand the terminal to a login on the cluster's head.
     SshHead(ClusterName),
+    /// Write down what was done to a cluster, and how it came out.
+    Note(ClusterName, String, String),
     /// Have something done about an operation on a whole cluster.
     Operate(ClusterName, Order),
 }

@@ -21,7 +21,7 @@ mod wake;
 
 pub use connect::Session;
 pub use session::{connect, run_on, run_ray};
-pub use stop::stop_job;
+pub use stop::{delete_job, stop_job};
 
 use crate::config::{Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};

@@ -61,6 +61,7 @@ pub enum Action {
     Cancel,
     Mark,
     StopJob,
+    DeleteJob,
     Log,
     Describe,
     Copy,
@@ -125,14 +126,15 @@ macro_rules! actions {
 }
 
 actions! {
-    StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the selected job; asks first, then watches whether it really ends";
+    StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the marked jobs, else the selected one; asks first, then watches whether they really end";
+    DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "make ray forget the marked jobs, else the selected one, once they have ended; asks first";
     Progress "progress" "progress" VIEWS, "how the operation on the cluster goes on";
     Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
     Resume "resume" "resume" &[Progress], "go on with the operation where it stopped";
     RollForward "roll-forward" "go on past it" &[Progress], "go on with the operation past the step that failed, where that is possible";
     Abandon "abandon" "leave it so" &[Progress], "forget the operation that stopped: the cluster stays as it is; asks first";
     Cancel "cancel" "cancel" &[Progress], "end the operation, as long as nothing was changed";
-    Mark "mark" "mark" &[Plan], "turn a switch of the dialog";
+    Mark "mark" "mark" &[Jobs, AllJobs, Plan], "mark the job, or take its mark away; in a dialog turn the switch";
     Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
     Describe "describe" "describe" TABLES, "everything that is known about the selection";
@@ -200,6 +202,7 @@ impl Action {
                 | Self::Abandon
                 | Self::Cancel
                 | Self::StopJob
+                | Self::DeleteJob
         )
     }
 

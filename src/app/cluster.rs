@@ -71,6 +71,8 @@ pub struct Cluster {
     pub autoscaler_top: usize,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
+    /// Jobs that are marked.
+    pub marked: HashSet<SubmissionId>,
     /// The operation on it that runs, stopped half way, or has just ended.
     pub running: Option<Running>,
 }
@@ -96,6 +98,7 @@ impl Cluster {
             log: LogView::default(),
             autoscaler_top: 0,
             stopping: HashSet::new(),
+            marked: HashSet::new(),
             running: None,
         }
     }
@@ -124,6 +127,11 @@ impl Cluster {
             self.arrange_nodes();
         }
         if jobs || first {
+            if !self.marked.is_empty() {
+                let jobs = self.snapshot.jobs.iter();
+                let there: HashSet<&SubmissionId> = jobs.filter_map(|j| j.submission_id()).collect();
+                self.marked.retain(|id| there.contains(id));
+            }
             self.arrange_jobs();
         }
         let found = self.diagnose();

@@ -46,13 +46,10 @@ pub enum Dialog {
 /// What a yes would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Stop a job.
-    StopJob {
-        /// On this cluster.
-        cluster: ClusterName,
-        /// This one.
-        id: SubmissionId,
-    },
+    /// Stop jobs.
+    StopJobs(Vec<(ClusterName, SubmissionId)>),
+    /// Make ray forget ended jobs.
+    DeleteJobs(Vec<(ClusterName, SubmissionId)>),
     /// Quit although an operation is at work.
     Quit,
     /// Forget an operation that stopped half way.

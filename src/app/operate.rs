@@ -308,9 +308,10 @@ impl App {
         Some(vec![Effect::Copy { what: what.to_owned(), text }])
     }
 
-    /// The space bar: turns the switch that has the focus.
-    pub(super) fn mark(&mut self) -> Vec<Effect> {
+    /// The space bar: marks a job, or turns the switch that has the focus.
+    pub(super) fn mark(&mut self, now: Timestamp) -> Vec<Effect> {
         match &self.dialog {
+            None => self.mark_job(now),
             Some(Dialog::Plan(plan)) if matches!(plan.spot, Spot::Jobs | Spot::Others) => self.plan_pressed(),
             _ => Vec::new(),
         }

@@ -59,8 +59,9 @@ impl App {
             Action::Resume | Action::RollForward | Action::Abandon | Action::Cancel => {
                 self.in_progress(action, now)
             }
-            Action::Mark => self.mark(),
+            Action::Mark => self.mark(now),
             Action::StopJob => self.ask_to_stop(now),
+            Action::DeleteJob => self.ask_to_delete(now),
             Action::Log => self.log(now),
             Action::Describe => self.describe(now),
             Action::Copy => self.copy(now),
@@ -182,7 +183,7 @@ impl App {
         if self.dialog.take().is_some() || self.toasts.dismiss() {
             return Vec::new();
         }
-        if self.clear_filter() || std::mem::take(&mut self.zoomed) {
+        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) {
             return Vec::new();
         }
         match self.view {
@@ -231,36 +232,13 @@ impl App {
         match question {
             Question::Quit => vec![Effect::Quit],
             Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
-            Question::StopJob { cluster, id } => vec![Effect::Ask(cluster, Request::StopJob(id))],
+            Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
+            Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
                 vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
             }
         }
-    }
-
-    fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, job)) = self.meant_job().map(|(place, job)| (place, job.clone())) else {
-            return Vec::new();
-        };
-        let name = self.clusters[place].name().clone();
-        match &job.key {
-            JobKey::Driver(id) => {
-                let why = format!(
-                    "{id} was started by hand, not submitted: ray cannot stop it; end its process on its node"
-                );
-                self.toasts.say(Tone::Bad, why, now);
-            }
-            JobKey::Submission(id) if job.status.is_ended() => {
-                self.toasts.say(Tone::Info, format!("{id} has ended already ({})", job.status.word()), now);
-            }
-            JobKey::Submission(id) => {
-                let question = Question::StopJob { cluster: name.clone(), id: id.clone() };
-                let lines = describe::before_stop(&job, &name.to_string(), now);
-                self.dialog = Some(Dialog::ask(question, "stop job", lines, "Stop the job"));
-            }
-        }
-        Vec::new()
     }
 
     fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {

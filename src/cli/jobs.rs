@@ -7,7 +7,7 @@ mod table;
 use super::reach::{Progress, Reach, confirm};
 use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
 use crate::ray::{Client, Poller, RayError};
-use crate::supervisor::stop_job;
+use crate::supervisor::{delete_job, stop_job};
 use clap::{Args, Subcommand};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -224,12 +224,9 @@ async fn delete(
     progress.tell("deleting");
     let mut rows = Vec::new();
     for name in &arguments.ids {
-        rows.push(match session.client.delete_job(&id(name)).await {
+        rows.push(match delete_job(&session.client, &id(name)).await {
             Ok(()) => (name, true, "deleted".to_owned()),
-            Err(RayError::Status { message, .. }) if message.contains("non-terminal") => {
-                (name, false, "has not ended; stop-job stops it".to_owned())
-            }
-            Err(e) => (name, false, e.to_string()),
+            Err(why) => (name, false, why),
         });
     }
     session.close().await;

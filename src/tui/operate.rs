@@ -58,6 +58,12 @@ impl Operator {
         (Arc::clone(&self.ground), self.tell.clone(), Arc::clone(&self.works))
     }
 
+    /// Writes the audit log, beside the loop: its disk may be slow.
+    pub fn note(&mut self, cluster: ClusterName, what: String, outcome: String) {
+        let audit = self.ground.audit.clone();
+        self.tasks.spawn_blocking(move || write(&audit, &cluster, &what, &outcome));
+    }
+
     /// Carries an order out, beside the loop.
     pub fn order(&mut self, cluster: &ClusterName, order: Order) {
         while self.tasks.try_join_next().is_some() {}
@@ -72,6 +78,12 @@ impl Operator {
         let (ground, tell, works) = self.parts();
         let errand = Errand { spec: ground.clusters[place].clone(), place, ground, tell, works };
         self.tasks.spawn(errand.run(order));
+    }
+}
+
+fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &str) {
+    if let Err(e) = audit.note(cluster, what, outcome) {
+        tracing::error!("the audit log cannot be written: {e}");
     }
 }
 
@@ -127,9 +139,7 @@ impl Errand {
     }
 
     fn note(&self, title: &str, outcome: &str) {
-        if let Err(e) = self.ground.audit.note(&self.spec.name, title, outcome) {
-            tracing::error!("the audit log cannot be written: {e}");
-        }
+        write(&self.ground.audit, &self.spec.name, title, outcome);
     }
 
     async fn look(&self, kind: OperationKind, preserve: bool) {

@@ -62,6 +62,11 @@ impl Performer {
                 Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
             },
             Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
+            Effect::Note(cluster, what, outcome) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.note(cluster, what, outcome);
+                }
+            }
             Effect::Operate(cluster, order) => match &mut self.operator {
                 Some(operator) => operator.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not run here".into())),

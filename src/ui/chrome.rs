@@ -6,7 +6,7 @@ use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
 use crate::app::{Action, Cluster, Context, Pane, PromptKind, Running, Tone, View};
 use crate::model::text::printable;
-use crate::model::{Link, ProblemKind};
+use crate::model::{Job, Link, ProblemKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -302,8 +302,14 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
     }
     match action {
         Action::StopJob => {
-            d.app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some() && !j.status.is_ended())
+            let may = |j: &Job| j.submission_id().is_some() && !j.status.is_ended();
+            d.app.marked() > 0 || d.app.meant_job().is_some_and(|(_, j)| may(j))
         }
+        Action::DeleteJob => {
+            let may = |j: &Job| j.submission_id().is_some() && j.status.is_ended();
+            d.app.marked() > 0 || d.app.meant_job().is_some_and(|(_, j)| may(j))
+        }
+        Action::Mark => d.app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some()),
         Action::Log | Action::Describe | Action::Copy | Action::Open => match d.app.context() {
             Context::Nodes | Context::AllNodes => d.app.meant_node().is_some(),
             Context::Jobs | Context::AllJobs => d.app.meant_job().is_some(),
