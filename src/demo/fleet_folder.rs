@@ -59,10 +59,14 @@ impl Folder {
         let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= LONGEST);
         let base = base.unwrap_or_else(|| "/tmp".into());
         sweep(&base);
-        let path = base.join(format!("{PREFIX}{:08x}", u32::from_ne_bytes(random()?)));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = File::create_new(path.join("lock"))?;
+        let id = u32::from_ne_bytes(random()?);
+        // Under another name until it is locked: somebody may be sweeping.
+        let young = base.join(format!("mt-new-{id:08x}"));
+        DirBuilder::new().mode(0o700).create(&young)?;
+        let lock = File::create_new(young.join("lock"))?;
         lock.lock()?;
+        let path = base.join(format!("{PREFIX}{id:08x}"));
+        fs::rename(&young, &path)?;
         let folder = Self { path, _lock: lock };
         for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens"] {
             DirBuilder::new().mode(0o700).recursive(true).create(folder.path.join(part))?;
