@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod describe;
 mod dialog;
 mod fleet;
+pub mod form;
 mod keymap;
 mod logview;
 mod marks;
@@ -42,8 +43,8 @@ pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
 
 use crate::model::{
-    ClusterName, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem, Request, StreamId,
-    Timestamp, Update,
+    ClusterName, Draft, FormNews, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem, Request,
+    StreamId, SubmissionId, Timestamp, Update,
 };
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use keymap::Meaning;
@@ -67,6 +68,8 @@ pub enum Event {
     Tick,
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
+    /// News for the form of a job.
+    Form(ClusterName, FormNews),
     /// An effect came out so.
     Done(Outcome),
     /// Nothing of interest.
@@ -108,6 +111,10 @@ pub enum Effect {
     OpenDashboard(ClusterName),
     /// Hand the terminal to a login on the cluster's head.
     SshHead(ClusterName),
+    /// Submit a job.
+    Submit(ClusterName, Box<Draft>),
+    /// Read what a job was submitted with, for the form.
+    Fill(ClusterName, SubmissionId),
     /// Write down what was done to a cluster, and how it came out.
     Note(ClusterName, String, String),
     /// Have something done about an operation on a whole cluster.
@@ -271,6 +278,7 @@ impl App {
                 Vec::new()
             }
             Event::Update(update) => self.news(update, now),
+            Event::Form(cluster, news) => self.form_news(&cluster, news, now),
             Event::Operation(cluster, news) => self.operation_news(&cluster, news, now),
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
@@ -322,6 +330,7 @@ impl App {
             (Some(Dialog::Tell { .. }), ..) => Context::Tell,
             (Some(Dialog::Plan(_)), ..) => Context::Plan,
             (Some(Dialog::Progress { .. }), ..) => Context::Progress,
+            (Some(Dialog::Form(_)), ..) => Context::Form,
             (None, View::Clusters, _) => Context::Clusters,
             (None, View::Nodes, _) => Context::AllNodes,
             (None, View::Jobs, _) => Context::AllJobs,

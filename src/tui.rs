@@ -7,6 +7,7 @@ mod clipboard;
 mod input;
 mod operate;
 mod perform;
+mod submit;
 mod terminal;
 
 pub use clipboard::{Copier, Multiplexer, Place};

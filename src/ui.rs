@@ -15,6 +15,7 @@ mod autoscaler;
 mod chrome;
 mod dialog;
 mod fleet;
+mod form;
 mod frame;
 mod grid;
 mod jobs;

@@ -132,9 +132,9 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     assert!(text.contains("ray 2.60.0") && text.contains("no token needed"), "{text}");
     assert!(text.contains("16 alive") && text.contains("Autoscaler v2"), "{text}");
     pty.send("?");
-    pty.wait_text("(force-quit)");
+    pty.wait_text("(stop-job)");
     pty.send("\x1b");
-    pty.wait("closed dialog", |t| !t.contains("(force-quit)"));
+    pty.wait("closed dialog", |t| !t.contains("(stop-job)"));
     pty.send("2/no-such-job");
     pty.wait("a filter that nothing passes", |t| {
         t.contains("/no-such-job 0 left") && t.contains("esc clears it")

@@ -25,6 +25,8 @@ pub enum Context {
     Plan,
     /// An operation's progress.
     Progress,
+    /// The form of a job.
+    Form,
 }
 
 /// What a key can mean.
@@ -62,6 +64,8 @@ pub enum Action {
     Mark,
     StopJob,
     DeleteJob,
+    Submit,
+    Resubmit,
     Log,
     Describe,
     Copy,
@@ -103,13 +107,15 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
-use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Plan, Progress, Tell};
+use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Jobs, Log, Nodes, Plan, Progress, Tell};
 
 const EVERYWHERE: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Ask, Tell, Plan, Progress];
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Ask, Tell, Plan, Progress, Form];
 const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
 const SCROLLED: &[Context] =
     &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell, Plan, Progress];
+const MOVED: &[Context] =
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell, Plan, Progress, Form];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log];
 const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs];
@@ -139,7 +145,7 @@ actions! {
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
     Describe "describe" "describe" TABLES, "everything that is known about the selection";
     Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Plan, Progress], "copy the selection's id, the log's visible lines, or the announcement of an operation";
-    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell, Plan], "open the selection; in a dialog press the focused button";
+    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell, Plan, Form], "open the selection; in a dialog press the focused button";
     Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
     AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
@@ -151,15 +157,17 @@ actions! {
     Restart "restart" "restart" VIEWS, "restart the cluster with its jobs; says first whom it hits";
     Start "start" "" VIEWS, "start the cluster";
     StopCluster "stop-cluster" "" VIEWS, "stop the cluster; says first whom it hits";
+    Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "submit a job: a form";
+    Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "submit the selected job again, with changes: the form with what it was submitted with";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";
-    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan], "focus the next pane, field or button";
-    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan], "focus the previous pane, field or button";
+    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "focus the next pane, field or button";
+    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "focus the previous pane, field or button";
     Pane1 "pane-1" "" CLUSTER, "focus the nodes";
     Pane2 "pane-2" "" CLUSTER, "focus the jobs";
     Pane3 "pane-3" "" CLUSTER, "focus the log";
     Pane4 "pane-4" "" CLUSTER, "focus the autoscaler";
-    Up "up" "" SCROLLED, "one row up";
-    Down "down" "" SCROLLED, "one row down";
+    Up "up" "" MOVED, "one row up";
+    Down "down" "" MOVED, "one row down";
     HalfUp "half-page-up" "" SCROLLED, "half a page up";
     HalfDown "half-page-down" "" SCROLLED, "half a page down";
     PageUp "page-up" "" SCROLLED, "a page up";
@@ -203,6 +211,8 @@ impl Action {
                 | Self::Cancel
                 | Self::StopJob
                 | Self::DeleteJob
+                | Self::Submit
+                | Self::Resubmit
         )
     }
 

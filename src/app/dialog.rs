@@ -1,5 +1,6 @@
 //! What lies over the panes: a question, or something told at length.
 
+use super::form::Form;
 use super::plan::Plan;
 use crate::model::{ClusterName, SubmissionId};
 
@@ -32,6 +33,8 @@ pub enum Dialog {
     },
     /// Asks before an operation on a whole cluster.
     Plan(Box<Plan>),
+    /// The form of a job that is to be submitted.
+    Form(Box<Form>),
     /// Shows how an operation goes on; it may be left and opened again.
     Progress {
         /// On this cluster.
@@ -87,6 +90,7 @@ impl Dialog {
         let (top, last, by) = match self {
             Self::Tell { top, last, .. } => (top, last, by),
             Self::Plan(plan) => (&mut plan.top, &mut plan.last, by),
+            Self::Form(form) => return form.turn(by),
             // Its output is shown from the end.
             Self::Progress { top, last, .. } => (top, last, by.saturating_neg()),
             Self::Ask { .. } => return,
@@ -99,7 +103,7 @@ impl Dialog {
         let (top, last) = match self {
             Self::Tell { top, last, .. } | Self::Progress { top, last, .. } => (top, last),
             Self::Plan(plan) => (&mut plan.top, &mut plan.last),
-            Self::Ask { .. } => return,
+            Self::Ask { .. } | Self::Form(_) => return,
         };
         *last = highest;
         *top = (*top).min(highest);

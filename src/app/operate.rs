@@ -43,6 +43,7 @@ impl App {
     pub(super) fn field(&mut self) -> Option<&mut String> {
         match &mut self.dialog {
             Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => Some(&mut plan.name),
+            Some(Dialog::Form(form)) => form.rows.get_mut(form.at).map(|row| &mut row.text),
             _ => None,
         }
     }

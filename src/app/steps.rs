@@ -61,6 +61,8 @@ impl App {
             }
             Action::Mark => self.mark(now),
             Action::StopJob => self.ask_to_stop(now),
+            Action::Submit => self.submit_form(),
+            Action::Resubmit => self.resubmit_form(now),
             Action::DeleteJob => self.ask_to_delete(now),
             Action::Log => self.log(now),
             Action::Describe => self.describe(now),
@@ -165,6 +167,7 @@ impl App {
     fn open(&mut self, now: Timestamp) -> Vec<Effect> {
         match (&self.dialog, self.view, self.pane) {
             (Some(Dialog::Plan(_)), ..) => self.plan_pressed(),
+            (Some(Dialog::Form(_)), ..) => self.form_pressed(),
             (Some(Dialog::Ask { on_yes: true, .. }), ..) => self.answer(now),
             (Some(_), ..) => self.back(),
             (None, View::Clusters, _) => match self.list.selected_row() {
@@ -211,6 +214,10 @@ impl App {
     fn turn_pane(&mut self, by: usize) -> Vec<Effect> {
         if let Some(Dialog::Ask { on_yes, .. }) = &mut self.dialog {
             *on_yes = !*on_yes;
+            return Vec::new();
+        }
+        if let Some(Dialog::Form(form)) = &mut self.dialog {
+            form.turn(if by == 1 { 1 } else { -1 });
             return Vec::new();
         }
         if let Some(Dialog::Plan(plan)) = &mut self.dialog {

@@ -45,6 +45,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         clusters: specs.clone(),
         options: options.clone(),
         state: folders.state.clone(),
+        env: env.clone(),
         me: env.var("USER").unwrap_or_default().to_owned(),
         audit: super::audit::log(env, &folders),
     };

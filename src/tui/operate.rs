@@ -1,12 +1,14 @@
 //! Runs operations on whole clusters beside the loop, each in a task of its own, and tells the app how they go on.
 
+use super::submit;
 use crate::app::Event;
+use crate::config::Env;
 use crate::model::{
-    ClusterName, ClusterSpec, Operation, OperationEnd, OperationKind, OperationNews, Order, Preview, Problem,
-    ProblemKind, Progress, StepName, Timestamp,
+    ClusterName, ClusterSpec, Draft, Operation, OperationEnd, OperationKind, OperationNews, Order, Preview,
+    Problem, ProblemKind, Progress, StepName, SubmissionId, Timestamp,
 };
-use crate::operation::{Audit, Journal, Performer, Unfinished, preflight, preview, standing};
-use crate::supervisor::{self, Options};
+use crate::operation::{Audit, Desk, Journal, Performer, Unfinished, preflight, preview, standing};
+use crate::supervisor::{self, Options, Session};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +28,8 @@ pub struct Ground {
     pub options: Options,
     /// Our state folder: journals, backups.
     pub state: PathBuf,
+    /// Variables and folder that paths and variables of jobs are read in.
+    pub env: Env,
     /// Who we are, as jobs name their owners.
     pub me: String,
     /// Where it is written down who did what.
@@ -41,14 +45,20 @@ pub struct Operator {
     ground: Arc<Ground>,
     tell: mpsc::UnboundedSender<Event>,
     works: Works,
+    desk: Arc<Desk>,
     tasks: JoinSet<()>,
 }
 
 impl Operator {
     /// Looks after the journals from now on. News go to `tell`.
     pub fn start(ground: Ground, tell: mpsc::UnboundedSender<Event>) -> Self {
-        let mut operator =
-            Self { ground: Arc::new(ground), tell, works: Works::default(), tasks: JoinSet::new() };
+        let mut operator = Self {
+            ground: Arc::new(ground),
+            tell,
+            works: Works::default(),
+            desk: Arc::default(),
+            tasks: JoinSet::new(),
+        };
         let (ground, tell, works) = operator.parts();
         operator.tasks.spawn(watch(ground, tell, works));
         operator
@@ -56,6 +66,26 @@ impl Operator {
 
     fn parts(&self) -> (Arc<Ground>, mpsc::UnboundedSender<Event>, Works) {
         (Arc::clone(&self.ground), self.tell.clone(), Arc::clone(&self.works))
+    }
+
+    /// Submits a job, beside the loop.
+    pub fn submit(&mut self, cluster: &ClusterName, draft: Draft) {
+        if let Some(errand) = self.errand(cluster) {
+            self.tasks.spawn(submit::submit(errand, Arc::clone(&self.desk), draft));
+        }
+    }
+
+    /// Reads what a job was submitted with, beside the loop.
+    pub fn fill(&mut self, cluster: &ClusterName, id: SubmissionId) {
+        if let Some(errand) = self.errand(cluster) {
+            self.tasks.spawn(submit::fill(errand, Arc::clone(&self.desk), id));
+        }
+    }
+
+    fn errand(&self, cluster: &ClusterName) -> Option<Errand> {
+        let place = self.ground.clusters.iter().position(|c| c.name == *cluster)?;
+        let (ground, tell, works) = self.parts();
+        Some(Errand { spec: ground.clusters[place].clone(), place, ground, tell, works })
     }
 
     /// Writes the audit log, beside the loop: its disk may be slow.
@@ -74,10 +104,9 @@ impl Operator {
             }
             return;
         }
-        let Some(place) = self.ground.clusters.iter().position(|c| c.name == *cluster) else { return };
-        let (ground, tell, works) = self.parts();
-        let errand = Errand { spec: ground.clusters[place].clone(), place, ground, tell, works };
-        self.tasks.spawn(errand.run(order));
+        if let Some(errand) = self.errand(cluster) {
+            self.tasks.spawn(errand.run(order));
+        }
     }
 }
 
@@ -113,11 +142,14 @@ async fn watch(ground: Arc<Ground>, tell: mpsc::UnboundedSender<Event>, works: W
 }
 
 /// One order on one cluster.
-struct Errand {
-    spec: ClusterSpec,
+pub(super) struct Errand {
+    /// The cluster.
+    pub spec: ClusterSpec,
     place: usize,
-    ground: Arc<Ground>,
-    tell: mpsc::UnboundedSender<Event>,
+    /// What it needs to know of the world.
+    pub ground: Arc<Ground>,
+    /// Where news go.
+    pub tell: mpsc::UnboundedSender<Event>,
     works: Works,
 }
 
@@ -138,8 +170,13 @@ impl Errand {
         let _ = self.tell.send(Event::Operation(self.spec.name.clone(), news));
     }
 
-    fn note(&self, title: &str, outcome: &str) {
+    pub(super) fn note(&self, title: &str, outcome: &str) {
         write(&self.ground.audit, &self.spec.name, title, outcome);
+    }
+
+    pub(super) async fn connect(&self) -> Result<Session, Problem> {
+        let options = self.ground.options.clone();
+        supervisor::connect(self.spec.clone(), self.place, options, |_| ()).await
     }
 
     async fn look(&self, kind: OperationKind, preserve: bool) {
@@ -153,8 +190,7 @@ impl Errand {
         if kind == OperationKind::Start {
             return self.say(OperationNews::Previewed(kind, Preview { me, ..Preview::default() }));
         }
-        let options = self.ground.options.clone();
-        let seen = match supervisor::connect(self.spec.clone(), self.place, options, |_| ()).await {
+        let seen = match self.connect().await {
             Ok(session) => {
                 let seen = preview(&session.client, &me, kind, preserve).await;
                 session.close().await;

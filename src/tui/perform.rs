@@ -67,6 +67,16 @@ impl Performer {
                     operator.note(cluster, what, outcome);
                 }
             }
+            Effect::Submit(cluster, draft) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.submit(&cluster, *draft);
+                }
+            }
+            Effect::Fill(cluster, id) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.fill(&cluster, id);
+                }
+            }
             Effect::Operate(cluster, order) => match &mut self.operator {
                 Some(operator) => operator.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not run here".into())),

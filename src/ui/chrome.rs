@@ -247,6 +247,12 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             (key(Action::Accept), "yes"),
             (key(Action::Back), "cancel"),
         ],
+        Context::Form => vec![
+            (key(Action::NextPane), "next field"),
+            (key(Action::PreviousPane), "previous field"),
+            (key(Action::Open), "press"),
+            (key(Action::Back), "cancel"),
+        ],
         Context::Plan => vec![
             (key(Action::NextPane), "next field"),
             (key(Action::Mark), "turn a switch"),

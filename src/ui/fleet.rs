@@ -219,7 +219,7 @@ fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
 fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
     if let Some(running) = cluster.operating() {
         let tone = if running.is_stopped() { d.theme.bad } else { d.theme.accent };
-        return (format!("{}; {} shows it", running.brief(), d.key(Action::Progress)), tone);
+        return (format!("{}: {}", running.brief(), d.key(Action::Progress)), tone);
     }
     if let (Some(problem), Some(link)) = (cluster.problem(), &cluster.link) {
         let since = words::minutes(problem.since.age(d.now));
