@@ -302,7 +302,9 @@ impl App {
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
         }
-        if self.field().is_some_and(|line| prompt::edit(line, key)) {
+        if self.field().is_some_and(|line| prompt::edit(line, key))
+            || (self.is_form_at_work() && prompt::edit(&mut String::new(), key))
+        {
             return Vec::new();
         }
         match meaning {

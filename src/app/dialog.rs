@@ -1,7 +1,7 @@
 //! What lies over the panes: a question, or something told at length.
 
 use super::form::Form;
-use super::plan::Plan;
+use super::plan::{Plan, Spot};
 use crate::model::{ClusterName, SubmissionId};
 
 /// A dialog.
@@ -96,6 +96,16 @@ impl Dialog {
             Self::Ask { .. } => return,
         };
         *top = top.saturating_add_signed(by).min(*last);
+    }
+
+    /// Focuses the button that says yes, or cancel.
+    pub fn focus_button(&mut self, yes: bool) {
+        match self {
+            Self::Ask { on_yes, .. } => *on_yes = yes,
+            Self::Plan(plan) => plan.spot = if yes { Spot::Go } else { Spot::Cancel },
+            Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
+            Self::Tell { .. } | Self::Progress { .. } => {}
+        }
     }
 
     /// How far it can be scrolled, now that it is drawn.

@@ -212,6 +212,11 @@ impl Form {
 }
 
 impl App {
+    /// Whether the form is at work: what is typed meanwhile would be lost, or press keys.
+    pub(super) fn is_form_at_work(&self) -> bool {
+        matches!(&self.dialog, Some(Dialog::Form(form)) if form.doing.is_some())
+    }
+
     /// Opens the form, empty.
     pub(super) fn submit_form(&mut self) -> Vec<Effect> {
         if let Some(cluster) = self.meant() {

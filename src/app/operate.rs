@@ -43,7 +43,9 @@ impl App {
     pub(super) fn field(&mut self) -> Option<&mut String> {
         match &mut self.dialog {
             Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => Some(&mut plan.name),
-            Some(Dialog::Form(form)) => form.rows.get_mut(form.at).map(|row| &mut row.text),
+            Some(Dialog::Form(form)) if form.doing.is_none() => {
+                form.rows.get_mut(form.at).map(|row| &mut row.text)
+            }
             _ => None,
         }
     }

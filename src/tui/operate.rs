@@ -219,6 +219,12 @@ impl Errand {
         }
     }
 
+    /// What stands half way, as far as that can be told.
+    fn kind(&self) -> OperationKind {
+        let standing = standing(&self.ground.state, &self.spec.name).ok().flatten();
+        standing.map_or(OperationKind::Restart, |s| s.operation.kind)
+    }
+
     fn journal(&self) -> Result<Journal, Problem> {
         Ok(Journal::open(&self.ground.state, &self.spec.name)?)
     }
@@ -226,6 +232,15 @@ impl Errand {
     async fn begin(&self, kind: OperationKind, preserve: bool) {
         let opened = preflight(&self.spec, kind).and_then(|()| self.is_free()).and_then(|()| {
             let mut journal = self.journal()?;
+            if journal.unfinished().is_some() {
+                // It came in between; it is told of by the look at the journals.
+                return Err(Problem::new(
+                    ProblemKind::Other,
+                    "another operation stands half way",
+                    "",
+                    Timestamp::now(),
+                ));
+            }
             journal.begin(kind, preserve)?;
             Ok(journal)
         });
@@ -237,7 +252,7 @@ impl Errand {
     }
 
     async fn resume(&self, forward: bool) {
-        let kind = OperationKind::Restart;
+        let kind = self.kind();
         let journal = match self.journal() {
             Ok(journal) => journal,
             Err(problem) => return self.say(OperationNews::Refused(kind, problem)),
@@ -257,7 +272,7 @@ impl Errand {
     fn abandon(&self) {
         let mut journal = match self.journal() {
             Ok(journal) => journal,
-            Err(problem) => return self.say(OperationNews::Refused(OperationKind::Restart, problem)),
+            Err(problem) => return self.say(OperationNews::Refused(self.kind(), problem)),
         };
         if let Some(unfinished) = journal.unfinished().cloned() {
             let title = unfinished.operation(&self.spec.name).title;

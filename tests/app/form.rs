@@ -68,6 +68,8 @@ fn a_job_is_submitted_again_with_changes() {
     let mut app = shown();
     assert_eq!(press(&mut app, "e"), [Effect::Fill(ClusterName::new(CLUSTER), id(JOBS[0]))]);
     assert_eq!(press_submit(&mut app), [], "not before it is read");
+    press(&mut app, "q x");
+    assert_eq!(app.context(), Context::Form, "what is typed meanwhile presses no keys");
     let draft = Draft {
         like: Some(id(JOBS[0])),
         entrypoint: "python eval.py".into(),

@@ -104,6 +104,26 @@ fn without_saving_the_jobs_it_is_another_operation() {
 }
 
 #[test]
+fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
+    let mut app = shown();
+    press(&mut app, "S");
+    hears(&mut app, OperationNews::Previewed(OperationKind::Start, Preview::default()));
+    paint(&mut app, 120, 40);
+    let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
+    let begun = point(&mut app, CLICK, go.x + 2, go.y);
+    assert_eq!(begun, [orders(Order::Begin(OperationKind::Start, false))]);
+    press(&mut app, "<esc>S");
+    hears(&mut app, OperationNews::Previewed(OperationKind::Start, Preview::default()));
+    paint(&mut app, 120, 40);
+    assert_eq!(point(&mut app, CLICK, cancel.x + 2, cancel.y), []);
+    assert!(app.dialog().is_none());
+    press(&mut app, "nhalf a command");
+    paint(&mut app, 120, 40);
+    point(&mut app, CLICK, 0, 0);
+    assert_eq!(app.context(), Context::Form, "what was typed is not lost by a click beside it");
+}
+
+#[test]
 fn what_cannot_begin_is_said_with_its_mend_and_cannot_be_pressed() {
     let mut app = shown();
     press(&mut app, "S");

@@ -179,7 +179,7 @@ fn nothing_hostile_reaches_a_cell() {
     let name = "evil\x1b]0;x\x07";
     tell(&mut app, name, News::Link(up()));
     tell(&mut app, name, News::Snapshot(Arc::new(hostile)));
-    for keys in ["", "s", "<esc>d", "<esc>1d", "<esc>/\x1b", "<esc>m"] {
+    for keys in ["", "s", "<esc>R", "<esc>y", "<esc> s", "<esc><esc>d", "<esc>1d", "<esc>/\x1b", "<esc>m"] {
         press(&mut app, keys);
         let buffer = paint(&mut app, Colors::Full, 120, 40);
         for cell in buffer.content() {
