@@ -15,6 +15,7 @@ mod list;
 mod operate;
 mod reach;
 mod token;
+mod tpus;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
@@ -134,6 +135,9 @@ pub enum Command {
     /// Whole clusters.
     #[command(flatten)]
     Operate(operate::OperateCommand),
+    /// TPUs.
+    #[command(flatten)]
+    Tpus(tpus::TpuCommand),
     /// Show who did what to which cluster when, from this machine
     Audit {
         /// Print JSON
@@ -187,6 +191,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
+        }
+        Some(Command::Tpus(command)) => {
+            return tpus::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
         Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen)?,

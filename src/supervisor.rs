@@ -5,6 +5,7 @@
 
 mod backoff;
 mod care;
+mod cloud;
 mod connect;
 mod cost;
 mod discover;
@@ -19,6 +20,7 @@ mod tail;
 mod task;
 mod wake;
 
+pub use cloud::{ask_cloud, clean, find_leftovers, tpu_place};
 pub use connect::Session;
 pub use session::{connect, run_on, run_ray};
 pub use stop::stop_job;

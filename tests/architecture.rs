@@ -27,7 +27,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
         "cli",
-        &["tui", "ui", "app", "operation", "supervisor", "ray", "demo", "config", "infra", "token", "model"],
+        &[
+            "tui",
+            "ui",
+            "app",
+            "operation",
+            "supervisor",
+            "ray",
+            "demo",
+            "config",
+            "infra",
+            "token",
+            "reconcile",
+            "model",
+        ],
     ),
     ("main", &["cli"]),
 ];

@@ -51,6 +51,23 @@ impl Google {
         Ok(CloudView { vms, queued, complete, asked: now })
     }
 
+    /// One TPU VM as it is now.
+    pub(super) async fn tpu(&self, project: &str, zone: &str, name: &str) -> Result<TpuVm, GcpError> {
+        let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
+        self.inner.get(&format!("{base}/nodes/{name}"), &[]).await.map(|node| vm(&node))
+    }
+
+    /// One queued resource as it is now.
+    pub(super) async fn queued(
+        &self,
+        project: &str,
+        zone: &str,
+        name: &str,
+    ) -> Result<QueuedResource, GcpError> {
+        let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
+        self.inner.get(&format!("{base}/queuedResources/{name}"), &[]).await.map(|q| queued_resource(&q))
+    }
+
     /// Deletes a TPU VM and waits until it is gone.
     pub async fn delete_tpu(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
         self.delete(TpuApi::V2, project, zone, &format!("nodes/{name}"), &[]).await
@@ -59,6 +76,20 @@ impl Google {
     /// Deletes a queued resource, its TPU VMs included, and waits until it is gone.
     pub async fn delete_queued(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
         self.delete(TpuApi::V2, project, zone, &format!("queuedResources/{name}"), &[("force", "true")]).await
+    }
+
+    /// Deletes a queued resource unless it still holds a TPU VM, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`GcpError::State`] while it holds one.
+    pub(super) async fn delete_idle_queued(
+        &self,
+        project: &str,
+        zone: &str,
+        name: &str,
+    ) -> Result<(), GcpError> {
+        self.delete(TpuApi::V2, project, zone, &format!("queuedResources/{name}"), &[]).await
     }
 
     /// Asks for TPU VMs; `body` is the queued resource as the API of that version wants it. Waits until Google has

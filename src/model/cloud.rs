@@ -34,6 +34,19 @@ impl VmState {
             _ => Self::Unknown,
         }
     }
+
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Coming => "coming up",
+            Self::Ready => "ready",
+            Self::Stopped => "stopped",
+            Self::Preempted => "preempted",
+            Self::Terminated => "terminated",
+            Self::Deleting => "being deleted",
+            Self::Unknown => "in an unknown state",
+        }
+    }
 }
 
 /// How a TPU was asked for.
@@ -49,6 +62,19 @@ pub enum Capacity {
     BestEffort,
     /// From a reservation.
     Reserved,
+}
+
+impl Capacity {
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on demand",
+            Self::Preemptible => "preemptible",
+            Self::Spot => "spot",
+            Self::BestEffort => "best effort",
+            Self::Reserved => "reserved",
+        }
+    }
 }
 
 /// A TPU VM: one host, or a slice of several.
@@ -106,6 +132,19 @@ impl QueuedState {
             "FAILED" => Self::Failed,
             "DELETING" => Self::Deleting,
             _ => Self::Unknown,
+        }
+    }
+
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Provisioning => "being made",
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+            Self::Failed => "refused",
+            Self::Deleting => "being deleted",
+            Self::Unknown => "in an unknown state",
         }
     }
 }
