@@ -14,6 +14,7 @@ mod jobs;
 mod list;
 mod operate;
 mod reach;
+mod ssh;
 mod token;
 mod tpus;
 
@@ -138,6 +139,9 @@ pub enum Command {
     /// TPUs.
     #[command(flatten)]
     Tpus(tpus::TpuCommand),
+    /// Log in to a cluster's head, a node or a TPU host, or run a command there
+    #[command(after_help = ssh::EXAMPLES)]
+    Ssh(ssh::SshArguments),
     /// Show who did what to which cluster when, from this machine
     Audit {
         /// Print JSON
@@ -192,6 +196,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
+        Some(Command::Ssh(host)) => return ssh::run(host, &reach::Reach::new(arguments, &config, env)?),
         Some(Command::Tpus(command)) => {
             return tpus::run(command, &reach::Reach::new(arguments, &config, env)?);
         }

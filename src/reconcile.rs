@@ -7,7 +7,7 @@ mod totals;
 
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
-use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState, chips};
+use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
 use crate::model::{Node, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -115,8 +115,8 @@ pub struct Row {
     pub ray_type: Option<Text>,
     /// Hosts that it has, and how many of them are alive in Ray.
     pub hosts: (usize, usize),
-    /// Internal address of each host, by worker number.
-    pub addresses: Vec<Text>,
+    /// Its hosts, by worker number.
+    pub logins: Vec<TpuHost>,
     /// Internal addresses of hosts that are missing in Ray.
     pub missing: Vec<Text>,
     /// How it was asked for; unknown of a ghost.
@@ -140,8 +140,12 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
         .filter(|vm| belongs(vm.ray_cluster.as_ref(), cluster) || in_ray(vm, &alive))
         .collect();
     // The address of a machine that was taken away is given to another.
-    let held: BTreeSet<&str> =
-        cloud.vms.iter().filter(|vm| !is_gone(vm)).flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
+    let held: BTreeSet<&str> = cloud
+        .vms
+        .iter()
+        .filter(|vm| !vm.state.is_gone())
+        .flat_map(|vm| vm.hosts.iter().map(Text::raw))
+        .collect();
     let mut rows: Vec<Row> = ours.iter().map(|vm| vm_row(vm, cluster, &alive, &held, now)).collect();
     let there: BTreeSet<&str> = ours.iter().map(|vm| vm.name.raw()).collect();
     let requests = cloud.queued.iter().filter(|q| belongs(q.ray_cluster.as_ref(), cluster));
@@ -160,10 +164,6 @@ type Alive<'a> = Option<BTreeMap<&'a str, &'a Node>>;
 
 fn by_address(node: &Node) -> (&str, &Node) {
     (node.address.raw(), node)
-}
-
-fn is_gone(vm: &TpuVm) -> bool {
-    matches!(vm.state, VmState::Preempted | VmState::Terminated)
 }
 
 /// Chips of machines that stand so.
@@ -189,7 +189,7 @@ fn keeper(name: &Text, cluster: &str) -> Keeper {
 
 fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: Timestamp) -> Row {
     let has_joined = |host: &&Text| {
-        let is_its_own = !is_gone(vm) || !held.contains(host.raw());
+        let is_its_own = !vm.state.is_gone() || !held.contains(host.raw());
         is_its_own && alive.as_ref().is_some_and(|alive| alive.contains_key(host.raw()))
     };
     let joined = vm.hosts.iter().filter(has_joined).count();
@@ -216,13 +216,19 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         state: Some(vm.state.word()),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
-        addresses: vm.hosts.clone(),
-        missing: if alive.is_some() { missing } else { Vec::new() },
+        logins: vm.logins().collect(),
+        missing: if alive.is_some() { named(missing) } else { Vec::new() },
         capacity: Some(vm.capacity),
         keeper: keeper(&vm.name, cluster),
         created: vm.created,
         note: vm.unhealthy.clone(),
     }
+}
+
+/// Without hosts that have no address yet.
+fn named(mut addresses: Vec<Text>) -> Vec<Text> {
+    addresses.retain(|a| !a.is_empty());
+    addresses
 }
 
 /// A request whose TPU VMs do not exist; those that do have rows of their own.
@@ -246,7 +252,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
         state: Some(request.state.word()),
         ray_type: None,
         hosts: (0, 0),
-        addresses: Vec::new(),
+        logins: Vec::new(),
         missing: Vec::new(),
         capacity: Some(request.capacity),
         keeper: keeper(&request.name, cluster),
@@ -278,7 +284,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
             state: None,
             ray_type: nodes.iter().map(|n| &n.node_type).find(|t| !t.is_empty()).cloned(),
             hosts: (0, nodes.len()),
-            addresses: nodes.iter().map(|n| n.address.clone()).collect(),
+            logins: nodes.iter().map(|n| TpuHost::at(n.address.raw())).collect(),
             missing: Vec::new(),
             capacity: None,
             keeper: Keeper::Autoscaler,
@@ -307,6 +313,7 @@ mod tests {
             state,
             unhealthy: None,
             hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
+            external: Vec::new(),
             capacity: Capacity::Preemptible,
             queued_resource: None,
             created: Some(ago(minutes)),

@@ -18,12 +18,14 @@ mod stop;
 mod streams;
 mod tail;
 mod task;
+mod visit;
 mod wake;
 
 pub use cloud::{ask_cloud, clean, find_leftovers, tpu_place};
 pub use connect::Session;
 pub use session::{connect, run_on, run_ray};
 pub use stop::stop_job;
+pub use visit::{find_host, visit};
 
 use crate::config::{Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};

@@ -1,6 +1,6 @@
 //! Cloud TPU: TPU VMs and queued resources of a zone, and their deletion.
 
-use super::compute::{last_part, time};
+use super::compute::{is_address, last_part, time};
 use super::rest::Call;
 use super::{GcpError, Google};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
@@ -142,7 +142,9 @@ fn short(value: &Value) -> Option<Text> {
 }
 
 fn vm(node: &Value) -> TpuVm {
-    let endpoints = node["networkEndpoints"].as_array();
+    let endpoints = || node["networkEndpoints"].as_array().into_iter().flatten();
+    // Addresses go to ssh's command line.
+    let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(Text::new);
     let scheduling = &node["schedulingConfig"];
     let capacity = match () {
         () if scheduling["reserved"] == true => Capacity::Reserved,
@@ -156,7 +158,9 @@ fn vm(node: &Value) -> TpuVm {
         accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
         state: VmState::from_api(node["state"].as_str().unwrap_or_default()),
         unhealthy: health.map(|h| text(&node["healthDescription"]).unwrap_or_else(|| Text::new(h))),
-        hosts: endpoints.into_iter().flatten().filter_map(|e| text(&e["ipAddress"])).collect(),
+        // A host without an address keeps its number.
+        hosts: endpoints().map(|e| address(&e["ipAddress"]).unwrap_or_else(|| Text::new(""))).collect(),
+        external: endpoints().map(|e| address(&e["accessConfig"]["externalIp"])).collect(),
         capacity,
         queued_resource: short(&node["queuedResource"]),
         created: node["createTime"].as_str().and_then(time),

@@ -35,6 +35,11 @@ impl VmState {
         }
     }
 
+    /// Taken away or ended, and not deleted.
+    pub const fn is_gone(self) -> bool {
+        matches!(self, Self::Preempted | Self::Terminated)
+    }
+
     /// The word on the screen.
     pub const fn word(self) -> &'static str {
         match self {
@@ -90,6 +95,8 @@ pub struct TpuVm {
     pub unhealthy: Option<Text>,
     /// Internal address of each host, by worker number; empty before it is up.
     pub hosts: Vec<Text>,
+    /// Address of each in the Internet, in the same order; none of a host without.
+    pub external: Vec<Option<Text>>,
     /// How it was asked for.
     pub capacity: Capacity,
     /// The queued resource that it came from.
@@ -100,6 +107,38 @@ pub struct TpuVm {
     pub ray_cluster: Option<Text>,
     /// Label `ray-user-node-type`: the node type in the cluster's YAML.
     pub ray_type: Option<Text>,
+}
+
+/// A host of a TPU VM, to log in to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TpuHost {
+    /// The TPU VM; empty when Google does not know the host.
+    pub vm: Text,
+    /// Its worker number.
+    pub worker: usize,
+    /// Address inside its network, or a host name.
+    pub internal: Text,
+    /// Address in the Internet.
+    pub external: Option<Text>,
+}
+
+impl TpuHost {
+    /// A host of which only the address or the name is known.
+    pub fn at(address: &str) -> Self {
+        Self { vm: Text::new(""), worker: 0, internal: Text::new(address), external: None }
+    }
+}
+
+impl TpuVm {
+    /// Its hosts, by worker number.
+    pub fn logins(&self) -> impl Iterator<Item = TpuHost> {
+        self.hosts.iter().enumerate().map(|(worker, internal)| TpuHost {
+            vm: self.name.clone(),
+            worker,
+            internal: internal.clone(),
+            external: self.external.get(worker).cloned().flatten(),
+        })
+    }
 }
 
 /// State of a queued resource (`QueuedResource.state.state`).

@@ -1,6 +1,6 @@
 //! What Google took away from a cluster and nobody deleted: it eats quota, and nothing starts in its place.
 
-use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState, chips};
+use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, chips};
 use super::{Text, Timestamp};
 use std::collections::BTreeSet;
 
@@ -78,8 +78,7 @@ impl Cleaned {
 impl TpuVm {
     /// Taken away, and a leftover of this cluster by its label.
     pub fn is_left_by(&self, cluster: &str) -> bool {
-        let gone = matches!(self.state, VmState::Preempted | VmState::Terminated);
-        gone && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
+        self.state.is_gone() && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
     }
 }
 
@@ -136,7 +135,7 @@ fn is_in(vm: &TpuVm, request: &QueuedResource) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cloud::Capacity;
+    use crate::model::cloud::{Capacity, VmState};
 
     fn vm(name: &str, state: VmState, cluster: Option<&str>, queued: Option<&str>) -> TpuVm {
         TpuVm {
@@ -145,6 +144,7 @@ mod tests {
             state,
             unhealthy: None,
             hosts: Vec::new(),
+            external: Vec::new(),
             capacity: Capacity::Spot,
             queued_resource: queued.map(Text::new),
             created: None,

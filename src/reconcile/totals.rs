@@ -114,7 +114,7 @@ mod tests {
             state: None,
             ray_type: Some(ray_type.into()),
             hosts,
-            addresses: Vec::new(),
+            logins: Vec::new(),
             missing: Vec::new(),
             capacity: None,
             keeper: Keeper::Autoscaler,

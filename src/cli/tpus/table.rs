@@ -198,7 +198,7 @@ fn row_for_scripts(row: &Row) -> Value {
     json!({
         "standing": row.standing.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
         "chips": row.chips, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
-        "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": raw(&row.addresses), "missing": raw(&row.missing),
+        "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::word), "kept_by": row.keeper.word(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
         "mend": row.standing.mend(),
