@@ -247,7 +247,11 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
     Some(Row {
         name: request.name.clone(),
         accelerator_type: request.accelerator_type.clone(),
-        chips: chips(request.accelerator_type.raw()).unwrap_or(0),
+        // A suspended one holds nothing any more; it counts as a request.
+        chips: match request.state {
+            QueuedState::Suspended => 0,
+            _ => chips(request.accelerator_type.raw()).unwrap_or(0),
+        },
         standing,
         state: Some(request.state.word()),
         ray_type: None,

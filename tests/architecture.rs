@@ -21,8 +21,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("supervisor", &["config", "token", "ssh", "ray", "gcp", "model"]),
     ("diagnose", &["model"]),
     ("operation", &["supervisor", "ssh", "ray", "config", "model"]),
-    ("app", &["diagnose", "model"]),
-    ("ui", &["app", "diagnose", "model"]),
+    ("app", &["diagnose", "reconcile", "model"]),
+    ("ui", &["app", "diagnose", "reconcile", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (

@@ -287,7 +287,7 @@ fn only_this_clusters_leftovers_are_deleted_each_seen_to_be_gone() {
     assert!(dry.as_array().unwrap().iter().all(|r| r["outcome"] == "would be deleted"));
     let unasked = world.run("clean-preempted -c a").exits(1);
     assert!(
-        unasked.err.contains("--yes") && unasked.err.contains("4 tpu vms and 2 queued resources (32 chips)"),
+        unasked.err.contains("--yes") && unasked.err.contains("4 tpu vms and 2 queued resources (28 chips)"),
         "{}",
         unasked.err
     );

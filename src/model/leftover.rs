@@ -32,12 +32,19 @@ pub struct Leftover {
     pub name: Text,
     /// E.g. `v4-32`.
     pub accelerator_type: Text,
-    /// Chips that it counts for; none when the TPU VMs that it holds count for them.
+    /// Chips that it holds; a queued resource holds none beside its TPU VMs.
     pub chips: u32,
     /// Of a queued resource: the TPU VMs in it that are leftovers too and have to go first.
     pub holds: Vec<Text>,
     /// When it was asked for.
     pub created: Option<Timestamp>,
+}
+
+impl Leftover {
+    /// Its deletion as the audit log names it.
+    pub fn deed(&self) -> String {
+        format!("clean-preempted {} {}", self.kind.word(), self.name)
+    }
 }
 
 /// What became of one.
@@ -111,13 +118,11 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
         if !q.is_left_by(cluster) || lives || (inside.is_empty() && q.state == QueuedState::Active) {
             return None;
         }
-        let each = chips(q.accelerator_type.raw()).unwrap_or(0);
-        let count = u32::try_from(q.nodes.len()).unwrap_or(u32::MAX);
         Some(Leftover {
             kind: LeftoverKind::QueuedResource,
             name: q.name.clone(),
             accelerator_type: q.accelerator_type.clone(),
-            chips: if inside.is_empty() { each.saturating_mul(count) } else { 0 },
+            chips: 0,
             holds: inside,
             created: q.created,
         })
@@ -214,7 +219,7 @@ mod tests {
             "tpu vm a 16",
             "tpu vm b-0 16",
             "tpu vm d 16",
-            "queued resource empty 32",
+            "queued resource empty 0",
             "queued resource qa 0",
         ];
         assert_eq!(names("c", vms, queued), expected);

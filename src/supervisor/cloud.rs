@@ -55,5 +55,6 @@ pub async fn clean(
 }
 
 fn problem(e: &GcpError) -> Problem {
-    Problem::new(ProblemKind::Other, e.to_string(), e.mend(), Timestamp::now())
+    let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
+    Problem::new(kind, e.to_string(), e.mend(), Timestamp::now())
 }

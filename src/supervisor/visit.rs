@@ -123,6 +123,11 @@ pub async fn visit(
     visit.command().await.map_err(|e| e.problem(Timestamp::now()))
 }
 
+/// Whether only the head leads to that host.
+pub fn needs_head(spec: &ClusterSpec, host: &TpuHost) -> bool {
+    way(spec, host).1
+}
+
 /// The address to connect to, and whether only the head can reach it.
 fn way(spec: &ClusterSpec, host: &TpuHost) -> (String, bool) {
     let internal = host.internal.raw().to_owned();

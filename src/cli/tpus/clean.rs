@@ -35,8 +35,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     };
     let done = supervisor::clean(&reach.spec, google, found, tell).await.map_err(|p| reach.error(&p))?;
     for (leftover, cleaned) in &done {
-        let what = format!("clean-preempted {} {}", leftover.kind.word(), leftover.name.raw());
-        reach.note(&what, &cleaned.words());
+        reach.note(&leftover.deed(), &cleaned.words());
     }
     let done: Vec<_> = done.into_iter().map(|(leftover, cleaned)| (leftover, Some(cleaned))).collect();
     report(arguments, &done)
