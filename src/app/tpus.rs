@@ -29,6 +29,8 @@ pub struct Tpus {
     types: Vec<TypeCount>,
     ghosts: HashSet<Text>,
     table: Table<Text>,
+    /// The cursor was moved: until then it stays on what wants attention first.
+    moved: bool,
     cleaning: bool,
     ray_known: bool,
 }
@@ -112,14 +114,19 @@ impl Tpus {
             |i, filter| filter.admits(fields(&rows[i])),
             |a, b, sort| order(&rows[a], &rows[b], sort),
         );
+        if !self.moved {
+            self.table.go(0, |i| rows[i].name.clone());
+        }
     }
 
     fn step(&mut self, by: isize) {
+        self.moved = true;
         let rows = &self.rows;
         self.table.step(by, |i| rows[i].name.clone());
     }
 
     pub(super) fn go(&mut self, position: usize) {
+        self.moved = true;
         let rows = &self.rows;
         self.table.go(position, |i| rows[i].name.clone());
     }

@@ -24,6 +24,9 @@ const COLUMNS: [Column; 10] = [
     Column::rest("WHAT TO DO", 40, 7),
 ];
 
+/// From this width on there is room for a whole name, and all that is left over goes to what to do.
+const WIDE: u16 = 150;
+const NAME: (usize, Column) = (2, Column::text("NAME", 42, 0));
 /// Lines that the worker types take at most.
 const TYPES: usize = 6;
 /// Below this height the table needs every line.
@@ -40,7 +43,27 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     if lines > 0 {
         types(buf, limits, d, &wanted, cluster);
     }
-    table(buf, area, d, cluster)
+    let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && tpus.selected().is_some()));
+    let drawn = table(buf, area, d, cluster);
+    if let Some(row) = tpus.selected().filter(|_| advice.height > 0) {
+        let width = advice.width.saturating_sub(4);
+        put(buf, advice.x + 2, advice.y, width, false, &said(row), d.theme.text);
+    }
+    drawn
+}
+
+/// What is to be said of the selected row in a line.
+fn said(row: &Row) -> String {
+    let mut text = format!("{}: {}", row.name, row.standing.word());
+    if let Some(note) = &row.note {
+        text += &format!("; {note}");
+    }
+    let waits = matches!(row.standing, Standing::Incomplete | Standing::NeverRegistered | Standing::Joining);
+    if waits && !row.missing.is_empty() {
+        let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
+        text += &format!("; not in ray: {}", missing.join(", "));
+    }
+    text + &row.standing.mend().map(|mend| format!("; {mend}")).unwrap_or_default()
 }
 
 fn table(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
@@ -51,8 +74,12 @@ fn table(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area 
     let tone = if tpus.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
     let title = Title { left: &title, right: &counts, tone: Some(tone), focused: true };
     let inner = pane(buf, area, d.theme, &title);
+    let mut columns = COLUMNS;
+    if inner.width >= WIDE {
+        columns[NAME.0] = NAME.1;
+    }
     let grid = Grid {
-        columns: &COLUMNS,
+        columns: &columns,
         sort: order.sort(),
         sortable: &TPU_COLUMNS,
         top: order.window(usize::from(inner.height.saturating_sub(1))),
@@ -82,7 +109,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
     let mut lines: Vec<(String, Style)> = Vec::new();
     if let Some(problem) = tpus.problem() {
         let since = words::minutes(problem.since.age(d.now));
-        lines.push((format!("✕ google: {} ({since})", problem.what), d.theme.bad));
+        lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
         lines.push((format!("  {}", problem.mend), d.theme.text));
     }
     if !tpus.is_complete() {
@@ -131,6 +158,8 @@ fn cells<'a>(row: &'a Row, tpus: &Tpus, d: &Draw<'_>) -> Vec<Cell<'a>> {
     let (hosts, joined) = row.hosts;
     let in_ray = match (tpus.knows_ray(), hosts) {
         (_, 0) if joined == 0 => "-".to_owned(),
+        // Google knows of no host.
+        (_, 0) => joined.to_string(),
         (false, hosts) => format!("?/{hosts}"),
         (true, hosts) => format!("{joined}/{hosts}"),
     };

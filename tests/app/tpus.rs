@@ -186,7 +186,7 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     assert_eq!(quota.unwrap().short, "2 preempted TPUs eat quota, 8 chips");
     press(&mut app, "q1z");
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
-    terminal.draw(|f| drop(draw(f, &app, &Theme::new(Colors::None), NOW))).unwrap();
+    terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
     let seen = terminal.backend().to_string();
     assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
 }

@@ -130,6 +130,7 @@ fn cells(row: &Row, now: Timestamp, ray: bool) -> Vec<String> {
         row.chips.to_string(),
         match (ray, hosts) {
             (_, 0) if joined == 0 => "-".into(),
+            (_, 0) => joined.to_string(),
             (false, hosts) => format!("?/{hosts}"),
             (true, hosts) => format!("{joined}/{hosts}"),
         },
