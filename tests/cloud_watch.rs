@@ -60,8 +60,7 @@ impl World {
         let file = home.join("adc.json");
         let login = Login::by(move || {
             let grant: Value = fs::read(&file)
-                .map(|text| serde_json::from_slice(&text).unwrap())
-                .unwrap_or_else(|_| json!({"type": "none"}));
+                .map_or_else(|_| json!({"type": "none"}), |text| serde_json::from_slice(&text).unwrap());
             credentials::user_account::Builder::new(grant).build()
         });
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
@@ -104,9 +103,7 @@ fn node(id: &str, state: &str) -> Value {
     tpu::node(ZONE, id, "v4-8", state, &json!({"ray-cluster-name": "c1"}), &["10.1.0.1"])
 }
 
-fn slow() -> Option<Duration> {
-    Some(Duration::from_secs(3600))
-}
+const SLOW: Option<Duration> = Some(Duration::from_secs(3600));
 
 #[tokio::test(flavor = "multi_thread")]
 async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
@@ -147,8 +144,7 @@ async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_where_nothing_is_asked_hears_why() {
-    for (provider, refresh, mend) in
-        [("local", slow(), "provider gcp"), ("gcp", None, "cloud_refresh_seconds")]
+    for (provider, refresh, mend) in [("local", SLOW, "provider gcp"), ("gcp", None, "cloud_refresh_seconds")]
     {
         let mut world = World::new().await;
         world.adc();
@@ -169,8 +165,8 @@ async fn leftovers_are_deleted_written_down_and_looked_at_again() {
     let mut world = World::new().await;
     world.adc();
     world.double.state().nodes = vec![node("left", "PREEMPTED"), node("back", "PREEMPTED")];
-    world.start(slow());
-    let left = leftovers("c1", &*world.cloud().await.unwrap());
+    world.start(SLOW);
+    let left = leftovers("c1", &world.cloud().await.unwrap());
     world.double.state().nodes[1]["state"] = json!("READY");
     world.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };

@@ -181,7 +181,7 @@ fn google_and_ray_are_told_as_one() {
     for words in [
         "incomplete",
         "1/2",
-        "v4: 16 chips held, 8 in ray, 4 eat quota; 4 more asked for",
+        "v4 16 chips, 8 in ray, 4 eat quota, 4 more asked for",
         "what to do",
         "missing in ray: 10.9.9.9",
         "clean-preempted",

@@ -164,8 +164,7 @@ impl App {
                 None => Vec::new(),
             },
             (None, View::Nodes | View::Jobs, _) => self.visit_row(now),
-            (None, View::Tpus(_), _) => self.describe(now),
-            (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
+            (None, View::Tpus(_), _) | (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
             (None, View::Cluster(_), _) => self.log(now),
         }
     }

@@ -1,6 +1,7 @@
 //! Sums over the reconciled rows: chips by generation, and each node type's limits against what is there.
 
 use super::{Row, Standing};
+use crate::model::text::printable;
 use crate::model::{Node, NodeTypeLimits};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,17 @@ pub struct Chips {
     pub eats_quota: u32,
     /// Asked for and not there yet.
     pub waiting: u32,
+}
+
+impl Chips {
+    /// In words, e.g. `v4 84 chips, 32 in ray, 40 eat quota, 64 more asked for`; of Ray only when it told.
+    pub fn words(&self, generation: &str, ray_told: bool) -> String {
+        let mut parts = vec![format!("{} {} chips", printable(generation), self.held)];
+        parts.extend(ray_told.then(|| format!("{} in ray", self.in_ray)));
+        parts.extend((self.eats_quota > 0).then(|| format!("{} eat quota", self.eats_quota)));
+        parts.extend((self.waiting > 0).then(|| format!("{} more asked for", self.waiting)));
+        parts.join(", ")
+    }
 }
 
 /// Chips by generation (`v4`, `v5e`, ...).

@@ -29,7 +29,7 @@ impl Visit {
         if let Some(head) = &self.through {
             // In the place of a proxy command of the cluster's file, which leads to its head; that of the head's own
             // login is inside.
-            args.extend(["-o".into(), proxy(head, known(head, None).await?)]);
+            args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
         }
         args.push(if self.command.is_some() { "-T" } else { "-t" }.into());
         args.extend(["--".into(), self.to.host.clone().into()]);
@@ -55,13 +55,11 @@ async fn known(spec: &TunnelSpec, filed_as: Option<&str>) -> Result<Vec<OsString
 }
 
 /// `ProxyCommand=ssh ... -W [%h]:%p -- HEAD`. ssh expands percent signs before a shell reads the line.
-fn proxy(head: &TunnelSpec, args: Vec<OsString>) -> OsString {
+fn proxy(head: &TunnelSpec, args: &[OsString]) -> OsString {
     let word = |word: &OsStr| quote(&word.to_string_lossy()).replace('%', "%%");
-    let mut line = format!("ProxyCommand={}", word(head.ssh.as_os_str()));
-    for arg in args {
-        line.push(' ');
-        line += &word(&arg);
-    }
-    line += &format!(" -W '[%h]:%p' -- {}", word(OsStr::new(&head.host)));
+    let words: Vec<String> =
+        [head.ssh.clone().into_os_string()].iter().chain(args).map(|a| word(a.as_os_str())).collect();
+    let host = word(OsStr::new(&head.host));
+    let line = format!("ProxyCommand={} -W '[%h]:%p' -- {host}", words.join(" "));
     line.into()
 }

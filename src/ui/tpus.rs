@@ -54,16 +54,15 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
 
 /// What is to be said of the selected row in a line.
 fn said(row: &Row) -> String {
-    let mut text = format!("{}: {}", row.name, row.standing.word());
-    if let Some(note) = &row.note {
-        text += &format!("; {note}");
-    }
+    let mut parts = vec![format!("{}: {}", row.name, row.standing.word())];
+    parts.extend(row.note.as_ref().map(ToString::to_string));
     let waits = matches!(row.standing, Standing::Incomplete | Standing::NeverRegistered | Standing::Joining);
     if waits && !row.missing.is_empty() {
         let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
-        text += &format!("; not in ray: {}", missing.join(", "));
+        parts.push(format!("not in ray: {}", missing.join(", ")));
     }
-    text + &row.standing.mend().map(|mend| format!("; {mend}")).unwrap_or_default()
+    parts.extend(row.standing.mend().map(str::to_owned));
+    parts.join("; ")
 }
 
 fn table(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
@@ -136,17 +135,9 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
 
 /// Chips by generation, and how old Google's answer is.
 fn counts(tpus: &Tpus, d: &Draw<'_>) -> String {
-    let mut parts = Vec::new();
-    for (generation, chips) in tpus.chips() {
-        let mut part = format!("{} {} chips", crate::model::text::printable(generation), chips.held);
-        if tpus.knows_ray() {
-            part += &format!(", {} in ray", chips.in_ray);
-        }
-        if chips.eats_quota > 0 {
-            part += &format!(", {} eat quota", chips.eats_quota);
-        }
-        parts.push(part);
-    }
+    let chips = tpus.chips();
+    let mut parts: Vec<String> =
+        chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
     parts.extend(tpus.asked().map(|at| format!("google {} ago", words::minutes(at.age(d.now)))));
     parts.join(" · ")
 }

@@ -67,7 +67,7 @@ impl Said<'_> {
             writeln!(out)?;
         }
         for (generation, chips) in chips {
-            writeln!(out, "{}", chips_line(generation, chips, self.nodes.is_ok()))?;
+            writeln!(out, "{}", chips.words(generation, self.nodes.is_ok()))?;
         }
         let mends = mends(rows, types);
         if !mends.is_empty() {
@@ -150,20 +150,6 @@ fn type_cells(count: &TypeCount) -> Vec<String> {
         count.there.to_string(),
         registered,
     ]
-}
-
-fn chips_line(generation: &str, chips: &Chips, ray: bool) -> String {
-    let mut line = format!("{}: {} chips held", printable(generation), chips.held);
-    if ray {
-        line += &format!(", {} in ray", chips.in_ray);
-    }
-    if chips.eats_quota > 0 {
-        line += &format!(", {} eat quota", chips.eats_quota);
-    }
-    if chips.waiting > 0 {
-        line += &format!("; {} more asked for", chips.waiting);
-    }
-    line
 }
 
 /// One line for each kind of trouble.
