@@ -23,6 +23,7 @@ pub mod running;
 mod steps;
 mod table;
 mod toast;
+mod tpus;
 mod trend;
 mod typing;
 
@@ -40,8 +41,10 @@ pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
 pub use table::{Filter, Sort, Table};
 pub use toast::{Toast, Toasts, Tone};
+pub use tpus::{TPU_COLUMNS, Tpus};
 pub use trend::{FULL, Trend};
 
+use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterName, Draft, FormNews, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem, Request,
     StreamId, SubmissionId, Timestamp, Update,
@@ -111,6 +114,8 @@ pub enum Effect {
     OpenDashboard(ClusterName),
     /// Hand the terminal to a login on the cluster's head.
     SshHead(ClusterName),
+    /// Hand it to a login on one of its TPU hosts.
+    SshHost(ClusterName, TpuHost),
     /// Submit a job.
     Submit(ClusterName, Box<Draft>),
     /// Read what a job was submitted with, for the form.
@@ -145,6 +150,8 @@ pub enum View {
     Jobs,
     /// One cluster, by its place.
     Cluster(usize),
+    /// The TPUs of one cluster.
+    Tpus(usize),
 }
 
 /// A region of a cluster's page.
@@ -174,6 +181,8 @@ pub struct App {
     view: View,
     /// Where leaving a cluster leads.
     root: View,
+    /// Where leaving a cluster's TPUs leads.
+    above: View,
     pane: Pane,
     zoomed: bool,
     /// The clusters, and after them the broken files.
@@ -204,6 +213,7 @@ impl App {
             broken: Vec::new(),
             view: View::Clusters,
             root: View::Clusters,
+            above: View::Clusters,
             pane: Pane::Jobs,
             zoomed: false,
             list: Table::default(),
@@ -336,6 +346,7 @@ impl App {
             (None, View::Clusters, _) => Context::Clusters,
             (None, View::Nodes, _) => Context::AllNodes,
             (None, View::Jobs, _) => Context::AllJobs,
+            (None, View::Tpus(_), _) => Context::Tpus,
             (None, View::Cluster(_), Pane::Nodes) => Context::Nodes,
             (None, View::Cluster(_), Pane::Jobs) => Context::Jobs,
             (None, View::Cluster(_), Pane::Log) => Context::Log,
@@ -351,6 +362,9 @@ impl App {
         }
         if let Some(dialog) = &mut self.dialog {
             dialog.drawn(areas.dialog_last);
+        }
+        if let (Some(area), Some(tpus)) = (areas.tpus, self.tpus_mut()) {
+            tpus.drawn(area.height.into());
         }
         self.areas = areas;
         let visible = self.drawn_tables(areas);
@@ -426,7 +440,7 @@ impl App {
             next = next.min(toast);
         }
         let shown: Vec<&Cluster> = match self.view {
-            View::Cluster(place) => self.clusters.get(place).into_iter().collect(),
+            View::Cluster(place) | View::Tpus(place) => self.clusters.get(place).into_iter().collect(),
             _ => self.clusters.iter().collect(),
         };
         for cluster in shown {
@@ -448,7 +462,7 @@ impl App {
     /// Up to which age data is simply called fresh: in the list others are read seldom on purpose.
     pub fn fresh(&self) -> Duration {
         match self.view {
-            View::Cluster(_) => cluster::FRESH,
+            View::Cluster(_) | View::Tpus(_) => cluster::FRESH,
             _ => cluster::STALE,
         }
     }
@@ -480,7 +494,7 @@ impl App {
 
     fn meant_place(&self) -> Option<usize> {
         match self.view {
-            View::Cluster(place) => Some(place),
+            View::Cluster(place) | View::Tpus(place) => Some(place),
             View::Clusters => self.list.selected_row(),
             View::Nodes => self.all_nodes.cluster(),
             View::Jobs => self.all_jobs.cluster(),

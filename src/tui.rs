@@ -139,6 +139,11 @@ where
                         return Ok(Exit::Suspend(Box::new(command)));
                     }
                 }
+                Effect::SshHost(cluster, host) => {
+                    if let Some(command) = performer.login_host(&cluster, &host).await {
+                        return Ok(Exit::Suspend(Box::new(command)));
+                    }
+                }
                 effect => performer.perform(effect),
             }
         }

@@ -26,6 +26,7 @@ mod nodes;
 mod plan;
 mod progress;
 mod theme;
+mod tpus;
 mod words;
 
 pub use theme::{Colors, Theme};
@@ -96,6 +97,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     chrome::header(buf, header, &d);
     match (app.view(), app.current()) {
         (View::Cluster(_), Some(cluster)) => draw_cluster(buf, body, &d, cluster, &mut areas),
+        (View::Tpus(_), _) => {
+            areas.tpus = app.tpus().map(|cluster| tpus::draw(buf, body, &d, cluster));
+        }
         (View::Nodes, _) => areas.merged = Some(merged::nodes(buf, body, &d)),
         (View::Jobs, _) => areas.merged = Some(merged::jobs(buf, body, &d)),
         _ => areas.list = Some(fleet::draw(buf, body, &d)),

@@ -114,6 +114,7 @@ fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
         &["stop-job", "--yes", "x"],
         &["delete-job", "--yes", "x"],
         &["token", "init-secret"],
+        &["clean-preempted", "--yes"],
     ] {
         let by_switch = place.fails(&[&["--read-only"], command].concat());
         let by_setting = String::from_utf8(locked.run(command).stderr).unwrap();

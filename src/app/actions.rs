@@ -17,6 +17,8 @@ pub enum Context {
     Log,
     /// A cluster's autoscaler pane.
     Autoscaler,
+    /// A cluster's TPUs.
+    Tpus,
     /// A dialog that asks.
     Ask,
     /// A dialog that tells.
@@ -86,6 +88,8 @@ pub enum Action {
     Clusters,
     AllNodes,
     AllJobs,
+    Tpus,
+    CleanPreempted,
     Messages,
     Palette,
     Help,
@@ -107,20 +111,22 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
-use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Jobs, Log, Nodes, Plan, Progress, Tell};
+use Context::{
+    AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Jobs, Log, Nodes, Plan, Progress, Tell, Tpus,
+};
 
 const EVERYWHERE: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Ask, Tell, Plan, Progress, Form];
-const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress, Form];
+const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
 const SCROLLED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell, Plan, Progress];
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell, Plan, Progress];
 const MOVED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell, Plan, Progress, Form];
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell, Plan, Progress, Form];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
-const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log];
-const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs];
+const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Tpus];
 const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs];
-const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
+const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
 
 macro_rules! actions {
     ($($action:ident $name:literal $label:literal $contexts:expr, $help:literal;)*) => {
@@ -136,6 +142,7 @@ actions! {
     DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "make ray forget the marked jobs, else the selected one, once they have ended; asks first";
     Progress "progress" "progress" VIEWS, "how the operation on the cluster goes on";
     Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
+    CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "delete the cluster's TPUs that were preempted; asks first";
     Resume "resume" "resume" &[Progress], "go on with the operation where it stopped";
     RollForward "roll-forward" "go on past it" &[Progress], "go on with the operation past the step that failed, where that is possible";
     Abandon "abandon" "leave it so" &[Progress], "forget the operation that stopped: the cluster stays as it is; asks first";
@@ -144,14 +151,15 @@ actions! {
     Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
     Describe "describe" "describe" TABLES, "everything that is known about the selection";
-    Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Plan, Progress], "copy the selection's id, the log's visible lines, or the announcement of an operation";
-    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell, Plan, Form], "open the selection; in a dialog press the focused button";
+    Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Plan, Progress], "copy the selection's id, the log's visible lines, or the announcement of an operation";
+    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell, Plan, Form], "open the selection; in a dialog press the focused button";
     Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
     AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
     Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
     CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
-    Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
+    Ssh "ssh" "ssh" VIEWS, "log in to the head, or to the selected TPU's host; the console comes back afterwards";
+    Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "the cluster's TPUs as google cloud has them, joined with ray's nodes";
     Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
     HostKey "host-key" "host key" VIEWS, "review a changed host key";
     Restart "restart" "restart" VIEWS, "restart the cluster with its jobs; says first whom it hits";
@@ -210,6 +218,7 @@ impl Action {
                 | Self::Abandon
                 | Self::Cancel
                 | Self::StopJob
+                | Self::CleanPreempted
                 | Self::DeleteJob
                 | Self::Submit
                 | Self::Resubmit

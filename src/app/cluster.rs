@@ -4,6 +4,7 @@ use super::logview::LogView;
 use super::order;
 use super::running::Running;
 use super::table::Table;
+use super::tpus::Tpus;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, History};
 use crate::model::{
@@ -69,6 +70,8 @@ pub struct Cluster {
     pub log: LogView,
     /// First line of the autoscaler pane.
     pub autoscaler_top: usize,
+    /// Its TPUs.
+    pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
     /// Jobs that are marked.
@@ -97,6 +100,7 @@ impl Cluster {
             jobs: Table::default(),
             log: LogView::default(),
             autoscaler_top: 0,
+            tpus: Tpus::default(),
             stopping: HashSet::new(),
             marked: HashSet::new(),
             running: None,
@@ -134,6 +138,9 @@ impl Cluster {
             }
             self.arrange_jobs();
         }
+        if nodes || first {
+            self.join_tpus();
+        }
         let found = self.diagnose();
         nodes || jobs || rest || first || found
     }
@@ -145,6 +152,7 @@ impl Cluster {
         }
         self.history.learn_link(&link);
         self.link = Some(link);
+        self.join_tpus();
         self.diagnose();
         true
     }
@@ -154,9 +162,9 @@ impl Cluster {
         self.trend.learn(self.tally.share(), self.snapshot.taken)
     }
 
-    fn diagnose(&mut self) -> bool {
+    pub(super) fn diagnose(&mut self) -> bool {
         let known = self.known.then_some(&*self.snapshot);
-        let found = diagnose::findings(self.link.as_ref(), known, &self.history);
+        let found = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
         let changed = found != self.findings;
         self.findings = found;
         changed

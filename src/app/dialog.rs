@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use super::plan::{Plan, Spot};
-use crate::model::{ClusterName, SubmissionId};
+use crate::model::{ClusterName, Leftover, SubmissionId};
 
 /// A dialog.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,13 @@ pub enum Question {
     Abandon {
         /// On this cluster.
         cluster: ClusterName,
+    },
+    /// Delete TPUs that were preempted.
+    CleanPreempted {
+        /// Of this cluster.
+        cluster: ClusterName,
+        /// These.
+        left: Vec<Leftover>,
     },
     /// Accept a head's new host key.
     TrustHostKey {

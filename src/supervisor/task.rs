@@ -229,7 +229,10 @@ impl ClusterTask {
             | Request::Reconnect
             | Request::StopJob(_)
             | Request::DeleteJob(_)
-            | Request::TrustHostKey(_) => {}
+            | Request::TrustHostKey(_)
+            // Another task's.
+            | Request::Cloud
+            | Request::CleanPreempted(_) => {}
         }
     }
 

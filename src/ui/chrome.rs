@@ -15,8 +15,9 @@ use unicode_width::UnicodeWidthStr;
 
 /// Where we are on the left; on the right the link's truth and the data's age, which never give way.
 pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
-    let here = d.app.current();
+    let here = d.app.current().or_else(|| d.app.tpus());
     let crumb = match (here, d.app.view()) {
+        (Some(c), View::Tpus(_)) => format!("fleet › {} › tpus", c.name()),
         (Some(c), _) => format!("fleet › {}", c.name()),
         (None, View::Nodes) => "fleet › nodes of all".to_owned(),
         (None, View::Jobs) => "fleet › jobs of all".to_owned(),
@@ -319,6 +320,7 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::Log | Action::Describe | Action::Copy | Action::Open => match d.app.context() {
             Context::Nodes | Context::AllNodes => d.app.meant_node().is_some(),
             Context::Jobs | Context::AllJobs => d.app.meant_job().is_some(),
+            Context::Tpus => cluster.tpus.selected().is_some(),
             _ => true,
         },
         Action::AllNodes => d.app.view() != View::Nodes,
@@ -327,6 +329,9 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::HostKey => {
             matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
         }
+        Action::CleanPreempted => !cluster.tpus.left().is_empty() && !cluster.tpus.is_cleaning(),
+        Action::Tpus => cluster.spec.provider == "gcp",
+        Action::Ssh if d.app.tpus().is_some() => cluster.tpus.selected().is_some(),
         Action::Dashboard | Action::Ssh => up,
         Action::Progress => cluster.running.is_some(),
         Action::Clusters => d.app.clusters().len() + d.app.broken().len() > 1,

@@ -97,6 +97,7 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
         ProblemKind::NotRay => "not ray",
         ProblemKind::TokenMissing => "no token",
         ProblemKind::TokenRefused => "token refused",
+        ProblemKind::Login => "not logged in",
         ProblemKind::Other => "broken",
     }
 }

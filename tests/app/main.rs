@@ -11,6 +11,7 @@ mod operate;
 #[path = "../sample/mod.rs"]
 mod sample;
 mod screen;
+mod tpus;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;
