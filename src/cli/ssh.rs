@@ -1,7 +1,7 @@
 //! `marin-tui ssh`: a login on any machine of a cluster, or one command there.
 
+use super::jobs::entrypoint;
 use super::reach::{Progress, Reach};
-use crate::ssh::quote;
 use crate::supervisor;
 use anyhow::Context;
 use clap::Args;
@@ -41,18 +41,9 @@ pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<Exi
             }
             None => None,
         };
-        let line = line(&arguments.command);
+        let line = (!arguments.command.is_empty()).then(|| entrypoint(&arguments.command));
         let command = supervisor::visit(spec, options, host.as_ref(), None, line).await;
         command.map_err(|p| reach.error(&p))
     })?;
     Err(ssh.exec()).context("ssh cannot be started")
-}
-
-/// One word is a line for the shell as it stands; several are quoted each, as in `submit-job`.
-fn line(words: &[String]) -> Option<String> {
-    match words {
-        [] => None,
-        [one] => Some(one.clone()),
-        several => Some(several.iter().map(|w| quote(w)).collect::<Vec<_>>().join(" ")),
-    }
 }

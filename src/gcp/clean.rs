@@ -111,7 +111,8 @@ impl Google {
         if !done.iter().any(|(_, cleaned)| *cleaned == Cleaned::Deleted) {
             return;
         }
-        let listed = self.tpus(&place.project, &place.zone, Timestamp::now()).await;
+        // When it was asked matters to nobody here.
+        let listed = self.tpus(&place.project, &place.zone, Timestamp::default()).await;
         for (leftover, cleaned) in done.iter_mut().filter(|(_, c)| *c == Cleaned::Deleted) {
             *cleaned = match &listed {
                 Err(e) => Cleaned::Failed {
