@@ -22,7 +22,7 @@ mod task;
 mod visit;
 mod wake;
 
-pub use cloud::{ask_cloud, clean, find_leftovers, tpu_place};
+pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::Session;
 pub use session::{connect, run_on, run_ray};
 pub use stop::stop_job;

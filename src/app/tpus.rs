@@ -163,7 +163,9 @@ fn order(a: &Row, b: &Row, sort: Sort) -> Ordering {
 
 impl Cluster {
     /// Takes Google's answer in; an error leaves the older answer beside it.
-    pub(super) fn take_cloud(&mut self, answer: Result<Arc<CloudView>, Problem>) {
+    /// True when anything that can be seen changed.
+    fn take_cloud(&mut self, answer: Result<Arc<CloudView>, Problem>) -> bool {
+        let before = (self.tpus.rows.clone(), self.tpus.problem.clone());
         match answer {
             Ok(view) => {
                 self.tpus.left = leftovers(self.spec.name.as_str(), &view);
@@ -176,6 +178,7 @@ impl Cluster {
             }
         }
         self.join_tpus();
+        before != (self.tpus.rows.clone(), self.tpus.problem.clone())
     }
 
     /// Joins what Google and Ray said last. Of a Ray that cannot be reached nothing is said.
@@ -342,10 +345,13 @@ impl App {
             }
         }
         let cluster = &mut self.clusters[place];
-        cluster.take_cloud(answer);
-        cluster.diagnose();
-        self.arrange_list();
-        self.dirty = true;
+        let changed = cluster.take_cloud(answer);
+        if cluster.diagnose() {
+            self.arrange_list();
+        }
+        // Where the TPUs are on the screen, so is the age of the answer.
+        let hidden = matches!(self.view, View::Cluster(shown) | View::Tpus(shown) if shown != place);
+        self.dirty |= self.view == View::Tpus(place) || (changed && !hidden);
     }
 
     pub(super) fn cleaned_news(

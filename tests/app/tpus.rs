@@ -207,3 +207,14 @@ fn a_click_selects_a_row_and_a_second_one_opens_it() {
     click(&mut app, 5);
     assert!(matches!(app.dialog(), Some(Dialog::Tell { .. })));
 }
+
+#[test]
+fn the_same_answer_again_draws_nothing_where_it_is_not_shown() {
+    let mut app = opened();
+    press(&mut app, "q");
+    paint(&mut app, 120, 40);
+    tell(&mut app, CLUSTER, cloud());
+    assert!(!app.is_dirty());
+    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(CloudView::default()))));
+    assert!(app.is_dirty(), "the ghost is none any more");
+}
