@@ -166,7 +166,7 @@ pub struct App {
     zoomed: bool,
     /// The clusters, and after them the broken files.
     list: Table<usize>,
-    /// The cursor was moved there: until then trouble that comes up above it is scrolled to.
+    /// The cursor was moved there: until then it stays on the first row, whatever trouble comes up.
     list_moved: bool,
     all_nodes: Merged<NodeId>,
     all_jobs: Merged<JobKey>,

@@ -10,6 +10,7 @@
 //!  footer     keys valid now, or the prompt
 //! ```
 
+mod alerts;
 mod autoscaler;
 mod chrome;
 mod dialog;

@@ -173,12 +173,16 @@ impl Cluster {
     pub fn arrange_nodes(&mut self) {
         let snapshot = self.snapshot.clone();
         let (nodes, hosts_tell) = (&snapshot.nodes, self.hosts_tell);
-        let named = |i: usize| (&nodes[i], shown_name(&nodes[i], hosts_tell));
+        let named = |i: usize| order::Placed {
+            node: &nodes[i],
+            name: shown_name(&nodes[i], hosts_tell),
+            seen: snapshot.taken,
+        };
         self.nodes.arrange(
             nodes.len(),
             |i| nodes[i].id,
             |i, filter| filter.admits(order::node_fields(&nodes[i])),
-            |a, b, sort| order::nodes(named(a), named(b), sort),
+            |a, b, sort| order::nodes(&named(a), &named(b), sort),
         );
     }
 
@@ -221,9 +225,9 @@ impl Cluster {
         self.age(now).is_some_and(|age| age >= STALE) || (self.known && self.problem().is_some())
     }
 
-    /// Nodes alive, on their way, dead.
+    /// Nodes alive, on their way, lost lately.
     pub fn node_counts(&self) -> (usize, usize, usize) {
-        (self.tally.alive, self.tally.pending, self.tally.dead)
+        (self.tally.alive, self.tally.pending, self.tally.lost)
     }
 
     /// Jobs running, pending, and failed within the last day.

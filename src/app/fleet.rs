@@ -65,7 +65,7 @@ impl App {
             |a, b, sort| order::clusters(clusters.get(a), clusters.get(b), sort),
         );
         if !self.list_moved {
-            self.list.rewind();
+            self.list.go(0, |i| i);
         }
     }
 
@@ -94,6 +94,7 @@ impl App {
     pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
         let mut effects = self.leave_cluster();
         self.view = View::Cluster(place);
+        self.list_moved = true;
         self.zoomed = false;
         self.dirty = true;
         effects.push(Effect::Ask(self.clusters[place].name().clone(), Request::Focus(true)));

@@ -139,7 +139,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// The panes that are not on the screen, each with its truth in a few words.
 pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
-    let (_, _, dead) = cluster.node_counts();
+    let (_, _, lost) = cluster.node_counts();
     let nodes = format!("1 Nodes {}", words::node_counts(cluster));
     let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
     let (scaler, tone) = autoscaler::summary(cluster, d);
@@ -150,7 +150,7 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
         <= usize::from(area.width);
     let log = if wide { log } else { "3 Log".to_owned() };
     let tabs = [
-        (Pane::Nodes, nodes, if dead > 0 { d.theme.bad } else { d.theme.dim }),
+        (Pane::Nodes, nodes, if lost > 0 { d.theme.bad } else { d.theme.dim }),
         (Pane::Jobs, jobs, d.theme.dim),
         (Pane::Log, log, d.theme.dim),
         (Pane::Autoscaler, scaler, tone),

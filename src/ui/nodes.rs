@@ -40,10 +40,12 @@ pub fn columns(addressed: bool) -> Vec<Column> {
 
 /// Draws it; returns where the rows are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
-    let (alive, joining, dead) = cluster.node_counts();
+    let (alive, joining, lost) = cluster.node_counts();
+    let dead = cluster.tally.dead;
     let mut counts = vec![format!("{alive} alive")];
     counts.extend((joining > 0).then(|| format!("{joining} joining")));
-    counts.extend((dead > 0).then(|| format!("{dead} dead")));
+    counts.extend((lost > 0).then(|| format!("{lost} lost")));
+    counts.extend((dead > lost).then(|| format!("{dead} dead")));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
     let title = filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len());
     let focused = d.is_focused(Pane::Nodes);
