@@ -1,6 +1,6 @@
 //! The view of a cluster's TPUs: what Google Cloud has, joined with Ray's nodes.
 
-use super::describe::ago;
+use super::describe::{self, ago};
 use super::dialog::{Dialog, Question};
 use super::table::{Sort, Table};
 use super::{App, Cluster, Effect, Tone, View};
@@ -278,6 +278,17 @@ impl App {
     pub(super) fn describe_tpu(&self, now: Timestamp) -> Option<(&'static str, Vec<(String, String)>)> {
         let tpus = &self.tpus()?.tpus;
         Some(("tpu", lines(tpus.selected()?, tpus.ray_known, now)))
+    }
+
+    /// A node at length; Google's word first when it contradicts Ray's.
+    pub(super) fn describe_node(&self, place: usize, node: &Node, now: Timestamp) -> Vec<(String, String)> {
+        let cluster = &self.clusters[place];
+        let mut lines = describe::node(node, cluster.physical.get(&node.id), now);
+        if cluster.tpus.is_ghost(node) {
+            let mend = Standing::Ghost.mend().unwrap_or_default();
+            lines.insert(0, ("ghost".to_owned(), format!("alive in ray, gone at google; {mend}")));
+        }
+        lines
     }
 
     /// Asks before what was taken away is deleted.

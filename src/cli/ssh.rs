@@ -2,6 +2,7 @@
 
 use super::jobs::entrypoint;
 use super::reach::{Progress, Reach};
+use crate::model::Problem;
 use crate::supervisor;
 use anyhow::Context;
 use clap::Args;
@@ -37,7 +38,9 @@ pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<Exi
         let (spec, options) = (&reach.spec, &reach.options);
         let host = match &arguments.host {
             Some(wish) => {
-                Some(supervisor::find_host(spec, options, wish).await.map_err(|p| reach.error(&p))?)
+                let note = |p: &Problem| eprintln!("{}: taken as it is", reach.error(p));
+                let found = supervisor::find_host(spec, options, wish, note).await;
+                Some(found.map_err(|p| reach.error(&p))?)
             }
             None => None,
         };

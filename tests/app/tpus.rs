@@ -189,6 +189,9 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
     let seen = terminal.backend().to_string();
     assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
+    press(&mut app, "/worker-02<enter>d");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone at google"), "{lines:?}");
 }
 
 #[test]
