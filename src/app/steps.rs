@@ -345,9 +345,9 @@ impl App {
                 None => None,
             },
             (View::Tpus(_), _) => self.describe_tpu(now),
-            (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => self
-                .meant_node()
-                .map(|(place, n)| ("node", describe::node(n, self.clusters[place].physical.get(&n.id), now))),
+            (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => {
+                self.meant_node().map(|(place, n)| ("node", self.describe_node(place, n, now)))
+            }
             (View::Jobs | View::Cluster(_), _) => {
                 self.meant_job().map(|(_, j)| ("job", describe::job(j, now)))
             }

@@ -4,6 +4,8 @@ mod logs;
 mod submit;
 mod table;
 
+pub(super) use submit::entrypoint;
+
 use super::reach::{Progress, Reach, confirm};
 use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
 use crate::ray::{Client, Poller, RayError};

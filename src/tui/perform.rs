@@ -159,6 +159,10 @@ pub(super) async fn hand_over(mut command: Command) -> Outcome {
     let ran = tokio::task::spawn_blocking(move || command.status()).await;
     match ran {
         Ok(Ok(status)) if status.success() => Outcome::Returned(format!("back from {program}")),
+        // What ssh said is gone with its screen.
+        Ok(Ok(status)) if status.code() == Some(255) => Outcome::Failed(format!(
+            "{program} ended without a connection (255); `marin-tui ssh` in a shell shows what it says"
+        )),
         Ok(Ok(status)) => Outcome::Returned(format!("back from {program} ({status})")),
         Ok(Err(e)) => Outcome::Failed(format!("could not start {program}: {e}")),
         Err(e) => Outcome::Failed(format!("{program}: {e}")),

@@ -139,7 +139,7 @@ fn wanted(arguments: &SubmitArguments) -> Wanted {
 }
 
 /// One word is a shell command as it stands; several are quoted each, as `ray job submit` does.
-fn entrypoint(words: &[String]) -> String {
+pub fn entrypoint(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
     let quoted = |word: &String| {
         if !word.is_empty() && word.chars().all(plain) {
