@@ -5,13 +5,17 @@
 mod bed;
 mod pty;
 
-use bed::{Bed, CLUSTER, INFRA, Ray};
+use bed::{Bed, CLUSTER, INFRA, Ray, until};
 use pty::Pty;
 use std::process::Command;
 use std::time::Duration;
 
 /// A connection, a step: what takes longer than a frame on two busy cores.
 const LONG: Duration = Duration::from_secs(120);
+
+/// A driver that itself holds nothing, and a task of it that holds a chip.
+const TASK: &str = "python -c \"import ray, time; ray.init(); hold = lambda: (print('hold' + 'ing', flush=True), \
+                    time.sleep(3600)); ray.get(ray.remote(num_cpus=0, resources={'TPU': 1})(hold).remote())\"";
 
 /// The console on the client of the bed.
 fn open(bed: Bed) -> Pty {
@@ -33,12 +37,14 @@ fn session(bed: Bed) -> String {
 }
 
 /// From the key to the first step: the list of jobs, the switch, the name.
-fn begin(console: &mut Pty, job: &str) {
+fn begin(console: &mut Pty, jobs: &[&str]) {
     console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains("3 alive"));
     console.send("R");
     let seen = console.wait_for("whom it hits", LONG, |text| text.contains("come back"));
-    let row = seen.lines().find(|l| l.contains(job) && l.contains("yes"));
-    assert!(row.is_some_and(|r| r.contains("somebody") && r.contains("1 TPU")), "{seen}");
+    for job in jobs {
+        let row = seen.lines().find(|l| l.contains(job) && l.contains("yes"));
+        assert!(row.is_some_and(|r| r.contains("somebody") && r.contains("1 TPU")), "{seen}");
+    }
     assert!(seen.contains("[ ] end the jobs of somebody, too") && seen.contains("[ Cancel ]"), "{seen}");
     // To the switch of other people's jobs, then to the name.
     console.send("\t\t \t");
@@ -53,15 +59,23 @@ fn begin(console: &mut Pty, job: &str) {
 fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     let bed = Bed::restarted(Ray::Newest);
     let _ = command(bed, &["restart-cluster", "--abandon"]);
-    let job = format!("console-{}", std::time::UNIX_EPOCH.elapsed().unwrap().as_millis());
-    let submit = ["submit-job", "--no-wait", "--submission-id", &job, "--metadata", "owner=somebody"];
-    let what = ["--entrypoint-resources", "{\"TPU\": 1}", "--", "sleep 3600"];
-    assert!(command(bed, &[&submit[..], &what].concat()).status.success());
-    bed.job_becomes(&job, "RUNNING");
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    // One holds a chip by itself, the other by a task.
+    let (job, tasks) = (format!("console-{now}"), format!("tasks-{now}"));
+    let submit = |id: &str, what: &[&str]| {
+        let args = ["submit-job", "--no-wait", "--submission-id", id, "--metadata", "owner=somebody"];
+        assert!(command(bed, &[&args[..], what].concat()).status.success());
+        bed.job_becomes(id, "RUNNING");
+    };
+    submit(&job, &["--entrypoint-resources", "{\"TPU\": 1}", "--", "sleep 3600"]);
+    submit(&tasks, &["--", TASK]);
+    until("the task runs", || {
+        command(bed, &["job-logs", &tasks]).stdout.windows(7).any(|w| w == b"holding").then_some(())
+    });
     let before = session(bed);
 
     let mut console = open(bed);
-    begin(&mut console, &job);
+    begin(&mut console, &[&job, &tasks]);
     // Once ray is being stopped there is no way back: the console dies there.
     console.wait_for("the stop", LONG, |text| text.contains("◐ 4 ray down"));
     bed.signal("KILL", "marin-tui");
@@ -87,5 +101,5 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     assert!(log.lines().last().is_some_and(|l| l.contains("restart") && l.ends_with("done")), "{log}");
     console.send("\x1b");
     console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains(&job));
-    assert!(command(bed, &["stop-job", "--yes", &job]).status.success());
+    assert!(command(bed, &["stop-job", "--yes", &job, &tasks]).status.success());
 }
