@@ -6,6 +6,7 @@
 pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;
+pub mod image;
 pub mod job;
 pub mod link;
 pub mod log;
@@ -21,6 +22,7 @@ pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
+pub use image::ImageName;
 pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
