@@ -26,7 +26,7 @@ pub struct SubmitArguments {
     /// Leave out of the working dir what matches this pattern (as in .gitignore); several may be given
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Set a variable; without a value it is taken from here, so that it stands in no command line
+    /// Set a variable; without a value it is taken from here or from .marin.yaml, so that it stands in no command line
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Install this package, or the packages of this requirements file; several may be given
@@ -260,7 +260,7 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], reach: &Reach) -
         let (name, value) = if let Some((name, value)) = said.split_once('=') {
             (name, value.to_owned())
         } else {
-            let value = reach.env.var(said).map(str::to_owned);
+            let value = reach.env.for_job(said).map(str::to_owned);
             (said.as_str(), value.with_context(|| format!("{} is not set here", printable(said)))?)
         };
         anyhow::ensure!(!name.is_empty(), "--env takes NAME=VALUE or NAME");
