@@ -113,6 +113,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
             |e| matches!(e, GcpError::Reauthenticate),
             "application-default login",
         ),
+        ("/token", Fault::Skew, |e| matches!(e, GcpError::Clock { .. }), "timedatectl set-ntp true"),
         ("/token", refuse(503, "", "", ""), |e| matches!(e, GcpError::Unavailable { .. }), "wait"),
     ];
     for (path, fault, is, mend) in cases {

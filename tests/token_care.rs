@@ -202,6 +202,7 @@ fn at_google() -> Vec<(&'static str, Fault, &'static str)> {
             refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED"),
             "gcloud services enable secretmanager.googleapis.com",
         ),
+        ("/token", Fault::Skew, "timedatectl set-ntp true"),
         (":access", refuse(404, "NOT_FOUND", ""), "check the name and the project"),
         (":access", refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"), "wait a minute"),
         (":access", refuse(503, "UNAVAILABLE", ""), "wait"),
@@ -257,6 +258,41 @@ async fn a_payload_that_is_no_token_is_not_kept() {
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), vec![disabled]);
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(problem.what.contains("DISABLED") && problem.mend.contains("versions enable"), "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_project_is_named_and_doubted() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    let name = SecretName { project: Some("other-project".into()), name: "RAY_AUTH_TOKEN".into() };
+    world.spec.google.token_secret = Some(name);
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(problem.what.contains("secret RAY_AUTH_TOKEN of other-project"), "{problem:?}");
+    assert!(problem.mend.contains("unless the project is the wrong one"), "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    let file = world.home.path().join("named");
+    world.places.path_variable = Some(file.clone());
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(
+        problem.what.contains("No such file") && problem.mend.contains("RAY_AUTH_TOKEN_PATH"),
+        "{problem:?}"
+    );
+    fs::create_dir(&file).unwrap();
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(problem.what.contains("it is a folder") && problem.mend.contains("name a file"), "{problem:?}");
+    fs::remove_dir(&file).unwrap();
+    put(&file, "");
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(
+        problem.what.contains("is empty") && problem.mend.contains("write the token anew"),
+        "{problem:?}"
+    );
+    assert!(world.double.requests().is_empty());
 }
 
 #[tokio::test]

@@ -125,6 +125,28 @@ fn tokens_are_fetched_and_told_of() {
 }
 
 #[test]
+fn what_is_wrong_with_files_is_told_with_its_mend() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    // A person's own file is theirs to close.
+    let own = world.file(".cache/marin-tui/tokens/marin-a");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, TOKEN).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o640)).unwrap();
+    let table = world.run("token status").good();
+    let row = table.lines().find(|l| l.starts_with("marin-a")).unwrap();
+    assert!(row.contains("others can read it: chmod 600"), "{table}");
+    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o640);
+    fs::remove_file(&own).unwrap();
+    // Nobody can write there, root included: the token works, and is not kept.
+    let mut command = world.command("token fetch --cluster a");
+    let out = Ran::of(&command.env("XDG_CACHE_HOME", "/proc").output().unwrap());
+    let err = out.bad();
+    assert!(err.contains("/proc/marin-tui/tokens/") && err.contains("cannot be written"), "{err}");
+    assert!(err.contains("; make /proc/marin-tui/tokens writable") && err.contains("is not kept"), "{err}");
+}
+
+#[test]
 fn the_path_leads_rays_commands_to_the_token() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);

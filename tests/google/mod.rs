@@ -52,6 +52,8 @@ pub enum Fault {
     Latency(Duration),
     /// The token endpoint refuses: `invalid_grant` or another OAuth error, with its `error_subtype`.
     Grant { error: &'static str, subtype: Option<&'static str> },
+    /// The token endpoint finds that our clock is wrong.
+    Skew,
     /// Closes the connection without an answer.
     HangUp,
 }
@@ -332,6 +334,11 @@ fn token(asked: &Asked, fault: Option<&Fault>) -> Answer {
                 body["error_description"] = json!("reauth related error (invalid_rapt)");
             }
             (StatusCode::BAD_REQUEST, body)
+        }
+        Some(Fault::Skew) => {
+            let why = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. \
+                       Check your iat and exp values in the JWT claim.";
+            (StatusCode::BAD_REQUEST, json!({"error": "invalid_grant", "error_description": why}))
         }
         Some(Fault::Refuse { code, .. }) => {
             (StatusCode::from_u16(*code).unwrap(), json!({"error": "internal_failure"}))
