@@ -3,7 +3,7 @@
 use super::print;
 use crate::config::Settings;
 use crate::infra::{self, Table};
-use crate::model::{ImageName, Timestamp};
+use crate::model::{ImageName, Text, Timestamp};
 use crate::supervisor;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
@@ -29,7 +29,7 @@ pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_jso
     if as_json {
         let rows: Vec<_> = tagged()
             .map(|b| {
-                let tags: Vec<&str> = b.tags.iter().map(|t| t.raw()).collect();
+                let tags: Vec<&str> = b.tags.iter().map(Text::raw).collect();
                 json!({"tags": tags, "digest": b.digest.raw(), "bytes": b.bytes,
                     "uploaded_ms": b.uploaded.map(Timestamp::as_millis),
                     "used": b.tags.iter().any(|t| used(t.raw()))})
