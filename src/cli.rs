@@ -14,7 +14,9 @@ mod jobs;
 mod list;
 mod operate;
 mod reach;
+mod ssh;
 mod token;
+mod tpus;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
@@ -43,6 +45,9 @@ pub struct Arguments {
     /// How the console looks.
     #[command(flatten)]
     pub look: LookArguments,
+    /// Refuse everything that would change a cluster [settings: `read_only`]
+    #[arg(long, global = true)]
+    pub read_only: bool,
     /// A command for scripts; none opens the console.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -134,6 +139,12 @@ pub enum Command {
     /// Whole clusters.
     #[command(flatten)]
     Operate(operate::OperateCommand),
+    /// TPUs.
+    #[command(flatten)]
+    Tpus(tpus::TpuCommand),
+    /// Log in to a cluster's head, a node or a TPU host, or run a command there
+    #[command(after_help = ssh::EXAMPLES)]
+    Ssh(ssh::SshArguments),
     /// Show who did what to which cluster when, from this machine
     Audit {
         /// Print JSON
@@ -146,6 +157,26 @@ pub enum Command {
         #[command(subcommand)]
         action: ConfigAction,
     },
+}
+
+impl Command {
+    /// The command's name, if it would change a cluster.
+    fn changes(&self) -> Option<&'static str> {
+        match self {
+            Self::Jobs(command) => command.changes(),
+            Self::Operate(command) => command.changes(),
+            Self::Token { action } => action.changes(),
+            Self::Tpus(command) => command.changes(),
+            Self::Clusters { .. }
+            | Self::Configs { .. }
+            | Self::Auth(_)
+            | Self::AuthEnv { .. }
+            | Self::Ssh(_)
+            | Self::Demo(_)
+            | Self::Audit { .. }
+            | Self::Config { .. } => None,
+        }
+    }
 }
 
 /// What to do with the settings.
@@ -178,7 +209,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
-    let config = config::load(&sources, &env, Timestamp::now())?;
+    let mut config = config::load(&sources, &env, Timestamp::now())?;
+    config.settings.read_only |= arguments.read_only;
+    if config.settings.read_only
+        && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
+    {
+        anyhow::bail!("{what} is refused: read-only (--read-only, or `read_only` in the settings)");
+    }
     let chosen = arguments.sources.cluster.as_deref();
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,
@@ -187,6 +224,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
+        }
+        Some(Command::Ssh(host)) => return ssh::run(host, &reach::Reach::new(arguments, &config, env)?),
+        Some(Command::Tpus(command)) => {
+            return tpus::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
         Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen)?,

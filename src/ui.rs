@@ -15,6 +15,7 @@ mod autoscaler;
 mod chrome;
 mod dialog;
 mod fleet;
+mod form;
 mod frame;
 mod grid;
 mod jobs;
@@ -22,7 +23,10 @@ mod log;
 mod merged;
 mod names;
 mod nodes;
+mod plan;
+mod progress;
 mod theme;
+mod tpus;
 mod words;
 
 pub use theme::{Colors, Theme};
@@ -83,6 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     let buf = frame.buffer_mut();
     let d = Draw { app, theme, now };
     let mut areas = Areas::default();
+    let mut cursor = None;
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         grid::put(buf, area.x, area.y, area.width, false, "make the window larger", theme.warn);
         return areas;
@@ -92,16 +97,22 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     chrome::header(buf, header, &d);
     match (app.view(), app.current()) {
         (View::Cluster(_), Some(cluster)) => draw_cluster(buf, body, &d, cluster, &mut areas),
+        (View::Tpus(_), _) => {
+            areas.tpus = app.tpus().map(|cluster| tpus::draw(buf, body, &d, cluster));
+        }
         (View::Nodes, _) => areas.merged = Some(merged::nodes(buf, body, &d)),
         (View::Jobs, _) => areas.merged = Some(merged::jobs(buf, body, &d)),
         _ => areas.list = Some(fleet::draw(buf, body, &d)),
     }
     chrome::toasts(buf, body, &d);
     if let Some(dialog) = app.dialog() {
-        dialog::draw(buf, body, &d, dialog, &mut areas);
+        cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
     if let Some(column) = chrome::footer(buf, footer, &d) {
-        frame.set_cursor_position((column, footer.y));
+        cursor = Some((column, footer.y));
+    }
+    if let Some(cursor) = cursor {
+        frame.set_cursor_position(cursor);
     }
     areas
 }

@@ -143,7 +143,8 @@ impl World {
             for path in [vec![self.at(folder)], all].concat() {
                 let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
                 let inside_private = path != self.at(folder) && path.is_dir();
-                assert!(mode & 0o077 == 0 || inside_private, "{}: {mode:o}", path.display());
+                let others = mode & 0o077;
+                assert!(others == 0 || inside_private, "{}: {mode:o}", path.display());
             }
         }
         assert!(fs::read_to_string(self.kept()).unwrap().contains(NEEDLE), "the search finds what is there");

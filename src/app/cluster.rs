@@ -2,7 +2,9 @@
 
 use super::logview::LogView;
 use super::order;
+use super::running::Running;
 use super::table::Table;
+use super::tpus::Tpus;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, History};
 use crate::model::{
@@ -68,8 +70,14 @@ pub struct Cluster {
     pub log: LogView,
     /// First line of the autoscaler pane.
     pub autoscaler_top: usize,
+    /// Its TPUs.
+    pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
+    /// Jobs that are marked.
+    pub marked: HashSet<SubmissionId>,
+    /// The operation on it that runs, stopped half way, or has just ended.
+    pub running: Option<Running>,
 }
 
 impl Cluster {
@@ -92,7 +100,10 @@ impl Cluster {
             jobs: Table::default(),
             log: LogView::default(),
             autoscaler_top: 0,
+            tpus: Tpus::default(),
             stopping: HashSet::new(),
+            marked: HashSet::new(),
+            running: None,
         }
     }
 
@@ -120,7 +131,15 @@ impl Cluster {
             self.arrange_nodes();
         }
         if jobs || first {
+            if !self.marked.is_empty() {
+                let jobs = self.snapshot.jobs.iter();
+                let there: HashSet<&SubmissionId> = jobs.filter_map(|j| j.submission_id()).collect();
+                self.marked.retain(|id| there.contains(id));
+            }
             self.arrange_jobs();
+        }
+        if nodes || first {
+            self.join_tpus();
         }
         let found = self.diagnose();
         nodes || jobs || rest || first || found
@@ -133,6 +152,7 @@ impl Cluster {
         }
         self.history.learn_link(&link);
         self.link = Some(link);
+        self.join_tpus();
         self.diagnose();
         true
     }
@@ -142,9 +162,9 @@ impl Cluster {
         self.trend.learn(self.tally.share(), self.snapshot.taken)
     }
 
-    fn diagnose(&mut self) -> bool {
+    pub(super) fn diagnose(&mut self) -> bool {
         let known = self.known.then_some(&*self.snapshot);
-        let found = diagnose::findings(self.link.as_ref(), known, &self.history);
+        let found = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
         let changed = found != self.findings;
         self.findings = found;
         changed
@@ -205,6 +225,11 @@ impl Cluster {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => Some(problem),
             Link::Connecting { .. } | Link::Up { .. } => None,
         }
+    }
+
+    /// The operation on it that works or stopped half way.
+    pub fn operating(&self) -> Option<&Running> {
+        self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
     }
 
     /// Age of the state, once there is one.

@@ -74,14 +74,14 @@ impl App {
         match self.view {
             View::Nodes => self.all_nodes.arrange_nodes(&self.clusters),
             View::Jobs => self.all_jobs.arrange_jobs(&self.clusters),
-            View::Clusters | View::Cluster(_) => {}
+            View::Clusters | View::Cluster(_) | View::Tpus(_) => {}
         }
     }
 
     /// Shows the fleet, or the nodes or jobs of all.
     pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
         let effects = self.leave_cluster();
-        if let View::Cluster(place) = self.view {
+        if let View::Cluster(place) | View::Tpus(place) = self.view {
             self.list.select(&place, |i| i);
         }
         self.view = view;
@@ -130,9 +130,12 @@ impl App {
         }
     }
 
-    fn leave_cluster(&mut self) -> Vec<Effect> {
+    pub(super) fn leave_cluster(&mut self) -> Vec<Effect> {
         let asked = |name: &ClusterName, request| Effect::Ask(name.clone(), request);
-        self.current().map(|c| vec![asked(c.name(), Request::Focus(false))]).unwrap_or_default()
+        self.current()
+            .or_else(|| self.tpus())
+            .map(|c| vec![asked(c.name(), Request::Focus(false))])
+            .unwrap_or_default()
     }
 }
 
@@ -144,6 +147,14 @@ impl Cluster {
 
     /// Findings that need somebody. Of a cluster that cannot be reached only that: the others may have passed.
     pub fn alerts(&self) -> usize {
+        if let Some(running) = self.operating() {
+            if running.takes_down() {
+                return 0;
+            }
+            if running.is_stopped() {
+                return 1;
+            }
+        }
         if self.problem().is_some() {
             return 1;
         }

@@ -44,6 +44,8 @@ pub struct Areas {
     pub autoscaler: Option<Area>,
     /// Highest first line of the autoscaler pane.
     pub autoscaler_last: usize,
+    /// A cluster's TPUs.
+    pub tpus: Option<Area>,
     /// The dialog.
     pub dialog: Option<Area>,
     /// The dialog's buttons: cancel, and the one that says yes.
@@ -67,12 +69,13 @@ impl App {
             let pressed = self.areas.buttons.filter(|_| by == 0).and_then(|buttons| {
                 buttons.iter().position(|b| b.contains(column, row)).map(|button| button == 1)
             });
-            if let (Dialog::Ask { on_yes, .. }, Some(yes)) = (dialog, pressed) {
-                *on_yes = yes;
+            if let Some(yes) = pressed {
+                dialog.focus_button(yes);
                 return self.act(Action::Open, now);
             }
-            // A click outside closes what only tells or asks.
-            return if by == 0 && !area.contains(column, row) {
+            // A click outside closes what only tells or asks; what was typed is not lost so easily.
+            let typed = matches!(dialog, Dialog::Form(_));
+            return if by == 0 && !typed && !area.contains(column, row) {
                 self.act(Action::Back, now)
             } else {
                 Vec::new()
@@ -81,6 +84,7 @@ impl App {
         match self.view {
             View::Clusters => return self.mouse_in_list(column, row, by, now),
             View::Nodes | View::Jobs => return self.mouse_in_merged(column, row, by, now),
+            View::Tpus(_) => return self.mouse_in_tpus(column, row, by, now),
             View::Cluster(_) => {}
         }
         let areas = self.areas;
@@ -126,6 +130,22 @@ impl App {
             return self.act(Action::Open, now);
         }
         self.list.go(position, |i| i);
+        Vec::new()
+    }
+
+    fn mouse_in_tpus(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
+        let Some(area) = self.areas.tpus.filter(|a| a.contains(column, row)) else { return Vec::new() };
+        if by != 0 {
+            return self.step(by);
+        }
+        self.prompt = None;
+        let offset = usize::from(row - area.y);
+        let Some(tpus) = self.tpus_mut() else { return Vec::new() };
+        let position = tpus.table().window(area.height.into()) + offset;
+        if position == tpus.table().cursor() && position < tpus.table().len() {
+            return self.act(Action::Open, now);
+        }
+        tpus.go(position);
         Vec::new()
     }
 

@@ -7,7 +7,9 @@ use super::{
     ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
     Tone, View, actions::ACTIONS, describe,
 };
-use crate::model::{ClusterName, JobKey, LogSource, ProblemKind, Request, Text, Timestamp};
+use crate::model::{
+    ClusterName, JobKey, LogSource, OperationKind, Order, ProblemKind, Request, Text, Timestamp,
+};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
 const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
@@ -17,6 +19,14 @@ const RAYLET: &str = "raylet.out";
 impl App {
     /// Carries an action out.
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
+        if self.read_only && action.changes_a_cluster() {
+            let text = format!(
+                "{} is refused: read-only (--read-only, or `read_only` in the settings)",
+                action.describe().name
+            );
+            self.toasts.say(Tone::Bad, text, now);
+            return Vec::new();
+        }
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
@@ -28,7 +38,7 @@ impl App {
             Action::Bottom => self.jump(true),
             Action::Open => self.open(now),
             Action::Back => self.back(),
-            Action::Quit => self.leave(),
+            Action::Quit => self.leave(now),
             Action::ForceQuit => vec![Effect::Quit],
             Action::Redraw => vec![Effect::Redraw],
             Action::Accept => self.answer(now),
@@ -42,14 +52,32 @@ impl App {
                 self.zoomed = !self.zoomed;
                 Vec::new()
             }
+            Action::Restart => self.plan(OperationKind::Restart, now),
+            Action::Start => self.plan(OperationKind::Start, now),
+            Action::StopCluster => self.plan(OperationKind::Stop, now),
+            Action::Progress => self.show_progress(now),
+            Action::Resume | Action::RollForward | Action::Abandon | Action::Cancel => {
+                self.in_progress(action, now)
+            }
+            Action::Mark => self.mark(now),
             Action::StopJob => self.ask_to_stop(now),
+            Action::Submit => self.submit_form(),
+            Action::Resubmit => self.resubmit_form(now),
+            Action::DeleteJob => self.ask_to_delete(now),
             Action::Log => self.log(now),
             Action::Describe => self.describe(now),
             Action::Copy => self.copy(now),
             Action::CopyToken => self.at_cluster(Effect::CopyToken),
             Action::Dashboard => self.at_cluster(Effect::OpenDashboard),
+            Action::Ssh if self.tpus().is_some() => self.ssh_tpu(now),
             Action::Ssh => self.at_cluster(Effect::SshHead),
-            Action::Refresh => self.at_cluster(|name| Effect::Ask(name, Request::Refresh)),
+            Action::Refresh => {
+                let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
+                if self.tpus().is_some() {
+                    effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
+                }
+                effects
+            }
             Action::Reconnect => self.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
             Action::Filter => self.begin_filter(),
             Action::NextMatch => self.match_step(true, now),
@@ -60,6 +88,8 @@ impl App {
             Action::SortPrevious => self.sort(|sort, columns| sort.turned(columns, false)),
             Action::SortInvert => self.sort(|sort, _| super::Sort { inverted: !sort.inverted, ..sort }),
             Action::HostKey => self.host_key(now),
+            Action::Tpus => self.open_tpus(now),
+            Action::CleanPreempted => self.ask_to_clean(now),
             Action::Clusters => self.show(View::Clusters),
             Action::AllNodes => self.show(View::Nodes),
             Action::AllJobs => self.show(View::Jobs),
@@ -85,6 +115,7 @@ impl App {
             (None, _) => match self.view {
                 View::Nodes => self.all_nodes.table().height(),
                 View::Jobs => self.all_jobs.table().height(),
+                View::Tpus(place) => self.clusters[place].tpus.table().height(),
                 _ => self.list.height(),
             },
             (Some(c), Pane::Nodes) => c.nodes.height(),
@@ -107,6 +138,7 @@ impl App {
             }
             View::Nodes => self.all_nodes.step(by),
             View::Jobs => self.all_jobs.step(by),
+            View::Tpus(_) => self.step_tpus(by),
             View::Cluster(_) => return self.scroll(self.pane, by),
         }
         Vec::new()
@@ -145,6 +177,8 @@ impl App {
 
     fn open(&mut self, now: Timestamp) -> Vec<Effect> {
         match (&self.dialog, self.view, self.pane) {
+            (Some(Dialog::Plan(_)), ..) => self.plan_pressed(),
+            (Some(Dialog::Form(_)), ..) => self.form_pressed(),
             (Some(Dialog::Ask { on_yes: true, .. }), ..) => self.answer(now),
             (Some(_), ..) => self.back(),
             (None, View::Clusters, _) => match self.list.selected_row() {
@@ -153,7 +187,7 @@ impl App {
                 None => Vec::new(),
             },
             (None, View::Nodes | View::Jobs, _) => self.visit_row(now),
-            (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
+            (None, View::Tpus(_), _) | (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
             (None, View::Cluster(_), _) => self.log(now),
         }
     }
@@ -163,11 +197,12 @@ impl App {
         if self.dialog.take().is_some() || self.toasts.dismiss() {
             return Vec::new();
         }
-        if self.clear_filter() || std::mem::take(&mut self.zoomed) {
+        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) {
             return Vec::new();
         }
         match self.view {
             View::Nodes | View::Jobs => self.show(View::Clusters),
+            View::Tpus(_) => self.leave_tpus(),
             View::Cluster(_) if self.has_way_back() => self.show(self.root),
             View::Cluster(_) | View::Clusters => Vec::new(),
         }
@@ -178,11 +213,12 @@ impl App {
         self.clusters.len() + self.broken.len() > 1 || self.root != View::Clusters
     }
 
-    fn leave(&mut self) -> Vec<Effect> {
+    fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
         let root = self.view == View::Clusters || (self.current().is_some() && !self.has_way_back());
         match (&self.dialog, root) {
             (Some(_), _) => self.back(),
-            (None, true) => vec![Effect::Quit],
+            (None, true) => self.ask_to_quit(now),
+            (None, false) if self.tpus().is_some() => self.leave_tpus(),
             (None, false) if self.current().is_some() => self.show(self.root),
             (None, false) => self.show(View::Clusters),
         }
@@ -191,6 +227,14 @@ impl App {
     fn turn_pane(&mut self, by: usize) -> Vec<Effect> {
         if let Some(Dialog::Ask { on_yes, .. }) = &mut self.dialog {
             *on_yes = !*on_yes;
+            return Vec::new();
+        }
+        if let Some(Dialog::Form(form)) = &mut self.dialog {
+            form.turn(if by == 1 { 1 } else { -1 });
+            return Vec::new();
+        }
+        if let Some(Dialog::Plan(plan)) = &mut self.dialog {
+            plan.turn(if by == 1 { 1 } else { plan.spots().len() - 1 });
             return Vec::new();
         }
         let here = Pane::ALL.iter().position(|p| *p == self.pane).unwrap_or(0);
@@ -206,36 +250,19 @@ impl App {
     fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
         match question {
-            Question::StopJob { cluster, id } => vec![Effect::Ask(cluster, Request::StopJob(id))],
+            Question::Quit => vec![Effect::Quit],
+            Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
+            Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
+            Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
+            Question::CleanPreempted { cluster, left } => {
+                let place = self.clusters.iter().position(|c| *c.name() == cluster);
+                place.map(|place| self.begin_cleaning(place, left, now)).unwrap_or_default()
+            }
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
                 vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
             }
         }
-    }
-
-    fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, job)) = self.meant_job().map(|(place, job)| (place, job.clone())) else {
-            return Vec::new();
-        };
-        let name = self.clusters[place].name().clone();
-        match &job.key {
-            JobKey::Driver(id) => {
-                let why = format!(
-                    "{id} was started by hand, not submitted: ray cannot stop it; end its process on its node"
-                );
-                self.toasts.say(Tone::Bad, why, now);
-            }
-            JobKey::Submission(id) if job.status.is_ended() => {
-                self.toasts.say(Tone::Info, format!("{id} has ended already ({})", job.status.word()), now);
-            }
-            JobKey::Submission(id) => {
-                let question = Question::StopJob { cluster: name.clone(), id: id.clone() };
-                let lines = describe::before_stop(&job, &name.to_string(), now);
-                self.dialog = Some(Dialog::ask(question, "stop job", lines, "Stop the job"));
-            }
-        }
-        Vec::new()
     }
 
     fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
@@ -317,9 +344,10 @@ impl App {
                 Some(row) => Some(("cluster", describe::cluster(&self.clusters[row], now))),
                 None => None,
             },
-            (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => self
-                .meant_node()
-                .map(|(place, n)| ("node", describe::node(n, self.clusters[place].physical.get(&n.id), now))),
+            (View::Tpus(_), _) => self.describe_tpu(now),
+            (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => {
+                self.meant_node().map(|(place, n)| ("node", self.describe_node(place, n, now)))
+            }
             (View::Jobs | View::Cluster(_), _) => {
                 self.meant_job().map(|(_, j)| ("job", describe::job(j, now)))
             }
@@ -331,7 +359,13 @@ impl App {
     }
 
     fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
+        if let Some(copied) = self.copied_of_operation() {
+            return copied;
+        }
         let copied = match (self.meant(), self.view, self.pane) {
+            (Some(c), View::Tpus(_), _) => {
+                c.tpus.selected().map(|row| ("tpu name".to_owned(), row.name.to_string()))
+            }
             (Some(c), View::Clusters, _) => Some(("cluster name".to_owned(), c.name().as_str().to_owned())),
             (_, View::Nodes, _) | (_, View::Cluster(_), Pane::Nodes) => {
                 self.meant_node().map(|(_, n)| ("node id".to_owned(), n.id.to_string()))
@@ -382,6 +416,7 @@ impl App {
                 let sort = turn(self.all_nodes.table().sort(), ALL_NODE_COLUMNS.len());
                 self.all_nodes.table_mut().set_sort(sort);
             }
+            View::Tpus(_) => self.sort_tpus(turn),
             View::Jobs => {
                 let sort = turn(self.all_jobs.table().sort(), ALL_JOB_COLUMNS.len());
                 self.all_jobs.table_mut().set_sort(sort);

@@ -2,8 +2,9 @@
 
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
-use crate::model::{Operation, OperationKind, Problem, Progress, SubmissionId};
-use crate::operation::{Journal, Performer, Restored, Unfinished, back_up, preflight, restore};
+use crate::model::time::brief;
+use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, SubmissionId};
+use crate::operation::{Journal, Performer, Restored, Unfinished, back_up, preflight, preview, restore};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -85,6 +86,20 @@ pub struct FolderArguments {
     json: bool,
 }
 
+impl OperateCommand {
+    /// The command's name, if it would change a cluster.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        let name = |name, dry_run: bool| (!dry_run).then_some(name);
+        match self {
+            Self::RestartCluster(a) => name("restart-cluster", a.common.dry_run),
+            Self::StartCluster(a) => name("start-cluster", a.dry_run),
+            Self::StopCluster(a) => name("stop-cluster", a.dry_run),
+            Self::BackupJobs(_) => None,
+            Self::RestoreJobs(a) => name("restore-jobs", a.dry_run),
+        }
+    }
+}
+
 fn yes_or_no(word: &str) -> Result<bool, String> {
     match word {
         "1" | "true" | "yes" => Ok(true),
@@ -145,7 +160,7 @@ async fn operate(
         print_steps(&operation);
         if kind != OperationKind::Start {
             eprintln!("for the team's channel: {}", operation.announcement());
-            who_is_hit(reach, others || arguments.dry_run).await?;
+            who_is_hit(&operation, reach, others || arguments.dry_run).await?;
         }
         if arguments.dry_run {
             return Ok(ExitCode::SUCCESS);
@@ -241,7 +256,7 @@ fn saved_where(u: &Unfinished) -> String {
 }
 
 /// Lists the jobs that would end. Other people's stand in the way unless that was said.
-async fn who_is_hit(reach: &Reach, others: bool) -> anyhow::Result<()> {
+async fn who_is_hit(operation: &Operation, reach: &Reach, others: bool) -> anyhow::Result<()> {
     let progress = Telling::new();
     let session = match reach.connect(&progress).await {
         Ok(session) => session,
@@ -250,20 +265,24 @@ async fn who_is_hit(reach: &Reach, others: bool) -> anyhow::Result<()> {
             return Ok(());
         }
     };
-    let snapshot = crate::ray::Poller::new(session.client.clone()).refresh().await;
-    session.close().await;
-    let snapshot = snapshot.map_err(|e| reach.error(&e.problem(crate::model::Timestamp::now())))?;
-    let open: Vec<_> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).collect();
+    progress.tell("looking which jobs run");
     let me = reach.env.var("USER").unwrap_or_default();
-    let mut strangers = Vec::new();
-    for job in &open {
-        let kind = if job.submission_id().is_some() { "" } else { "  (started by hand: cannot be restored)" };
-        let owner = job.owner().map(|o| printable(o).into_owned());
-        eprintln!("  {}  {}  {}{kind}", job.key, job.status.word(), owner.as_deref().unwrap_or("-"));
-        strangers.extend(owner.filter(|o| o != me));
+    let preserve = operation.number(crate::model::StepName::Backup) > 0;
+    let preview = preview(&session.client, me, operation.kind, preserve).await;
+    session.close().await;
+    let preview = preview.map_err(|p| reach.error(&p))?;
+    let now = crate::model::Timestamp::now();
+    let row = |job: &Doomed| {
+        let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
+        let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        vec![job.key.to_string(), owner, job.status.word().to_owned(), age, job.holding(), job.fate.words()]
+    };
+    let rows: Vec<_> = preview.jobs.iter().map(row).collect();
+    let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", "COMES BACK"];
+    if !rows.is_empty() {
+        super::columns::print(&mut std::io::stderr().lock(), &titles, &rows)?;
     }
-    strangers.sort();
-    strangers.dedup();
+    let strangers = preview.strangers();
     anyhow::ensure!(
         others || strangers.is_empty(),
         "jobs of {} run on {}: ask them, then say --others",

@@ -58,6 +58,13 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The command's name, if it would change anything but this machine.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        matches!(self, Self::InitSecret { .. }).then_some("token init-secret")
+    }
+}
+
 /// Shells that differ in how they set a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shell {

@@ -128,7 +128,9 @@ impl Folder {
                 None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
             }
         }
-        let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config")});
+        let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
+            // Google knows nothing of a simulated fleet, and is not to be asked about a real one of that name.
+            "cloud_refresh_seconds": 0});
         // JSON is YAML.
         self.write("config.yaml", &format!("{settings:#}\n"))
     }

@@ -111,7 +111,8 @@ pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backe
     Ok(backed)
 }
 
-fn left_out(job: &Submission) -> Option<&'static str> {
+/// Why a job is left out of backups, if it is.
+pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
     if job.metadata.contains_key(OURS) {
         return Some("the console's own");
     }

@@ -97,6 +97,7 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
         ProblemKind::NotRay => "not ray",
         ProblemKind::TokenMissing => "no token",
         ProblemKind::TokenRefused => "token refused",
+        ProblemKind::Login => "not logged in",
         ProblemKind::Other => "broken",
     }
 }
@@ -122,6 +123,15 @@ pub fn age(age: Option<Duration>, fresh: Duration) -> String {
         Some(age) if age < fresh => format!("<{} s", fresh.as_secs()),
         Some(age) if age < Duration::from_secs(120) => format!("{} s", age.as_secs()),
         Some(age) => brief(age),
+    }
+}
+
+/// A duration with its seconds: `8 s`, `1m 08s`, `1h 02m`.
+pub fn span(d: Duration) -> String {
+    match d.as_secs() {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{}m {:02}s", s / 60, s % 60),
+        _ => brief(d),
     }
 }
 
