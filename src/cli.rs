@@ -188,7 +188,7 @@ pub enum ConfigAction {
 
 /// Runs what the arguments say.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let env = Env::current();
+    let env = Env::current().with_shared()?;
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
         print!("{}", config::DEFAULTS);
         return Ok(ExitCode::SUCCESS);

@@ -7,6 +7,7 @@ pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;
 pub mod draft;
+pub mod image;
 pub mod job;
 pub mod leftover;
 pub mod link;
@@ -25,6 +26,7 @@ pub use autoscaler::{
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use draft::{Draft, FormNews};
+pub use image::ImageName;
 pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};

@@ -184,7 +184,7 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], here: &Env) -> R
         let (name, value) = if let Some((name, value)) = said.split_once('=') {
             (name, value.to_owned())
         } else {
-            let value = here.var(said).map(str::to_owned);
+            let value = here.for_job(said).map(str::to_owned);
             (said.as_str(), value.ok_or_else(|| unfit!("{} is not set here", printable(said)))?)
         };
         if name.is_empty() {

@@ -109,7 +109,7 @@ pub async fn visit(
                 let mend = "choose a cluster with a file or with settings, and leave --address out";
                 Err(problem("there is no SSH here: the dashboard is reached directly".into(), mend))
             }
-            _ => Ok(tunnel_spec(spec, options, head_address(spec, options).await?.host, Vec::new())),
+            _ => Ok(tunnel_spec(spec, options, head_address(spec, options, None).await?.host, Vec::new())),
         },
     };
     let visit = match host {

@@ -21,7 +21,7 @@ pub struct SubmitArguments {
     /// Leave out of the working dir what matches this pattern (as in .gitignore); several may be given
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Set a variable; without a value it is taken from here, so that it stands in no command line
+    /// Set a variable; without a value it is taken from here or from .marin.yaml, so that it stands in no command line
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Install this package, or the packages of this requirements file; several may be given
