@@ -35,8 +35,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
     let frame = middle(area, width, height);
     clear(buf, frame);
     let took = match running.until {
-        Some(until) => until.age(running.since),
-        None => d.now.age(running.since),
+        Some(until) => running.since.age(until),
+        None => running.since.age(d.now),
     };
     let right = format!("{} · {}", running.brief(), span(took));
     let tone = match running.stand {
@@ -67,7 +67,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
 fn step(step: StepName, mark: &Mark, running: &Running, d: &Draw<'_>) -> (String, Style) {
     let (glyph, tail, style) = match mark {
         Mark::Waits => ("○", String::new(), d.theme.dim),
-        Mark::Works(since) => ("◐", format!("  {}", span(d.now.age(*since))), d.theme.accent),
+        Mark::Works(since) => ("◐", format!("  {}", span(since.age(d.now))), d.theme.accent),
         Mark::Done(said, took) => {
             let took =
                 took.map_or_else(String::new, |s| format!("  {}", span(std::time::Duration::from_secs(s))));

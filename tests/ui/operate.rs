@@ -66,7 +66,7 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
 #[test]
 fn progress_shows_steps_output_and_what_can_be_done() {
     let mut app = shown();
-    hears(&mut app, OperationNews::Began(restart()));
+    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(restart())), before(68));
     press(&mut app, "p");
     for step in [StepName::Check, StepName::Look] {
         hears(&mut app, OperationNews::Progress(Progress::Began(step)));
@@ -78,7 +78,8 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     }
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
-        for needed in ["✓ 2 look: 2 workers", "◐ 3 save the jobs", "restart 3/9", "line 39", "c cancels"]
+        for needed in
+            ["✓ 2 look: 2 workers", "◐ 3 save the jobs", "restart 3/9 · 1m 08s", "line 39", "c cancels"]
         {
             assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
         }
