@@ -6,7 +6,7 @@
 mod google;
 
 use google::compute::instance;
-use google::{Fault, Google, Stored, registry, tpu};
+use google::{Fault, Google, PROJECT, Stored, registry, tpu};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;
@@ -80,10 +80,13 @@ fn instances_are_listed_over_zones_and_pages_and_deleted() {
 
 fn nodes() -> Vec<serde_json::Value> {
     let labels = json!({"ray-cluster-name": "a"});
+    let mut queued = tpu::node(ZONE, "n3", "v4-8", "CREATING", &labels, &[]);
+    // Without a node a queued resource goes without force.
+    queued["queuedResource"] = json!(format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/q1"));
     vec![
         tpu::node(ZONE, "n1", "v4-16", "READY", &labels, &["10.1.0.1", "10.1.0.2"]),
         tpu::node(ZONE, "n2", "v4-8", "PREEMPTED", &labels, &[]),
-        tpu::node(ZONE, "n3", "v4-8", "CREATING", &labels, &[]),
+        queued,
     ]
 }
 

@@ -3,7 +3,7 @@
 
 use crate::gcp::{self, GcpError, Google};
 use crate::model::{ClusterSpec, Problem, ProblemKind, Secret, SecretName, Timestamp};
-use crate::token::{self, Found, Places, TokenError};
+use crate::token::{self, Found, Places, Source, TokenError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -202,6 +202,9 @@ fn refused_from(found: &Found, secret: Option<&SecretName>) -> Problem {
     let what = format!("the cluster refuses this token (from {})", found.source);
     let mend = match secret {
         Some(secret) => format!("correct or remove it; the token of secret {secret} is fetched then"),
+        None if found.source == Source::Variable => {
+            "set it to the cluster's own token, or unset it and write the token to ~/.ray/auth_token".into()
+        }
         None => format!("write the cluster's own token to {}", found.source),
     };
     Problem::new(ProblemKind::TokenRefused, what, mend, Timestamp::now())

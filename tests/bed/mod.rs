@@ -239,11 +239,16 @@ impl Bed {
 /// Runs the body of a test on the client host of a bed, where the head can be reached: the test's own binary is started
 /// there again, for this one test, as the user `ray`. Call it as the only thing that a `#[test]` does.
 pub fn inside(ray: Ray, body: impl FnOnce()) {
+    inside_of(|| Bed::shared(ray), body);
+}
+
+/// The same on another bed, which `bed` brings up.
+pub fn inside_of(bed: impl FnOnce() -> Bed, body: impl FnOnce()) {
     const MARK: &str = "MARIN_TEST_INSIDE";
     if std::env::var_os(MARK).is_some() {
         return body();
     }
-    let argv = Bed::shared(ray).on_client(&[MARK]);
+    let argv = bed().on_client(&[MARK]);
     let test = std::thread::current().name().unwrap().to_owned();
     let mut command = Command::new(&argv[0]);
     command.args(&argv[1..]).arg(std::env::current_exe().unwrap());
