@@ -6,6 +6,7 @@
 mod cluster;
 mod env;
 mod google;
+mod launch;
 mod nearest;
 mod paths;
 mod resolve;
@@ -13,6 +14,7 @@ mod settings;
 pub mod yaml;
 
 pub use env::Env;
+pub use launch::{Launch, NodeLaunch};
 pub use nearest::nearest;
 pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};

@@ -8,8 +8,16 @@ mod backup;
 mod cluster;
 mod folder;
 mod journal;
+mod startup;
 
 pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, back_up, restore};
 pub use cluster::{Facts, Performer, preflight};
 pub use journal::{Journal, JournalError, Unfinished};
+pub use startup::{Services, startup_script};
+
+use crate::model::{Problem, ProblemKind, Timestamp};
+
+fn trouble(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
+    Problem::new(ProblemKind::Other, what, mend, Timestamp::now())
+}

@@ -20,14 +20,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("demo", &["model"]),
     ("supervisor", &["config", "token", "ssh", "ray", "gcp", "model"]),
     ("diagnose", &["model"]),
-    ("operation", &["supervisor", "ssh", "ray", "config", "model"]),
+    ("operation", &["supervisor", "ssh", "ray", "gcp", "config", "model"]),
     ("app", &["diagnose", "model"]),
     ("ui", &["app", "diagnose", "model"]),
     ("tui", &["ui", "app", "supervisor", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
         "cli",
-        &["tui", "ui", "app", "operation", "supervisor", "ray", "demo", "config", "infra", "token", "model"],
+        &["tui", "ui", "app", "operation", "supervisor", "ray", "gcp", "demo", "config", "infra", "token", "model"],
     ),
     ("main", &["cli"]),
 ];

@@ -2,6 +2,7 @@
 
 use super::backup::{self, Restored};
 use super::journal::{Journal, JournalError};
+use super::trouble;
 use crate::model::{
     AutoscalerVersion, ClusterSpec, Job, JobStatus, NodeState, Operation, OperationKind, Problem,
     ProblemKind, Progress, StepName, SubmissionId, Text, Timestamp,
@@ -72,10 +73,6 @@ pub fn preflight(spec: &ClusterSpec, kind: OperationKind) -> Result<(), Problem>
         (_, provider) => format!("{} is not offered yet for provider {provider}", kind.word()),
     };
     Err(trouble(what, "use the ray command by hand; backup-jobs and restore-jobs work with every provider"))
-}
-
-fn trouble(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
-    Problem::new(ProblemKind::Other, what, mend, Timestamp::now())
 }
 
 impl From<JournalError> for Problem {
