@@ -35,7 +35,7 @@ struct Arguments {
 }
 
 /// How long a step may take.
-const LONGEST: Duration = Duration::from_secs(180);
+const LONGEST: Duration = Duration::from_secs(300);
 /// Width and height of a cell, and where the text's baseline is, in pixels.
 const CELL: (f32, f32, f32) = (8.4, 18.0, 13.5);
 const MARGIN: f32 = 10.0;

@@ -18,6 +18,7 @@ mod prompt;
 mod steps;
 mod table;
 mod toast;
+mod tpus;
 mod trend;
 mod typing;
 
@@ -33,8 +34,10 @@ pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
 pub use prompt::{Prompt, PromptKind};
 pub use table::{Filter, Sort, Table};
 pub use toast::{Toast, Toasts, Tone};
+pub use tpus::{TPU_COLUMNS, Tpus};
 pub use trend::{FULL, Trend};
 
+use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterName, Job, JobKey, Link, Node, NodeId, Problem, Request, StreamId, Timestamp, Update,
 };
@@ -99,6 +102,8 @@ pub enum Effect {
     OpenDashboard(ClusterName),
     /// Hand the terminal to a login on the cluster's head.
     SshHead(ClusterName),
+    /// Hand it to a login on one of its TPU hosts.
+    SshHost(ClusterName, TpuHost),
 }
 
 /// How an effect came out, in words.
@@ -125,6 +130,8 @@ pub enum View {
     Jobs,
     /// One cluster, by its place.
     Cluster(usize),
+    /// The TPUs of one cluster.
+    Tpus(usize),
 }
 
 /// A region of a cluster's page.
@@ -153,11 +160,13 @@ pub struct App {
     view: View,
     /// Where leaving a cluster leads.
     root: View,
+    /// Where leaving a cluster's TPUs leads.
+    above: View,
     pane: Pane,
     zoomed: bool,
     /// The clusters, and after them the broken files.
     list: Table<usize>,
-    /// The cursor was moved there: until then trouble that comes up above it is scrolled to.
+    /// The cursor was moved there: until then it stays on the first row, whatever trouble comes up.
     list_moved: bool,
     all_nodes: Merged<NodeId>,
     all_jobs: Merged<JobKey>,
@@ -182,6 +191,7 @@ impl App {
             broken: Vec::new(),
             view: View::Clusters,
             root: View::Clusters,
+            above: View::Clusters,
             pane: Pane::Jobs,
             zoomed: false,
             list: Table::default(),
@@ -288,6 +298,7 @@ impl App {
             (None, View::Clusters, _) => Context::Clusters,
             (None, View::Nodes, _) => Context::AllNodes,
             (None, View::Jobs, _) => Context::AllJobs,
+            (None, View::Tpus(_), _) => Context::Tpus,
             (None, View::Cluster(_), Pane::Nodes) => Context::Nodes,
             (None, View::Cluster(_), Pane::Jobs) => Context::Jobs,
             (None, View::Cluster(_), Pane::Log) => Context::Log,
@@ -304,6 +315,9 @@ impl App {
         if let Some(Dialog::Tell { top, last, .. }) = &mut self.dialog {
             *last = areas.dialog_last;
             *top = (*top).min(*last);
+        }
+        if let (Some(area), Some(tpus)) = (areas.tpus, self.tpus_mut()) {
+            tpus.drawn(area.height.into());
         }
         self.areas = areas;
         let visible = self.drawn_tables(areas);
@@ -379,7 +393,7 @@ impl App {
             next = next.min(toast);
         }
         let shown: Vec<&Cluster> = match self.view {
-            View::Cluster(place) => self.clusters.get(place).into_iter().collect(),
+            View::Cluster(place) | View::Tpus(place) => self.clusters.get(place).into_iter().collect(),
             _ => self.clusters.iter().collect(),
         };
         for cluster in shown {
@@ -398,7 +412,7 @@ impl App {
     /// Up to which age data is simply called fresh: in the list others are read seldom on purpose.
     pub fn fresh(&self) -> Duration {
         match self.view {
-            View::Cluster(_) => cluster::FRESH,
+            View::Cluster(_) | View::Tpus(_) => cluster::FRESH,
             _ => cluster::STALE,
         }
     }
@@ -430,7 +444,7 @@ impl App {
 
     fn meant_place(&self) -> Option<usize> {
         match self.view {
-            View::Cluster(place) => Some(place),
+            View::Cluster(place) | View::Tpus(place) => Some(place),
             View::Clusters => self.list.selected_row(),
             View::Nodes => self.all_nodes.cluster(),
             View::Jobs => self.all_jobs.cluster(),

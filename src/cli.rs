@@ -14,7 +14,9 @@ mod jobs;
 mod list;
 mod operate;
 mod reach;
+mod ssh;
 mod token;
+mod tpus;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
@@ -134,6 +136,12 @@ pub enum Command {
     /// Whole clusters.
     #[command(flatten)]
     Operate(operate::OperateCommand),
+    /// TPUs.
+    #[command(flatten)]
+    Tpus(tpus::TpuCommand),
+    /// Log in to a cluster's head, a node or a TPU host, or run a command there
+    #[command(after_help = ssh::EXAMPLES)]
+    Ssh(ssh::SshArguments),
     /// Show who did what to which cluster when, from this machine
     Audit {
         /// Print JSON
@@ -187,6 +195,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
+        }
+        Some(Command::Ssh(host)) => return ssh::run(host, &reach::Reach::new(arguments, &config, env)?),
+        Some(Command::Tpus(command)) => {
+            return tpus::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
         Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen)?,

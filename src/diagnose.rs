@@ -6,6 +6,7 @@
 mod autoscaler;
 mod history;
 mod nodes;
+mod quota;
 mod slices;
 
 pub use autoscaler::{LAUNCH_RETRIES, NO_NODE_JOINS, STUCK_AFTER};
@@ -13,7 +14,7 @@ pub use history::{GAP, History, SILENT_AFTER};
 pub use nodes::JUST_NOW;
 pub use slices::{ASSEMBLY, Slice, slices};
 
-use crate::model::{Link, Problem, Snapshot, Timestamp};
+use crate::model::{Leftover, Link, Problem, Snapshot, Timestamp};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +50,8 @@ pub enum FindingKind {
     Infeasible,
     /// Something is wanted and nothing is launched, for reasons that cannot be seen.
     Unmet,
+    /// TPUs were taken away and not deleted.
+    EatsQuota,
     /// Parts of the state could not be read.
     PartlyRead,
     /// Nodes are on their way.
@@ -71,6 +74,7 @@ impl FindingKind {
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
             Self::Unmet => "unmet",
+            Self::EatsQuota => "quota",
             Self::PartlyRead => "partly read",
             Self::Scaling => "scaling up",
             Self::Idle => "idle",
@@ -132,9 +136,14 @@ impl From<&Problem> for Finding {
 }
 
 /// Everything found, worst first. `snapshot` is the last state that was read, if any; `history` has learnt it and
-/// `link` already. A lost way comes before everything else; what is found in the last state is still told, as old
+/// `link` already; `left` is what Google took away. A lost way comes before everything else; what is found in the last state is still told, as old
 /// as it is.
-pub fn findings(link: Option<&Link>, snapshot: Option<&Snapshot>, history: &History) -> Vec<Finding> {
+pub fn findings(
+    link: Option<&Link>,
+    snapshot: Option<&Snapshot>,
+    history: &History,
+    left: &[Leftover],
+) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     match link {
         Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => found.push(problem.into()),
@@ -152,6 +161,7 @@ pub fn findings(link: Option<&Link>, snapshot: Option<&Snapshot>, history: &Hist
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, mend));
         }
     }
+    found.extend(quota::finding(left));
     found[broken..].sort_by_key(|f| f.severity);
     if found.is_empty() {
         found.extend(snapshot.and_then(nodes::idle));
@@ -219,7 +229,7 @@ mod tests {
         for secs in (0..=until).step_by(15) {
             history.learn(&make(secs));
         }
-        findings(None, Some(&make(until)), &history)
+        findings(None, Some(&make(until)), &history, &[])
     }
 
     fn kinds(found: &[Finding]) -> Vec<FindingKind> {
@@ -308,7 +318,7 @@ mod tests {
         for secs in [0, 15, 3600, 3615] {
             history.learn(&wanting(AutoscalerVersion::V2)(secs));
         }
-        let found = findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history);
+        let found = findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history, &[]);
         assert_eq!((found[0].kind, found[0].since), (FindingKind::Unmet, Some(at(3600))));
     }
 
@@ -438,13 +448,13 @@ mod tests {
         let trying = Link::Connecting { phase: Phase::Tunnel, since: at(9) };
         history.learn_link(&trying);
         for link in [&broken, &trying] {
-            let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history);
+            let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, &[]);
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
             assert_eq!(found[0].mend, "write another");
         }
         let up = Link::Up { since: at(10), latency: Duration::ZERO, gcs: true, token_auth: true };
         history.learn_link(&up);
-        assert_eq!(findings(Some(&up), None, &history), []);
+        assert_eq!(findings(Some(&up), None, &history, &[]), []);
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;
 pub mod job;
+pub mod leftover;
 pub mod link;
 pub mod log;
 pub mod node;
@@ -22,6 +23,7 @@ pub use autoscaler::{
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
+pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};

@@ -3,10 +3,13 @@
 //! Half of an operator's truth is in the cloud: machines that were taken away and still eat quota, slices with a missing
 //! host, workers that never joined. Ray's nodes and the cloud's machines are joined by internal address.
 
-use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState, chips};
+mod totals;
+
+pub use totals::{Chips, TypeCount, chips_by_generation, types};
+
+use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
 use crate::model::{Node, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a machine may take until all its hosts have joined Ray: TPU VMs come up, pull an image of several gigabytes
@@ -34,6 +37,8 @@ pub enum Standing {
     Waiting,
     /// Being deleted.
     Leaving,
+    /// Up; Ray did not tell whether its hosts have joined.
+    Up,
     /// All its hosts are in Ray.
     Registered,
 }
@@ -51,6 +56,7 @@ impl Standing {
             Self::Joining => "joining",
             Self::Waiting => "waiting",
             Self::Leaving => "leaving",
+            Self::Up => "up, ray unknown",
             Self::Registered => "registered",
         }
     }
@@ -68,7 +74,7 @@ impl Standing {
             Self::EatsQuota => Some("`clean-preempted` deletes it"),
             Self::Refused => Some("read why, then delete the request"),
             Self::Stopped => Some("start it or delete it"),
-            Self::Joining | Self::Waiting | Self::Leaving | Self::Registered => None,
+            Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => None,
         }
     }
 }
@@ -82,6 +88,16 @@ pub enum Keeper {
     Manual,
 }
 
+impl Keeper {
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Autoscaler => "autoscaler",
+            Self::Manual => "by hand",
+        }
+    }
+}
+
 /// A machine: a TPU VM, a request for one, or nodes of Ray without either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -93,8 +109,14 @@ pub struct Row {
     pub chips: u32,
     /// What is to be said of it.
     pub standing: Standing,
+    /// Google's own word for its state; none of a ghost that Google does not know.
+    pub state: Option<&'static str>,
+    /// Its node type in the cluster's file, when it is known.
+    pub ray_type: Option<Text>,
     /// Hosts that it has, and how many of them are alive in Ray.
     pub hosts: (usize, usize),
+    /// Its hosts, by worker number.
+    pub logins: Vec<TpuHost>,
     /// Internal addresses of hosts that are missing in Ray.
     pub missing: Vec<Text>,
     /// How it was asked for; unknown of a ghost.
@@ -107,29 +129,41 @@ pub struct Row {
     pub note: Option<Text>,
 }
 
-/// What Google and Ray say of a cluster, joined; what wants attention first.
-pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Row> {
-    let alive: BTreeMap<&str, &Node> = nodes
-        .iter()
-        .filter(|n| n.state.is_alive() && !n.is_head)
-        .map(|n| (n.address.raw(), n.as_ref()))
-        .collect();
+/// What Google and Ray say of a cluster, joined; what wants attention first. Without nodes Ray gave no answer, and
+/// only the cloud's half is told.
+pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: Timestamp) -> Vec<Row> {
+    let alive: Alive =
+        nodes.map(|all| all.iter().filter(|n| n.state.is_alive() && !n.is_head).map(by_address).collect());
     let ours: Vec<&TpuVm> = cloud
         .vms
         .iter()
         .filter(|vm| belongs(vm.ray_cluster.as_ref(), cluster) || in_ray(vm, &alive))
         .collect();
-    let mut rows: Vec<Row> = ours.iter().map(|vm| vm_row(vm, cluster, &alive, now)).collect();
+    // The address of a machine that was taken away is given to another.
+    let held: BTreeSet<&str> = cloud
+        .vms
+        .iter()
+        .filter(|vm| !vm.state.is_gone())
+        .flat_map(|vm| vm.hosts.iter().map(Text::raw))
+        .collect();
+    let mut rows: Vec<Row> = ours.iter().map(|vm| vm_row(vm, cluster, &alive, &held, now)).collect();
     let there: BTreeSet<&str> = ours.iter().map(|vm| vm.name.raw()).collect();
     let requests = cloud.queued.iter().filter(|q| belongs(q.ray_cluster.as_ref(), cluster));
     rows.extend(requests.filter_map(|q| request_row(q, cluster, &there)));
     // Where Google left something out, an address that it did not name proves nothing.
     if cloud.complete {
-        let known: BTreeSet<&str> = ours.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
-        rows.extend(ghosts(&alive, &known));
+        let known: BTreeSet<&str> = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
+        rows.extend(ghosts(&alive.unwrap_or_default(), &known, cloud.asked));
     }
     rows.sort_by(|a, b| (a.standing, a.name.raw()).cmp(&(b.standing, b.name.raw())));
     rows
+}
+
+/// Ray's living workers by address; none when Ray gave no answer.
+type Alive<'a> = Option<BTreeMap<&'a str, &'a Node>>;
+
+fn by_address(node: &Node) -> (&str, &Node) {
+    (node.address.raw(), node)
 }
 
 /// Chips of machines that stand so.
@@ -142,7 +176,8 @@ fn belongs(label: Option<&Text>, cluster: &str) -> bool {
 }
 
 /// Workers added by hand may carry no label of the cluster.
-fn in_ray(vm: &TpuVm, alive: &BTreeMap<&str, &Node>) -> bool {
+fn in_ray(vm: &TpuVm, alive: &Alive) -> bool {
+    let Some(alive) = alive else { return false };
     vm.ray_cluster.is_none() && vm.hosts.iter().any(|h| alive.contains_key(h.raw()))
 }
 
@@ -152,9 +187,13 @@ fn keeper(name: &Text, cluster: &str) -> Keeper {
     if own.is_some_and(|n| n.starts_with("-worker-")) { Keeper::Autoscaler } else { Keeper::Manual }
 }
 
-fn vm_row(vm: &TpuVm, cluster: &str, alive: &BTreeMap<&str, &Node>, now: Timestamp) -> Row {
-    let missing: Vec<Text> = vm.hosts.iter().filter(|h| !alive.contains_key(h.raw())).cloned().collect();
-    let joined = vm.hosts.len() - missing.len();
+fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: Timestamp) -> Row {
+    let has_joined = |host: &&Text| {
+        let is_its_own = !vm.state.is_gone() || !held.contains(host.raw());
+        is_its_own && alive.as_ref().is_some_and(|alive| alive.contains_key(host.raw()))
+    };
+    let joined = vm.hosts.iter().filter(has_joined).count();
+    let missing: Vec<Text> = vm.hosts.iter().filter(|h| !has_joined(h)).cloned().collect();
     let is_late = vm.created.is_none_or(|at| at.age(now) > JOIN_TIME);
     let standing = match vm.state {
         // Ray has not noticed.
@@ -163,6 +202,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &BTreeMap<&str, &Node>, now: Timesta
         VmState::Deleting => Standing::Leaving,
         VmState::Stopped | VmState::Unknown => Standing::Stopped,
         VmState::Coming => Standing::Joining,
+        VmState::Ready if alive.is_none() => Standing::Up,
         VmState::Ready if missing.is_empty() && joined > 0 => Standing::Registered,
         VmState::Ready if !is_late => Standing::Joining,
         VmState::Ready if joined > 0 => Standing::Incomplete,
@@ -173,13 +213,22 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &BTreeMap<&str, &Node>, now: Timesta
         accelerator_type: vm.accelerator_type.clone(),
         chips: chips(vm.accelerator_type.raw()).unwrap_or(0),
         standing,
+        state: Some(vm.state.word()),
+        ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
-        missing,
+        logins: vm.logins().collect(),
+        missing: if alive.is_some() { named(missing) } else { Vec::new() },
         capacity: Some(vm.capacity),
         keeper: keeper(&vm.name, cluster),
         created: vm.created,
         note: vm.unhealthy.clone(),
     }
+}
+
+/// Without hosts that have no address yet.
+fn named(mut addresses: Vec<Text>) -> Vec<Text> {
+    addresses.retain(|a| !a.is_empty());
+    addresses
 }
 
 /// A request whose TPU VMs do not exist; those that do have rows of their own.
@@ -198,9 +247,16 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
     Some(Row {
         name: request.name.clone(),
         accelerator_type: request.accelerator_type.clone(),
-        chips: chips(request.accelerator_type.raw()).unwrap_or(0),
+        // A suspended one holds nothing any more; it counts as a request.
+        chips: match request.state {
+            QueuedState::Suspended => 0,
+            _ => chips(request.accelerator_type.raw()).unwrap_or(0),
+        },
         standing,
+        state: Some(request.state.word()),
+        ray_type: None,
         hosts: (0, 0),
+        logins: Vec::new(),
         missing: Vec::new(),
         capacity: Some(request.capacity),
         keeper: keeper(&request.name, cluster),
@@ -209,11 +265,13 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
     })
 }
 
-/// Nodes with TPUs that Ray calls alive and no machine has. Hosts of one slice share a resource named after it.
-fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>) -> Vec<Row> {
+/// Nodes with TPUs that Ray calls alive and no machine has. Hosts of one slice share a resource named after it. A node
+/// that has registered since Google was asked proves nothing.
+fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestamp) -> Vec<Row> {
     let mut slices: BTreeMap<Text, Vec<&Node>> = BTreeMap::new();
     for (address, node) in alive.iter().filter(|(address, _)| !known.contains(*address)) {
-        if node.resources.get("TPU").is_none_or(|r| r.total <= 0.0) {
+        let has_tpus = node.resources.get("TPU").is_some_and(|r| r.total > 0.0);
+        if !has_tpus || node.started.is_none_or(|at| at >= asked) {
             continue;
         }
         let slice = node.resources.0.iter().map(|r| &r.name).find(|n| n.raw().ends_with("-tpu"));
@@ -227,12 +285,15 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>) -> Vec<Row> {
             accelerator_type: Text::new(""),
             chips: tpus as u32,
             standing: Standing::Ghost,
+            state: None,
+            ray_type: nodes.iter().map(|n| &n.node_type).find(|t| !t.is_empty()).cloned(),
             hosts: (0, nodes.len()),
+            logins: nodes.iter().map(|n| TpuHost::at(n.address.raw())).collect(),
             missing: Vec::new(),
             capacity: None,
             keeper: Keeper::Autoscaler,
             created: nodes.iter().filter_map(|n| n.started).min(),
-            note: Some(Text::new("alive in Ray, unknown to Google Cloud")),
+            note: Some(Text::new("alive in ray, and none of google's tpu vms in this zone has its address")),
         }
     };
     slices.into_iter().map(row).collect()
@@ -256,6 +317,7 @@ mod tests {
             state,
             unhealthy: None,
             hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
+            external: Vec::new(),
             capacity: Capacity::Preemptible,
             queued_resource: None,
             created: Some(ago(minutes)),
@@ -277,10 +339,10 @@ mod tests {
         }
     }
 
-    fn node(number: u8, address: &str, resources: &[(&str, f64)]) -> Arc<Node> {
+    fn node(number: u8, address: &str, resources: &[(&str, f64)]) -> Node {
         let resource =
             |(name, total): &(&str, f64)| Resource { name: Text::new(*name), total: *total, used: None };
-        Arc::new(Node {
+        Node {
             id: NodeId::from_bytes(&[number; 28]).unwrap(),
             name: Text::new(address),
             address: Text::new(address),
@@ -295,17 +357,17 @@ mod tests {
             idle_ms: None,
             resources: Resources(resources.iter().map(resource).collect()),
             labels: Vec::new(),
-        })
+        }
     }
 
     /// Name, standing, hosts there and joined of each row.
     fn table(
         vms: Vec<TpuVm>,
         queued: Vec<QueuedResource>,
-        nodes: &[Arc<Node>],
+        nodes: &[Node],
     ) -> Vec<(String, Standing, (usize, usize))> {
         let cloud = CloudView { vms, queued, complete: true, asked: NOW };
-        let rows = reconcile("c", &cloud, nodes, NOW);
+        let rows = reconcile("c", &cloud, Some(nodes), NOW);
         rows.into_iter().map(|r| (r.name.raw().to_owned(), r.standing, r.hosts)).collect()
     }
 
@@ -365,7 +427,7 @@ mod tests {
         let own = vm("ray-c-worker-1-tpu", "v4-8", VmState::Ready, &["10.0.0.3"], 100);
         let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)]), node(2, "10.0.0.3", &[("TPU", 4.0)])];
         let cloud = CloudView { vms: vec![other, manual, own], complete: true, ..CloudView::default() };
-        let rows = reconcile("c", &cloud, &nodes, NOW);
+        let rows = reconcile("c", &cloud, Some(&nodes), NOW);
         let kept: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.keeper)).collect();
         assert_eq!(
             kept,
@@ -378,7 +440,46 @@ mod tests {
     fn a_partial_answer_makes_no_ghosts() {
         let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
         let cloud = CloudView::default();
-        assert!(reconcile("c", &cloud, &nodes, NOW).is_empty());
-        assert_eq!(reconcile("c", &CloudView { complete: true, ..cloud }, &nodes, NOW).len(), 1);
+        assert!(reconcile("c", &cloud, Some(&nodes), NOW).is_empty());
+        assert_eq!(
+            reconcile("c", &CloudView { complete: true, asked: NOW, ..cloud }, Some(&nodes), NOW).len(),
+            1
+        );
+    }
+    #[test]
+    fn a_node_that_came_after_google_was_asked_is_no_ghost() {
+        let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
+        let cloud = CloudView { complete: true, asked: ago(61), ..CloudView::default() };
+        assert!(reconcile("c", &cloud, Some(&nodes), NOW).is_empty());
+    }
+
+    #[test]
+    fn an_address_that_was_given_to_another_machine_makes_no_ghost() {
+        let vms = vec![
+            vm("old", "v4-8", VmState::Preempted, &["10.0.0.2"], 100),
+            vm("new", "v4-8", VmState::Ready, &["10.0.0.2"], 50),
+        ];
+        let wanted = [("old", Standing::EatsQuota, (1, 0)), ("new", Standing::Registered, (1, 1))];
+        let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
+        assert_eq!(table(vms, Vec::new(), &nodes), wanted.map(|(n, s, h)| (n.to_owned(), s, h)));
+    }
+
+    #[test]
+    fn a_node_on_another_clusters_machine_is_no_ghost() {
+        let mut borrowed = vm("b", "v4-8", VmState::Ready, &["10.0.0.2"], 100);
+        borrowed.ray_cluster = Some(Text::new("d"));
+        assert!(table(vec![borrowed], Vec::new(), &[node(1, "10.0.0.2", &[("TPU", 4.0)])]).is_empty());
+    }
+
+    #[test]
+    fn without_an_answer_of_ray_nothing_is_said_of_it() {
+        let vms = vec![
+            vm("up", "v4-16", VmState::Ready, &["10.0.0.2", "10.0.0.3"], 100),
+            vm("leak", "v4-8", VmState::Preempted, &["10.0.0.4"], 100),
+        ];
+        let cloud = CloudView { vms, complete: true, asked: NOW, ..CloudView::default() };
+        let rows = reconcile("c", &cloud, None, NOW);
+        let told: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.standing, r.missing.len())).collect();
+        assert_eq!(told, [("leak", Standing::EatsQuota, 0), ("up", Standing::Up, 0)]);
     }
 }

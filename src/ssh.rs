@@ -14,6 +14,7 @@ mod ports;
 mod program;
 mod remote;
 mod tunnel;
+mod visit;
 
 pub use error::{KeyFault, SshError};
 pub use files::clear_stale_sockets;
@@ -22,6 +23,7 @@ pub use ports::{Pick, PortPlan, Taken};
 pub use program::run as run_program;
 pub use remote::{Output, Remote, RemoteStream, quote};
 pub use tunnel::{Refusals, Tunnel};
+pub use visit::Visit;
 
 use crate::model::{ClusterName, SshAuth};
 use std::path::PathBuf;

@@ -5,6 +5,8 @@
 
 mod backoff;
 mod care;
+mod cloud;
+mod cloud_watch;
 mod connect;
 mod cost;
 mod discover;
@@ -17,18 +19,23 @@ mod stop;
 mod streams;
 mod tail;
 mod task;
+mod visit;
 mod wake;
 
+pub use cloud::{ask_cloud, clean, find_leftovers, tpu_place};
 pub use connect::Session;
 pub use session::{connect, run_on, run_ray};
 pub use stop::stop_job;
+pub use visit::{find_host, visit};
 
 use crate::config::{Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
+use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, ClusterSpec, Problem, ProblemKind, Request, Secret, Timestamp, Update};
 use crate::ssh::{self, PortPlan, TunnelSpec};
 use crate::token;
 pub use care::{Fetched, TokenCare};
+use cloud_watch::CloudWatch;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -63,8 +70,31 @@ pub struct Options {
     pub run_dir: PathBuf,
     /// Where tokens are looked for.
     pub token: token::Places,
-    /// Google Cloud: secrets, heads.
+    /// Google Cloud: secrets, heads, TPUs.
     pub google: Google,
+    /// Time between two questions about a cluster's TPUs; none: they are not asked about.
+    pub cloud_refresh: Option<Duration>,
+    /// Writes down what is done to clusters.
+    pub note: Note,
+}
+
+type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
+
+/// Where deeds are written down: to which cluster, what, how it came out. The default one writes nothing.
+#[derive(Clone, Default)]
+pub struct Note(Option<Arc<Write>>);
+
+impl Note {
+    /// Written so.
+    pub fn by(write: impl Fn(&ClusterName, &str, &str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(write)))
+    }
+}
+
+impl std::fmt::Debug for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Note")
+    }
 }
 
 impl Options {
@@ -80,6 +110,8 @@ impl Options {
             run_dir: folders.run.clone(),
             token,
             google: google(settings),
+            cloud_refresh: settings.cloud_refresh(),
+            note: Note::default(),
         }
     }
 }
@@ -102,6 +134,7 @@ pub struct Reach {
 struct Handle {
     spec: ClusterSpec,
     requests: mpsc::UnboundedSender<Request>,
+    cloud: mpsc::UnboundedSender<Request>,
     reach: watch::Receiver<Reach>,
 }
 
@@ -110,6 +143,7 @@ pub struct Supervisor {
     handles: BTreeMap<ClusterName, Handle>,
     tasks: JoinSet<()>,
     care: Arc<TokenCare>,
+    options: Arc<Options>,
 }
 
 impl Supervisor {
@@ -125,12 +159,17 @@ impl Supervisor {
             wakes: wake::watch_for_wakes(),
             care: care.clone(),
         };
-        let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), care };
+        let options = shared.options.clone();
+        let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), care, options };
         for (place, spec) in specs.into_iter().enumerate() {
             let (requests, heard) = mpsc::unbounded_channel();
             let (reach, seen) = watch::channel(Reach::default());
             let out = Out { cluster: spec.name.clone(), updates: updates.clone() };
-            let handle = Handle { spec: spec.clone(), requests, reach: seen };
+            let (cloud, wanted) = mpsc::unbounded_channel();
+            let options = shared.options.clone();
+            let watch = CloudWatch { spec: spec.clone(), options, out: out.clone(), requests: wanted };
+            supervisor.tasks.spawn(watch.run());
+            let handle = Handle { spec: spec.clone(), requests, cloud, reach: seen };
             supervisor.handles.insert(spec.name.clone(), handle);
             let task = ClusterTask::new(spec, place, &shared, out, heard, reach);
             supervisor.tasks.spawn(task.run());
@@ -141,8 +180,12 @@ impl Supervisor {
     /// Asks something of a cluster's task; the answer comes as news.
     pub fn ask(&self, cluster: &ClusterName, request: Request) {
         if let Some(handle) = self.handles.get(cluster) {
+            let to = match request {
+                Request::Cloud | Request::CleanPreempted(_) => &handle.cloud,
+                _ => &handle.requests,
+            };
             // A task ends only when we do.
-            let _ = handle.requests.send(request);
+            let _ = to.send(request);
         }
     }
 
@@ -165,6 +208,18 @@ impl Supervisor {
         let login =
             login.ok_or_else(|| format!("{cluster} has no SSH connection now, so no head to log in to"))?;
         Ok(ssh::login(&login))
+    }
+
+    /// The command that logs in to a host of the cluster in the foreground terminal.
+    pub async fn login_host(&self, cluster: &ClusterName, host: &TpuHost) -> Result<Command, String> {
+        let handle = self.handles.get(cluster).ok_or_else(|| format!("no cluster {cluster}"))?;
+        let head = handle.reach.borrow().login.clone();
+        // To look for the head now could take a minute, and the terminal waits.
+        if head.is_none() && visit::needs_head(&handle.spec, host) {
+            return Err(format!("only the head leads there, and {cluster} has no SSH connection now"));
+        }
+        let command = visit(&handle.spec, &self.options, Some(host), head, None).await;
+        command.map_err(|p| if p.mend.is_empty() { p.what } else { format!("{}; {}", p.what, p.mend) })
     }
 
     /// Ends every task and waits until its ssh is gone.

@@ -17,7 +17,6 @@ use crate::app::{App, Effect, Event};
 use crate::model::{Timestamp, Update};
 use crate::supervisor::Supervisor;
 use crate::ui::{self, Theme};
-use crossterm::event::EventStream;
 use futures_util::{Stream, StreamExt};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
@@ -55,10 +54,8 @@ pub async fn run(
     performer.perform_all(first);
     loop {
         let mut guard = terminal::Guard::take(mouse)?;
-        let mut inputs = Inputs { keys: EventStream::new(), quit: quit.as_mut(), updates: &mut updates };
-        let exit = event_loop(&mut guard.screen, app, theme, &mut performer, &mut inputs).await?;
-        // The event stream reads the terminal from a thread of its own: it must be gone before another program
-        // reads there.
+        let mut inputs = Inputs { keys: input::Keys::read()?, quit: quit.as_mut(), updates: &mut updates };
+        let exit = event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?;
         drop(inputs);
         drop(guard);
         match exit {
@@ -135,6 +132,11 @@ where
                 }
                 Effect::SshHead(cluster) => {
                     if let Some(command) = performer.login(&cluster) {
+                        return Ok(Exit::Suspend(Box::new(command)));
+                    }
+                }
+                Effect::SshHost(cluster, host) => {
+                    if let Some(command) = performer.login_host(&cluster, &host).await {
                         return Ok(Exit::Suspend(Box::new(command)));
                     }
                 }

@@ -10,6 +10,7 @@
 //!  footer     keys valid now, or the prompt
 //! ```
 
+mod alerts;
 mod autoscaler;
 mod chrome;
 mod dialog;
@@ -22,6 +23,7 @@ mod merged;
 mod names;
 mod nodes;
 mod theme;
+mod tpus;
 mod words;
 
 pub use theme::{Colors, Theme};
@@ -91,6 +93,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     chrome::header(buf, header, &d);
     match (app.view(), app.current()) {
         (View::Cluster(_), Some(cluster)) => draw_cluster(buf, body, &d, cluster, &mut areas),
+        (View::Tpus(_), _) => {
+            areas.tpus = app.tpus().map(|cluster| tpus::draw(buf, body, &d, cluster));
+        }
         (View::Nodes, _) => areas.merged = Some(merged::nodes(buf, body, &d)),
         (View::Jobs, _) => areas.merged = Some(merged::jobs(buf, body, &d)),
         _ => areas.list = Some(fleet::draw(buf, body, &d)),

@@ -18,7 +18,7 @@ use pty::Pty;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -459,6 +459,41 @@ fn a_signal_ends_a_demo_and_its_folder() {
         assert!(pty.is_restored(), "{signal}");
         room.assert_empty();
     }
+}
+
+#[test]
+fn a_window_that_is_closed_ends_a_demo_and_its_folder() {
+    let room = Room::new();
+    let pair = portable_pty::native_pty_system().openpty(portable_pty::PtySize::default()).unwrap();
+    let mut command = portable_pty::CommandBuilder::new(env!("CARGO_BIN_EXE_marin-tui"));
+    command.args(["demo", "--scenario", "calm", "--clusters", "2"]);
+    room.env().iter().for_each(|(k, v)| command.env(k, v));
+    command.env("TERM", "xterm-256color");
+    let mut child = pair.slave.spawn_command(command).unwrap();
+    drop(pair.slave);
+    let mut screen = pair.master.try_clone_reader().unwrap();
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("Clusters") {
+        let mut part = [0; 4096];
+        let n = screen.read(&mut part).unwrap();
+        assert!(n > 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&part[..n]);
+    }
+    drop((screen, pair.master));
+    assert!(child.wait().unwrap().success());
+    room.assert_empty();
+}
+
+#[test]
+fn a_demo_that_was_killed_is_cleared_away_by_the_next_one() {
+    let room = Room::new();
+    let (mut killed, _) = room.serve(&["--scenario", "calm", "--clusters", "1"]);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let (mut next, _) = room.serve(&["--scenario", "calm", "--clusters", "1"]);
+    drop(next.stdin.take());
+    assert!(next.wait().unwrap().success());
+    room.assert_empty();
 }
 
 #[test]

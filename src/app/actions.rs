@@ -17,6 +17,8 @@ pub enum Context {
     Log,
     /// A cluster's autoscaler pane.
     Autoscaler,
+    /// A cluster's TPUs.
+    Tpus,
     /// A dialog that asks.
     Ask,
     /// A dialog that tells.
@@ -68,6 +70,8 @@ pub enum Action {
     Clusters,
     AllNodes,
     AllJobs,
+    Tpus,
+    CleanPreempted,
     Messages,
     Palette,
     Help,
@@ -89,16 +93,16 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
-use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Tell};
+use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Tell, Tpus};
 
-const EVERYWHERE: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Ask, Tell];
-const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
-const SCROLLED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tell];
+const EVERYWHERE: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell];
+const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
+const SCROLLED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
-const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log];
-const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs];
+const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Tpus];
 const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs];
-const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler];
+const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
 
 macro_rules! actions {
     ($($action:ident $name:literal $label:literal $contexts:expr, $help:literal;)*) => {
@@ -112,17 +116,19 @@ macro_rules! actions {
 actions! {
     StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the selected job; asks first, then watches whether it really ends";
     Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
+    CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "delete the cluster's TPUs that were preempted; asks first";
     Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
     Describe "describe" "describe" TABLES, "everything that is known about the selection";
     Copy "copy" "copy" SEARCHED, "copy the selection's id, or the log's visible lines";
-    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Ask, Tell], "open the selection; in a dialog press the focused button";
+    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell], "open the selection; in a dialog press the focused button";
     Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
     AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
     Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
     CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
-    Ssh "ssh" "ssh" VIEWS, "log in to the head; the console comes back afterwards";
+    Ssh "ssh" "ssh" VIEWS, "log in to the head, or to the selected TPU's host; the console comes back afterwards";
+    Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "the cluster's TPUs as google cloud has them, joined with ray's nodes";
     Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
     HostKey "host-key" "host key" VIEWS, "review a changed host key";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";

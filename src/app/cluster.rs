@@ -3,6 +3,7 @@
 use super::logview::LogView;
 use super::order;
 use super::table::Table;
+use super::tpus::Tpus;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, History};
 use crate::model::{
@@ -68,6 +69,8 @@ pub struct Cluster {
     pub log: LogView,
     /// First line of the autoscaler pane.
     pub autoscaler_top: usize,
+    /// Its TPUs.
+    pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
 }
@@ -92,6 +95,7 @@ impl Cluster {
             jobs: Table::default(),
             log: LogView::default(),
             autoscaler_top: 0,
+            tpus: Tpus::default(),
             stopping: HashSet::new(),
         }
     }
@@ -122,6 +126,9 @@ impl Cluster {
         if jobs || first {
             self.arrange_jobs();
         }
+        if nodes || first {
+            self.join_tpus();
+        }
         let found = self.diagnose();
         nodes || jobs || rest || first || found
     }
@@ -133,6 +140,7 @@ impl Cluster {
         }
         self.history.learn_link(&link);
         self.link = Some(link);
+        self.join_tpus();
         self.diagnose();
         true
     }
@@ -142,9 +150,9 @@ impl Cluster {
         self.trend.learn(self.tally.share(), self.snapshot.taken)
     }
 
-    fn diagnose(&mut self) -> bool {
+    pub(super) fn diagnose(&mut self) -> bool {
         let known = self.known.then_some(&*self.snapshot);
-        let found = diagnose::findings(self.link.as_ref(), known, &self.history);
+        let found = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
         let changed = found != self.findings;
         self.findings = found;
         changed
@@ -165,12 +173,16 @@ impl Cluster {
     pub fn arrange_nodes(&mut self) {
         let snapshot = self.snapshot.clone();
         let (nodes, hosts_tell) = (&snapshot.nodes, self.hosts_tell);
-        let named = |i: usize| (&nodes[i], shown_name(&nodes[i], hosts_tell));
+        let named = |i: usize| order::Placed {
+            node: &nodes[i],
+            name: shown_name(&nodes[i], hosts_tell),
+            seen: snapshot.taken,
+        };
         self.nodes.arrange(
             nodes.len(),
             |i| nodes[i].id,
             |i, filter| filter.admits(order::node_fields(&nodes[i])),
-            |a, b, sort| order::nodes(named(a), named(b), sort),
+            |a, b, sort| order::nodes(&named(a), &named(b), sort),
         );
     }
 
@@ -213,9 +225,9 @@ impl Cluster {
         self.age(now).is_some_and(|age| age >= STALE) || (self.known && self.problem().is_some())
     }
 
-    /// Nodes alive, on their way, dead.
+    /// Nodes alive, on their way, lost lately.
     pub fn node_counts(&self) -> (usize, usize, usize) {
-        (self.tally.alive, self.tally.pending, self.tally.dead)
+        (self.tally.alive, self.tally.pending, self.tally.lost)
     }
 
     /// Jobs running, pending, and failed within the last day.

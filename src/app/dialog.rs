@@ -1,6 +1,6 @@
 //! What lies over the panes: a question, or something told at length.
 
-use crate::model::{ClusterName, SubmissionId};
+use crate::model::{ClusterName, Leftover, SubmissionId};
 
 /// A dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,13 @@ pub enum Question {
         cluster: ClusterName,
         /// This one.
         id: SubmissionId,
+    },
+    /// Delete TPUs that were preempted.
+    CleanPreempted {
+        /// Of this cluster.
+        cluster: ClusterName,
+        /// These.
+        left: Vec<Leftover>,
     },
     /// Accept a head's new host key.
     TrustHostKey {

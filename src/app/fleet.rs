@@ -65,7 +65,7 @@ impl App {
             |a, b, sort| order::clusters(clusters.get(a), clusters.get(b), sort),
         );
         if !self.list_moved {
-            self.list.rewind();
+            self.list.go(0, |i| i);
         }
     }
 
@@ -74,14 +74,14 @@ impl App {
         match self.view {
             View::Nodes => self.all_nodes.arrange_nodes(&self.clusters),
             View::Jobs => self.all_jobs.arrange_jobs(&self.clusters),
-            View::Clusters | View::Cluster(_) => {}
+            View::Clusters | View::Cluster(_) | View::Tpus(_) => {}
         }
     }
 
     /// Shows the fleet, or the nodes or jobs of all.
     pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
         let effects = self.leave_cluster();
-        if let View::Cluster(place) = self.view {
+        if let View::Cluster(place) | View::Tpus(place) = self.view {
             self.list.select(&place, |i| i);
         }
         self.view = view;
@@ -94,6 +94,7 @@ impl App {
     pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
         let mut effects = self.leave_cluster();
         self.view = View::Cluster(place);
+        self.list_moved = true;
         self.zoomed = false;
         self.dirty = true;
         effects.push(Effect::Ask(self.clusters[place].name().clone(), Request::Focus(true)));
@@ -129,9 +130,12 @@ impl App {
         }
     }
 
-    fn leave_cluster(&mut self) -> Vec<Effect> {
+    pub(super) fn leave_cluster(&mut self) -> Vec<Effect> {
         let asked = |name: &ClusterName, request| Effect::Ask(name.clone(), request);
-        self.current().map(|c| vec![asked(c.name(), Request::Focus(false))]).unwrap_or_default()
+        self.current()
+            .or_else(|| self.tpus())
+            .map(|c| vec![asked(c.name(), Request::Focus(false))])
+            .unwrap_or_default()
     }
 }
 

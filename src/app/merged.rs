@@ -119,7 +119,7 @@ impl Merged<NodeId> {
     /// Puts the nodes of all in order.
     pub(super) fn arrange_nodes(&mut self, clusters: &[Cluster]) {
         let compare = |(ca, a): (&Cluster, &Node), (cb, b): (&Cluster, &Node), sort| {
-            order::nodes((a, ca.node_name(a)), (b, cb.node_name(b)), sort)
+            order::nodes(&order::Placed::of(ca, a), &order::Placed::of(cb, b), sort)
         };
         self.arrange(clusters, |c| &c.snapshot.nodes, |n| n.id, order::node_fields, compare);
     }

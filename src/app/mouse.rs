@@ -44,6 +44,8 @@ pub struct Areas {
     pub autoscaler: Option<Area>,
     /// Highest first line of the autoscaler pane.
     pub autoscaler_last: usize,
+    /// A cluster's TPUs.
+    pub tpus: Option<Area>,
     /// The dialog.
     pub dialog: Option<Area>,
     /// The dialog's buttons: cancel, and the one that says yes.
@@ -81,6 +83,7 @@ impl App {
         match self.view {
             View::Clusters => return self.mouse_in_list(column, row, by, now),
             View::Nodes | View::Jobs => return self.mouse_in_merged(column, row, by, now),
+            View::Tpus(_) => return self.mouse_in_tpus(column, row, by, now),
             View::Cluster(_) => {}
         }
         let areas = self.areas;
@@ -126,6 +129,22 @@ impl App {
             return self.act(Action::Open, now);
         }
         self.list.go(position, |i| i);
+        Vec::new()
+    }
+
+    fn mouse_in_tpus(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
+        let Some(area) = self.areas.tpus.filter(|a| a.contains(column, row)) else { return Vec::new() };
+        if by != 0 {
+            return self.step(by);
+        }
+        self.prompt = None;
+        let offset = usize::from(row - area.y);
+        let Some(tpus) = self.tpus_mut() else { return Vec::new() };
+        let position = tpus.table().window(area.height.into()) + offset;
+        if position == tpus.table().cursor() && position < tpus.table().len() {
+            return self.act(Action::Open, now);
+        }
+        tpus.go(position);
         Vec::new()
     }
 

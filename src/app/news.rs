@@ -19,7 +19,7 @@ impl App {
     }
 
     fn take_in(&mut self, place: usize, update: Update, now: Timestamp) -> Vec<Effect> {
-        let on_screen = !matches!(self.view, View::Cluster(shown) if shown != place);
+        let on_screen = !matches!(self.view, View::Cluster(shown) | View::Tpus(shown) if shown != place);
         let cluster = &mut self.clusters[place];
         match update.news {
             News::Link(link) => {
@@ -57,6 +57,8 @@ impl App {
                 self.dirty |= self.view == View::Cluster(place);
             }
             News::JobStop { id, outcome } => self.stop_news(&update.cluster, &id, &outcome, now),
+            News::Cloud(answer) => self.cloud_news(place, answer, now),
+            News::Cleaned(done) => self.cleaned_news(place, done, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Ports { notes, .. } => {
                 for note in notes {

@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::table::Sort;
 use crate::diagnose::{FindingKind, Severity};
-use crate::model::{Job, JobKey, JobStatus, Node, NodeState, Text};
+use crate::model::{Job, JobKey, JobStatus, Node, Text, Timestamp};
 use std::cmp::{Ordering, Reverse};
 
 /// Columns that clusters can be sorted by.
@@ -39,26 +39,49 @@ fn trouble(cluster: Option<&Cluster>) -> u8 {
     }
 }
 
-/// Dead ones first, latest death first; then by type and name (the one that is shown); the head last.
-pub fn nodes((a, a_name): (&Node, &Text), (b, b_name): (&Node, &Text), sort: Sort) -> Ordering {
+/// A node and what its place in the order depends on besides.
+pub struct Placed<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// The name that is shown.
+    pub name: &'a Text,
+    /// When it was seen so.
+    pub seen: Timestamp,
+}
+
+impl<'a> Placed<'a> {
+    /// A node of that cluster.
+    pub fn of(cluster: &'a Cluster, node: &'a Node) -> Self {
+        Self { node, name: cluster.node_name(node), seen: cluster.snapshot.taken }
+    }
+}
+
+/// Lost ones first, latest loss first; then the living by type and name, the head last; then who died long ago or was
+/// stopped in order.
+pub fn nodes(a: &Placed<'_>, b: &Placed<'_>, sort: Sort) -> Ordering {
     let used = |n: &Node, name: &str| n.resources.get(name).and_then(|r| r.used).unwrap_or(-1.0);
-    let gauge = |name| used(b, name).total_cmp(&used(a, name));
+    let gauge = |name| used(b.node, name).total_cmp(&used(a.node, name));
     let by = match sort.column {
-        Some(0) => a_name.cmp(b_name),
-        Some(1) => a.node_type.cmp(&b.node_type),
-        Some(2) => a.state.cmp(&b.state),
+        Some(0) => a.name.cmp(b.name),
+        Some(1) => a.node.node_type.cmp(&b.node.node_type),
+        Some(2) => a.node.state.cmp(&b.node.state),
         Some(3) => gauge("CPU"),
         Some(4) => gauge("TPU").then_with(|| gauge("GPU")),
-        Some(5) => b.started.cmp(&a.started),
+        Some(5) => b.node.started.cmp(&a.node.started),
         _ => own_node_order(a).cmp(&own_node_order(b)),
     };
     let by = if sort.inverted { by.reverse() } else { by };
-    by.then_with(|| a_name.cmp(b_name)).then_with(|| a.id.cmp(&b.id))
+    by.then_with(|| a.name.cmp(b.name)).then_with(|| a.node.id.cmp(&b.node.id))
 }
 
-fn own_node_order(n: &Node) -> impl Ord + '_ {
-    let dead = n.state == NodeState::Dead;
-    (!dead, Reverse(n.ended.filter(|_| dead)), n.is_head, n.node_type.raw())
+fn own_node_order<'a>(placed: &Placed<'a>) -> impl Ord + use<'a> {
+    let n = placed.node;
+    let rank = match n.state.is_alive() {
+        true => 1,
+        false if n.is_lost(placed.seen) => 0,
+        false => 2,
+    };
+    (rank, Reverse(n.ended.filter(|_| rank != 1)), n.is_head, n.node_type.raw())
 }
 
 /// What has not ended first; within that the newest first.

@@ -48,8 +48,15 @@ impl App {
             Action::Copy => self.copy(now),
             Action::CopyToken => self.at_cluster(Effect::CopyToken),
             Action::Dashboard => self.at_cluster(Effect::OpenDashboard),
+            Action::Ssh if self.tpus().is_some() => self.ssh_tpu(now),
             Action::Ssh => self.at_cluster(Effect::SshHead),
-            Action::Refresh => self.at_cluster(|name| Effect::Ask(name, Request::Refresh)),
+            Action::Refresh => {
+                let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
+                if self.tpus().is_some() {
+                    effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
+                }
+                effects
+            }
             Action::Reconnect => self.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
             Action::Filter => self.begin_filter(),
             Action::NextMatch => self.match_step(true, now),
@@ -60,6 +67,8 @@ impl App {
             Action::SortPrevious => self.sort(|sort, columns| sort.turned(columns, false)),
             Action::SortInvert => self.sort(|sort, _| super::Sort { inverted: !sort.inverted, ..sort }),
             Action::HostKey => self.host_key(now),
+            Action::Tpus => self.open_tpus(now),
+            Action::CleanPreempted => self.ask_to_clean(now),
             Action::Clusters => self.show(View::Clusters),
             Action::AllNodes => self.show(View::Nodes),
             Action::AllJobs => self.show(View::Jobs),
@@ -85,6 +94,7 @@ impl App {
             (None, _) => match self.view {
                 View::Nodes => self.all_nodes.table().height(),
                 View::Jobs => self.all_jobs.table().height(),
+                View::Tpus(place) => self.clusters[place].tpus.table().height(),
                 _ => self.list.height(),
             },
             (Some(c), Pane::Nodes) => c.nodes.height(),
@@ -107,6 +117,7 @@ impl App {
             }
             View::Nodes => self.all_nodes.step(by),
             View::Jobs => self.all_jobs.step(by),
+            View::Tpus(_) => self.step_tpus(by),
             View::Cluster(_) => return self.scroll(self.pane, by),
         }
         Vec::new()
@@ -153,7 +164,7 @@ impl App {
                 None => Vec::new(),
             },
             (None, View::Nodes | View::Jobs, _) => self.visit_row(now),
-            (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
+            (None, View::Tpus(_), _) | (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
             (None, View::Cluster(_), _) => self.log(now),
         }
     }
@@ -168,6 +179,7 @@ impl App {
         }
         match self.view {
             View::Nodes | View::Jobs => self.show(View::Clusters),
+            View::Tpus(_) => self.leave_tpus(),
             View::Cluster(_) if self.has_way_back() => self.show(self.root),
             View::Cluster(_) | View::Clusters => Vec::new(),
         }
@@ -183,6 +195,7 @@ impl App {
         match (&self.dialog, root) {
             (Some(_), _) => self.back(),
             (None, true) => vec![Effect::Quit],
+            (None, false) if self.tpus().is_some() => self.leave_tpus(),
             (None, false) if self.current().is_some() => self.show(self.root),
             (None, false) => self.show(View::Clusters),
         }
@@ -207,6 +220,10 @@ impl App {
         let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
         match question {
             Question::StopJob { cluster, id } => vec![Effect::Ask(cluster, Request::StopJob(id))],
+            Question::CleanPreempted { cluster, left } => {
+                let place = self.clusters.iter().position(|c| *c.name() == cluster);
+                place.map(|place| self.begin_cleaning(place, left, now)).unwrap_or_default()
+            }
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
                 vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
@@ -317,6 +334,7 @@ impl App {
                 Some(row) => Some(("cluster", describe::cluster(&self.clusters[row], now))),
                 None => None,
             },
+            (View::Tpus(_), _) => self.describe_tpu(now),
             (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => self
                 .meant_node()
                 .map(|(place, n)| ("node", describe::node(n, self.clusters[place].physical.get(&n.id), now))),
@@ -332,6 +350,9 @@ impl App {
 
     fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
         let copied = match (self.meant(), self.view, self.pane) {
+            (Some(c), View::Tpus(_), _) => {
+                c.tpus.selected().map(|row| ("tpu name".to_owned(), row.name.to_string()))
+            }
             (Some(c), View::Clusters, _) => Some(("cluster name".to_owned(), c.name().as_str().to_owned())),
             (_, View::Nodes, _) | (_, View::Cluster(_), Pane::Nodes) => {
                 self.meant_node().map(|(_, n)| ("node id".to_owned(), n.id.to_string()))
@@ -382,6 +403,7 @@ impl App {
                 let sort = turn(self.all_nodes.table().sort(), ALL_NODE_COLUMNS.len());
                 self.all_nodes.table_mut().set_sort(sort);
             }
+            View::Tpus(_) => self.sort_tpus(turn),
             View::Jobs => {
                 let sort = turn(self.all_jobs.table().sort(), ALL_JOB_COLUMNS.len());
                 self.all_jobs.table_mut().set_sort(sort);

@@ -159,11 +159,6 @@ impl<K> Table<K> {
             .min(self.order.len().saturating_sub(height).max(lowest))
     }
 
-    /// Shows the first rows, if the cursor can be seen among them.
-    pub fn rewind(&mut self) {
-        self.top = self.cursor.saturating_sub(self.height().saturating_sub(1));
-    }
-
     /// The window was drawn at that height.
     pub fn drawn(&mut self, height: usize) {
         self.top = self.window(height);

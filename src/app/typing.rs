@@ -54,6 +54,7 @@ impl App {
         match self.view {
             View::Nodes => self.all_nodes.table().filter().text(),
             View::Jobs => self.all_jobs.table().filter().text(),
+            View::Tpus(place) => self.clusters[place].tpus.table().filter().text(),
             _ => self.list.filter().text(),
         }
     }
@@ -62,6 +63,7 @@ impl App {
         match self.view {
             View::Nodes => self.all_nodes.table_mut().set_filter(text),
             View::Jobs => self.all_jobs.table_mut().set_filter(text),
+            View::Tpus(_) => self.filter_tpus(text),
             _ => {
                 self.list.set_filter(text);
                 self.arrange_list();

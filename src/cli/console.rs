@@ -4,7 +4,7 @@ use super::{Arguments, Colors};
 use crate::app::{App, Keymap, Listed};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::Secret;
-use crate::supervisor::{Options, Supervisor};
+use crate::supervisor::{Note, Options, Supervisor};
 use crate::token;
 use crate::tui;
 use crate::ui::{self, Theme};
@@ -39,7 +39,13 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         None => None,
     };
     let keymap = Keymap::with_changes(&config.settings.keys)?;
-    let options = Options::new(&config.settings, &folders, places(env, &folders));
+    let mut options = Options::new(&config.settings, &folders, places(env, &folders));
+    let audit = super::audit::log(env, &folders);
+    options.note = Note::by(move |cluster, what, outcome| {
+        if let Err(e) = audit.note(cluster, what, outcome) {
+            tracing::error!("the audit log cannot be written: {e}");
+        }
+    });
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap);
     let theme = Theme::new(colors(arguments.look.colors, env));

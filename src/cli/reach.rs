@@ -60,6 +60,11 @@ impl Reach {
 
     /// Connects.
     pub async fn connect(&self, progress: &Progress) -> anyhow::Result<Session> {
+        self.open(progress).await.map_err(|problem| self.error(&problem))
+    }
+
+    /// Connects; a problem is the caller's to tell.
+    pub async fn open(&self, progress: &Progress) -> Result<Session, Problem> {
         let tell = |phase| {
             progress.tell(match phase {
                 Phase::Address => "looking for the head's address",
@@ -67,8 +72,7 @@ impl Reach {
                 Phase::Dashboard => "waiting for the dashboard",
             });
         };
-        let session = supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await;
-        session.map_err(|problem| self.error(&problem))
+        supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await
     }
 
     /// Writes the audit log. That it cannot be written must not undo what was done: it is said.

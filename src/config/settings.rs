@@ -29,6 +29,8 @@ pub struct Settings {
     pub refresh_seconds: f64,
     /// The same for the others.
     pub background_refresh_seconds: f64,
+    /// Seconds between two questions to Google Cloud about a cluster's TPUs; 0: none is asked.
+    pub cloud_refresh_seconds: u64,
     /// Secret that holds the Ray token of `gcp` clusters whose file names none.
     pub token_secret: String,
     /// Base URL of Google's APIs in place of `https://SERVICE.googleapis.com`.
@@ -65,6 +67,7 @@ impl Default for Settings {
             ray: vec!["ray".into()],
             refresh_seconds: 2.0,
             background_refresh_seconds: 15.0,
+            cloud_refresh_seconds: 60,
             token_secret: "RAY_AUTH_TOKEN".into(),
             google_endpoint: None,
             keys: BTreeMap::new(),
@@ -87,6 +90,10 @@ impl Settings {
         if !sane(settings.refresh_seconds) || !sane(settings.background_refresh_seconds) {
             let mend = "write a number of seconds between 0.2 and 3600";
             return Err(FileError::new(&path, "a refresh interval is out of range", mend));
+        }
+        if !matches!(settings.cloud_refresh_seconds, 0 | 10..=86_400) {
+            let mend = "write a number of seconds between 10 and 86400, or 0 for never";
+            return Err(FileError::new(&path, "`cloud_refresh_seconds` is out of range", mend));
         }
         let mine = settings.clusters.values().filter_map(|c| c.token_secret.as_ref());
         if let Some(name) = mine.chain([&settings.token_secret]).find(|n| !SecretName::is_name(n)) {
@@ -111,6 +118,11 @@ impl Settings {
     /// The same for the others.
     pub fn background_refresh(&self) -> Duration {
         Duration::from_secs_f64(self.background_refresh_seconds)
+    }
+
+    /// Time between two questions to Google Cloud; none: it is not asked.
+    pub fn cloud_refresh(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.cloud_refresh_seconds)).filter(|d| !d.is_zero())
     }
 }
 
@@ -152,6 +164,8 @@ mod tests {
         assert_eq!(e.mend, "did you mean `refresh_seconds`?");
         assert!(read("clusters: {a: {adress: x}}").unwrap_err().mend.contains("address"));
         assert!(read("refresh_seconds: 0").is_err());
+        assert!(read("cloud_refresh_seconds: 1").is_err());
+        assert!(read("cloud_refresh_seconds: 0").unwrap().cloud_refresh().is_none());
         assert!(read("ray: []").is_err());
     }
 

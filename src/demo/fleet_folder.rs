@@ -3,7 +3,7 @@
 use super::ssh::{Keys, random};
 use crate::model::Secret;
 use serde_json::json;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -44,17 +44,32 @@ pub(super) fn cluster_file(name: &str) -> Option<(&'static str, &'static str)> {
 
 /// A folder below `/tmp`, for its owner alone. Dropping it removes it with all that is in it.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct Folder {
+    path: PathBuf,
+    /// Locked as long as the fleet lives: what a killed one left behind is known by that.
+    _lock: File,
+}
+
+/// How the folder of every fleet is called.
+const PREFIX: &str = "mt-demo-";
 
 impl Folder {
     /// Makes one that did not exist.
     pub fn new() -> io::Result<Self> {
         let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= LONGEST);
-        let name = format!("mt-demo-{:08x}", u32::from_ne_bytes(random()?));
-        let folder = Self(base.unwrap_or_else(|| "/tmp".into()).join(name));
-        DirBuilder::new().mode(0o700).create(&folder.0)?;
+        let base = base.unwrap_or_else(|| "/tmp".into());
+        sweep(&base);
+        let id = u32::from_ne_bytes(random()?);
+        // Under another name until it is locked: somebody may be sweeping.
+        let young = base.join(format!("mt-new-{id:08x}"));
+        DirBuilder::new().mode(0o700).create(&young)?;
+        let lock = File::create_new(young.join("lock"))?;
+        lock.lock()?;
+        let path = base.join(format!("{PREFIX}{id:08x}"));
+        fs::rename(&young, &path)?;
+        let folder = Self { path, _lock: lock };
         for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens"] {
-            DirBuilder::new().mode(0o700).recursive(true).create(folder.0.join(part))?;
+            DirBuilder::new().mode(0o700).recursive(true).create(folder.path.join(part))?;
         }
         // Nothing of the person's own ssh configuration is meant for these heads.
         folder.write("ssh_config", "")?;
@@ -63,27 +78,27 @@ impl Folder {
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// The settings file (`--config`).
     pub fn settings(&self) -> PathBuf {
-        self.0.join("config.yaml")
+        self.path.join("config.yaml")
     }
 
     /// The cluster files (`--infra`).
     pub fn infra(&self) -> PathBuf {
-        self.0.join("infra")
+        self.path.join("infra")
     }
 
     /// The private key that opens every head.
     pub fn key(&self) -> PathBuf {
-        self.0.join("key")
+        self.path.join("key")
     }
 
     /// What a console must have in its environment to keep to this folder. Empty: none of the person's own.
     pub fn env(&self) -> Vec<(&'static str, String)> {
-        let at = |name: &str| self.0.join(name).display().to_string();
+        let at = |name: &str| self.path.join(name).display().to_string();
         let mut env: Vec<_> =
             ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"].map(|name| (name, String::new())).into();
         env.extend([
@@ -113,15 +128,29 @@ impl Folder {
                 None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
             }
         }
-        let settings = json!({"clusters": overrides, "ssh_config": self.0.join("ssh_config")});
+        let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
+            // Google knows nothing of a simulated fleet, and is not to be asked about a real one of that name.
+            "cloud_refresh_seconds": 0});
         // JSON is YAML.
         self.write("config.yaml", &format!("{settings:#}\n"))
     }
 
     fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
         file?.write_all(text.as_bytes())
+    }
+}
+
+/// Removes what fleets left that could not remove it themselves (`kill -9`, a crash).
+fn sweep(base: &Path) {
+    let Ok(entries) = fs::read_dir(base) else { return };
+    for entry in entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX)) {
+        // Other people's folders cannot be opened, and those that live cannot be locked.
+        let lock = File::open(entry.path().join("lock"));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -129,7 +158,7 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // Something may still be written while it is emptied; a second look takes that, too.
         for _ in 0..2 {
-            if fs::remove_dir_all(&self.0).is_ok() {
+            if fs::remove_dir_all(&self.path).is_ok() {
                 return;
             }
         }
@@ -161,5 +190,19 @@ mod tests {
         assert!(folder.infra().join("other.yaml").exists());
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_fleet_left_is_swept_and_a_living_one_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| base.path().join(format!("{PREFIX}{name}"));
+        for name in ["killed", "living", "young"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        File::create(at("killed").join("lock")).unwrap();
+        let living = File::create(at("living").join("lock")).unwrap();
+        living.lock().unwrap();
+        sweep(base.path());
+        assert_eq!(["killed", "living", "young"].map(|name| at(name).exists()), [false, true, true]);
     }
 }

@@ -116,7 +116,7 @@ fn instance(value: &Value) -> Option<Instance> {
 }
 
 /// Addresses go to ssh's command line: nothing else may.
-fn is_address(text: &str) -> bool {
+pub(super) fn is_address(text: &str) -> bool {
     text.parse::<std::net::IpAddr>().is_ok()
 }
 

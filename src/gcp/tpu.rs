@@ -1,6 +1,6 @@
 //! Cloud TPU: TPU VMs and queued resources of a zone, and their deletion.
 
-use super::compute::{last_part, time};
+use super::compute::{is_address, last_part, time};
 use super::rest::Call;
 use super::{GcpError, Google};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
@@ -51,6 +51,23 @@ impl Google {
         Ok(CloudView { vms, queued, complete, asked: now })
     }
 
+    /// One TPU VM as it is now.
+    pub(super) async fn tpu(&self, project: &str, zone: &str, name: &str) -> Result<TpuVm, GcpError> {
+        let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
+        self.inner.get(&format!("{base}/nodes/{name}"), &[]).await.map(|node| vm(&node))
+    }
+
+    /// One queued resource as it is now.
+    pub(super) async fn queued(
+        &self,
+        project: &str,
+        zone: &str,
+        name: &str,
+    ) -> Result<QueuedResource, GcpError> {
+        let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
+        self.inner.get(&format!("{base}/queuedResources/{name}"), &[]).await.map(|q| queued_resource(&q))
+    }
+
     /// Deletes a TPU VM and waits until it is gone.
     pub async fn delete_tpu(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
         self.delete(TpuApi::V2, project, zone, &format!("nodes/{name}"), &[]).await
@@ -59,6 +76,20 @@ impl Google {
     /// Deletes a queued resource, its TPU VMs included, and waits until it is gone.
     pub async fn delete_queued(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
         self.delete(TpuApi::V2, project, zone, &format!("queuedResources/{name}"), &[("force", "true")]).await
+    }
+
+    /// Deletes a queued resource unless it still holds a TPU VM, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`GcpError::State`] while it holds one.
+    pub(super) async fn delete_idle_queued(
+        &self,
+        project: &str,
+        zone: &str,
+        name: &str,
+    ) -> Result<(), GcpError> {
+        self.delete(TpuApi::V2, project, zone, &format!("queuedResources/{name}"), &[]).await
     }
 
     /// Asks for TPU VMs; `body` is the queued resource as the API of that version wants it. Waits until Google has
@@ -111,7 +142,9 @@ fn short(value: &Value) -> Option<Text> {
 }
 
 fn vm(node: &Value) -> TpuVm {
-    let endpoints = node["networkEndpoints"].as_array();
+    let endpoints = || node["networkEndpoints"].as_array().into_iter().flatten();
+    // Addresses go to ssh's command line.
+    let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(Text::new);
     let scheduling = &node["schedulingConfig"];
     let capacity = match () {
         () if scheduling["reserved"] == true => Capacity::Reserved,
@@ -125,7 +158,9 @@ fn vm(node: &Value) -> TpuVm {
         accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
         state: VmState::from_api(node["state"].as_str().unwrap_or_default()),
         unhealthy: health.map(|h| text(&node["healthDescription"]).unwrap_or_else(|| Text::new(h))),
-        hosts: endpoints.into_iter().flatten().filter_map(|e| text(&e["ipAddress"])).collect(),
+        // A host without an address keeps its number.
+        hosts: endpoints().map(|e| address(&e["ipAddress"]).unwrap_or_else(|| Text::new(""))).collect(),
+        external: endpoints().map(|e| address(&e["accessConfig"]["externalIp"])).collect(),
         capacity,
         queued_resource: short(&node["queuedResource"]),
         created: node["createTime"].as_str().and_then(time),

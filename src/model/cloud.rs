@@ -34,6 +34,24 @@ impl VmState {
             _ => Self::Unknown,
         }
     }
+
+    /// Taken away or ended, and not deleted.
+    pub const fn is_gone(self) -> bool {
+        matches!(self, Self::Preempted | Self::Terminated)
+    }
+
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Coming => "coming up",
+            Self::Ready => "ready",
+            Self::Stopped => "stopped",
+            Self::Preempted => "preempted",
+            Self::Terminated => "terminated",
+            Self::Deleting => "being deleted",
+            Self::Unknown => "in an unknown state",
+        }
+    }
 }
 
 /// How a TPU was asked for.
@@ -51,6 +69,19 @@ pub enum Capacity {
     Reserved,
 }
 
+impl Capacity {
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on demand",
+            Self::Preemptible => "preemptible",
+            Self::Spot => "spot",
+            Self::BestEffort => "best effort",
+            Self::Reserved => "reserved",
+        }
+    }
+}
+
 /// A TPU VM: one host, or a slice of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpuVm {
@@ -64,6 +95,8 @@ pub struct TpuVm {
     pub unhealthy: Option<Text>,
     /// Internal address of each host, by worker number; empty before it is up.
     pub hosts: Vec<Text>,
+    /// Address of each in the Internet, in the same order; none of a host without.
+    pub external: Vec<Option<Text>>,
     /// How it was asked for.
     pub capacity: Capacity,
     /// The queued resource that it came from.
@@ -74,6 +107,38 @@ pub struct TpuVm {
     pub ray_cluster: Option<Text>,
     /// Label `ray-user-node-type`: the node type in the cluster's YAML.
     pub ray_type: Option<Text>,
+}
+
+/// A host of a TPU VM, to log in to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TpuHost {
+    /// The TPU VM; empty when Google does not know the host.
+    pub vm: Text,
+    /// Its worker number.
+    pub worker: usize,
+    /// Address inside its network, or a host name.
+    pub internal: Text,
+    /// Address in the Internet.
+    pub external: Option<Text>,
+}
+
+impl TpuHost {
+    /// A host of which only the address or the name is known.
+    pub fn at(address: &str) -> Self {
+        Self { vm: Text::new(""), worker: 0, internal: Text::new(address), external: None }
+    }
+}
+
+impl TpuVm {
+    /// Its hosts, by worker number.
+    pub fn logins(&self) -> impl Iterator<Item = TpuHost> {
+        self.hosts.iter().enumerate().map(|(worker, internal)| TpuHost {
+            vm: self.name.clone(),
+            worker,
+            internal: internal.clone(),
+            external: self.external.get(worker).cloned().flatten(),
+        })
+    }
 }
 
 /// State of a queued resource (`QueuedResource.state.state`).
@@ -106,6 +171,19 @@ impl QueuedState {
             "FAILED" => Self::Failed,
             "DELETING" => Self::Deleting,
             _ => Self::Unknown,
+        }
+    }
+
+    /// The word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Provisioning => "being made",
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+            Self::Failed => "refused",
+            Self::Deleting => "being deleted",
+            Self::Unknown => "in an unknown state",
         }
     }
 }

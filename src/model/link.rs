@@ -79,6 +79,8 @@ pub enum ProblemKind {
     TokenMissing,
     /// 403: the cluster refuses our token.
     TokenRefused,
+    /// Nobody is logged in to Google Cloud here.
+    Login,
     /// Anything else.
     Other,
 }

@@ -2,6 +2,7 @@
 
 use super::{Text, Timestamp};
 use std::fmt;
+use std::time::Duration;
 
 /// A Ray node id: 28 bytes, shown as 56 hex digits.
 ///
@@ -96,6 +97,18 @@ pub struct Death {
     pub reason: DeathReason,
     /// Ray's own sentence, e.g. `health check failed due to missing too many heartbeats`.
     pub message: Text,
+}
+
+/// A lost node is news for that long; Ray remembers it for days.
+pub const LOST_LATELY: Duration = Duration::from_secs(3600);
+
+impl Node {
+    /// Whether it died lately without being stopped in order: preempted, crashed, or for a reason that Ray did not
+    /// tell.
+    pub fn is_lost(&self, now: Timestamp) -> bool {
+        let in_order = self.death.as_ref().is_some_and(|d| d.reason == DeathReason::Expected);
+        !self.state.is_alive() && !in_order && self.ended.is_some_and(|at| at.age(now) < LOST_LATELY)
+    }
 }
 
 /// One logical resource of a node.

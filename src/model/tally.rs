@@ -32,8 +32,10 @@ pub struct Tally {
     pub alive: usize,
     /// Nodes on their way: machines that have not joined, and launches asked for.
     pub pending: usize,
-    /// Nodes that died.
+    /// Nodes that died, as far as Ray remembers.
     pub dead: usize,
+    /// Those of them that were lost lately ([`super::Node::is_lost`]).
+    pub lost: usize,
     /// What the chips are.
     pub chip: Chip,
     /// Chips of living nodes.
@@ -64,6 +66,7 @@ impl Tally {
             alive: alive().count(),
             pending: report.pending.len().max(joining as usize) + launching as usize,
             dead: snapshot.nodes.len() - alive().count(),
+            lost: snapshot.nodes.iter().filter(|n| n.is_lost(snapshot.taken)).count(),
             chip,
             chips: resources().map(|r| r.total).sum(),
             used: resources().map(|r| r.used).sum(),

@@ -1,8 +1,9 @@
 //! What travels between the supervisor and a front end: news up, requests down.
 
+use super::cloud::CloudView;
 use super::{
-    Autoscaler, ClusterName, Cost, Job, Link, LogBatch, LogSource, Node, NodeId, Physical, StreamId,
-    SubmissionId, Text, Timestamp,
+    Autoscaler, Cleaned, ClusterName, Cost, Job, Leftover, Link, LogBatch, LogSource, Node, NodeId, Physical,
+    Problem, StreamId, SubmissionId, Text, Timestamp,
 };
 use std::sync::Arc;
 
@@ -52,6 +53,10 @@ pub enum News {
         /// What was seen.
         outcome: JobStopOutcome,
     },
+    /// What Google Cloud has in the cluster's zone, or why it did not say.
+    Cloud(Result<Arc<CloudView>, Problem>),
+    /// What became of leftovers that were to be deleted, each verified.
+    Cleaned(Result<Vec<(Leftover, Cleaned)>, Problem>),
     /// What we cost the head.
     Cost(Cost),
     /// Where the forwards listen: dashboard, GCS, Ray client ports on 127.0.0.1, and notes about ports that were
@@ -98,6 +103,10 @@ pub enum Request {
     Unfollow(StreamId),
     /// Forget the known host key and accept the one with this fingerprint.
     TrustHostKey(String),
+    /// Ask Google Cloud now.
+    Cloud,
+    /// Delete these leftovers, as far as they still are some.
+    CleanPreempted(Vec<Leftover>),
     /// Try now.
     Reconnect,
 }

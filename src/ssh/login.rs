@@ -136,14 +136,19 @@ pub(super) fn master(spec: &TunnelSpec, socket: &Path, checking: &str) -> Vec<Os
 /// being no part of the terminal's foreground. The host's key was checked when the master connected, so nothing
 /// unknown is accepted here; what ssh has to ask it may ask.
 pub(super) fn interactive(spec: &TunnelSpec) -> Vec<OsString> {
+    let mut args = foreground(spec, "yes");
+    args.extend(["-t".into(), "--".into(), spec.host.clone().into()]);
+    args
+}
+
+/// The same up to but without the host, its key checked as said.
+pub(super) fn foreground(spec: &TunnelSpec, checking: &str) -> Vec<OsString> {
     let mut args = target(spec);
-    for option in
-        ["StrictHostKeyChecking=yes", "ClearAllForwardings=yes", "ControlMaster=no", "ControlPath=none"]
-    {
+    args.extend(["-o".into(), format!("StrictHostKeyChecking={checking}").into()]);
+    for option in ["ClearAllForwardings=yes", "ControlMaster=no", "ControlPath=none"] {
         args.extend(["-o".into(), option.into()]);
     }
     args.extend(["-o".into(), path_option("UserKnownHostsFile", &spec.known_hosts)]);
-    args.extend(["-t".into(), "--".into(), spec.host.clone().into()]);
     args
 }
 

@@ -221,7 +221,9 @@ impl ClusterTask {
             Request::Visible(nodes) => self.visible = nodes,
             Request::Follow(stream, source) => self.streams.open(stream, source, &self.out),
             Request::Unfollow(stream) => self.streams.close(stream),
-            Request::Refresh | Request::Reconnect | Request::StopJob(_) | Request::TrustHostKey(_) => {}
+            Request::Refresh | Request::Reconnect | Request::StopJob(_) | Request::TrustHostKey(_)
+            // Another task's.
+            | Request::Cloud | Request::CleanPreempted(_) => {}
         }
     }
 

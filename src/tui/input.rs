@@ -1,9 +1,20 @@
 //! What the loop listens to.
 
 use crate::model::Update;
+use crossterm::event::{self, Event};
+use crossterm::terminal;
+use futures_util::Stream;
+use rustix::event::{PollFd, PollFlags};
 use std::io;
-use tokio::signal::unix::{SignalKind, signal};
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, channel};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+
+/// What the reading thread is given to end.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The loop's sources, generic so that tests can play the keyboard.
 pub struct Inputs<'a, K, Q> {
@@ -13,6 +24,82 @@ pub struct Inputs<'a, K, Q> {
     pub quit: Q,
     /// News from the supervisor.
     pub updates: &'a mut mpsc::Receiver<Update>,
+}
+
+/// Keys, mouse, paste and resize of the terminal; ends when the terminal is gone.
+///
+/// Not crossterm's own stream: that reads inside the loop, and never comes back from the end of input, which is all
+/// that a terminal gives when its window is closed (`UnixInternalEventSource::try_read` in crossterm 0.29).
+pub struct Keys {
+    events: mpsc::UnboundedReceiver<io::Result<Event>>,
+    resized: Signal,
+    /// Closing it ends the thread.
+    stop: Option<io::PipeWriter>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
+}
+
+impl Keys {
+    /// Reads standard input until dropped.
+    pub fn read() -> io::Result<Self> {
+        let resized = signal(SignalKind::window_change())?;
+        let (stopped, stop) = io::pipe()?;
+        let (send, events) = mpsc::unbounded_channel();
+        let (end, ended) = channel();
+        std::thread::Builder::new().name("keys".into()).spawn(move || {
+            let _end: std::sync::mpsc::Sender<()> = end;
+            forward(&stopped, &send);
+        })?;
+        Ok(Self { events, resized, stop: Some(stop), ended })
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // Another program may read the terminal next: the thread must be gone by then.
+        self.stop = None;
+        let _ = self.ended.recv_timeout(PATIENCE);
+    }
+}
+
+impl Stream for Keys {
+    type Item = io::Result<Event>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.resized.poll_recv(cx).is_ready() {
+            let size = terminal::size().map(|(columns, rows)| Event::Resize(columns, rows));
+            return Poll::Ready(Some(size));
+        }
+        self.events.poll_recv(cx)
+    }
+}
+
+/// Sends events until the terminal is gone or `stopped` is closed.
+fn forward(stopped: &io::PipeReader, send: &mpsc::UnboundedSender<io::Result<Event>>) {
+    let terminal = io::stdin();
+    loop {
+        let mut ready = [PollFd::new(&terminal, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+        match rustix::event::poll(&mut ready, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(e) => return drop(send.send(Err(e.into()))),
+        }
+        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        if !ready[1].revents().is_empty() || ready[0].revents().intersects(gone) {
+            return;
+        }
+        while let Some(event) = next_event().transpose() {
+            let failed = event.is_err();
+            if send.send(event).is_err() || failed {
+                return;
+            }
+        }
+    }
+}
+
+/// What was typed, if it is an event already.
+fn next_event() -> io::Result<Option<Event>> {
+    if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
 }
 
 /// Resolves at SIGTERM, SIGHUP or SIGINT (Ctrl-C arrives as a key while the terminal is raw).

@@ -3,6 +3,7 @@
 use super::clipboard::{Copier, Place};
 use crate::app::{Effect, Outcome};
 use crate::model::ClusterName;
+use crate::model::cloud::TpuHost;
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use std::io;
 use std::process::{Command, Stdio};
@@ -52,13 +53,19 @@ impl Performer {
                 Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
             },
             Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
-            Effect::Quit | Effect::Redraw | Effect::SshHead(_) => {}
+            Effect::Quit | Effect::Redraw | Effect::SshHead(_) | Effect::SshHost(..) => {}
         }
     }
 
     /// The command that logs in to a cluster's head; says why when there is none.
     pub fn login(&mut self, cluster: &ClusterName) -> Option<Command> {
         self.supervisor.login(cluster).map_err(|why| self.report(Outcome::Failed(why))).ok()
+    }
+
+    /// The command that logs in to one of its TPU hosts; says why when there is none.
+    pub async fn login_host(&mut self, cluster: &ClusterName, host: &TpuHost) -> Option<Command> {
+        let command = self.supervisor.login_host(cluster, host).await;
+        command.map_err(|why| self.report(Outcome::Failed(why))).ok()
     }
 
     /// Ends every cluster's task and waits until its ssh is gone.

@@ -19,8 +19,8 @@ pub type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
 
 /// The terminal, ours until dropped.
 pub struct Guard {
-    /// Draw through this.
-    pub screen: Screen,
+    // None only while it is dropped.
+    screen: Option<Screen>,
 }
 
 impl Guard {
@@ -29,23 +29,33 @@ impl Guard {
         restore_on_panic();
         enable_raw_mode()?;
         // From here on a failure must put raw mode back: the guard does, once it exists.
-        let screen = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout())))
-            .inspect_err(|_| restore())?;
-        let mut guard = Self { screen };
+        let mut screen =
+            Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout())))
+                .inspect_err(|_| restore())?;
         // Not `Terminal::clear`: that asks the terminal where its cursor is and waits 2 s for the answer, which may be
         // slow to come, or swallowed with keys typed ahead.
-        let out = guard.screen.backend_mut();
-        execute!(out, EnterAlternateScreen, Clear(ClearType::All), EnableBracketedPaste)?;
-        if mouse {
-            execute!(guard.screen.backend_mut(), EnableMouseCapture)?;
-        }
-        Ok(guard)
+        let out = screen.backend_mut();
+        let entered = execute!(out, EnterAlternateScreen, Clear(ClearType::All), EnableBracketedPaste)
+            .and_then(|()| if mouse { execute!(out, EnableMouseCapture) } else { Ok(()) });
+        let guard = Self { screen: Some(screen) };
+        entered.map(|()| guard)
+    }
+
+    /// What to draw through.
+    pub fn screen(&mut self) -> io::Result<&mut Screen> {
+        self.screen.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         restore();
+        // On a terminal that is gone, ratatui's own way out writes to a standard error that is gone, too, and panics.
+        if let Some(mut screen) = self.screen.take()
+            && screen.show_cursor().is_err()
+        {
+            std::mem::forget(screen);
+        }
     }
 }
 

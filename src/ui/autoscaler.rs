@@ -1,16 +1,15 @@
 //! The autoscaler pane: is it alive, what it has, what it is asked for, what it fails at.
 
-use super::chrome::wrap;
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid, put};
-use super::{Draw, words};
+use super::{Draw, alerts, words};
 use crate::app::describe::{ago, amount};
 use crate::app::{Area, Cluster, Pane, Sort};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::{Autoscaler, AutoscalerVersion, Demand, DemandKind, NodeTypeCount, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use std::time::Duration;
 
 /// The monitor's loop takes about 5 s: a report younger than this is simply fresh.
@@ -43,7 +42,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
         return (drawn, 0);
     }
     let stale = cluster.is_stale(d.now);
-    let mut alerts = alerts(cluster, d, usize::from(inner.width), stale);
+    let mut alerts = alerts::lines(worth_telling(cluster), d, inner.width.into(), stale);
     let lines = lines(report, d, stale);
     let table = report.types.len() + 1;
     let total = alerts.len() + table + lines.len();
@@ -76,25 +75,6 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
         put(buf, inner.x, y, inner.width, false, text, *style);
     }
     (drawn, last)
-}
-
-/// What is wrong with it, since when, the evidence and the mend, and a blank line.
-fn alerts(cluster: &Cluster, d: &Draw<'_>, width: usize, stale: bool) -> Vec<(String, Style)> {
-    let mut lines = Vec::new();
-    for finding in worth_telling(cluster) {
-        let tone = if stale { d.theme.dim } else { words::severity(finding.severity, d.theme) };
-        let since =
-            finding.since.map_or_else(String::new, |t| format!(" for {}", words::minutes(t.age(d.now))));
-        lines.push((format!("▲ {}{since}", finding.kind.word()), tone.add_modifier(Modifier::BOLD)));
-        let text = if stale { d.theme.dim } else { d.theme.text };
-        for (words, style) in [(&finding.long, text), (&finding.mend, d.theme.dim)] {
-            if !words.is_empty() {
-                lines.extend(wrap(&format!("  {words}"), width).into_iter().map(|line| (line, style)));
-            }
-        }
-        lines.push((String::new(), text));
-    }
-    lines
 }
 
 /// Findings about the autoscaler that need somebody; what is infeasible stands among the demands.

@@ -15,8 +15,9 @@ use unicode_width::UnicodeWidthStr;
 
 /// Where we are on the left; on the right the link's truth and the data's age, which never give way.
 pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
-    let here = d.app.current();
+    let here = d.app.current().or_else(|| d.app.tpus());
     let crumb = match (here, d.app.view()) {
+        (Some(c), View::Tpus(_)) => format!("fleet › {} › tpus", c.name()),
         (Some(c), _) => format!("fleet › {}", c.name()),
         (None, View::Nodes) => "fleet › nodes of all".to_owned(),
         (None, View::Jobs) => "fleet › jobs of all".to_owned(),
@@ -138,7 +139,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// The panes that are not on the screen, each with its truth in a few words.
 pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
-    let (_, _, dead) = cluster.node_counts();
+    let (_, _, lost) = cluster.node_counts();
     let nodes = format!("1 Nodes {}", words::node_counts(cluster));
     let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
     let (scaler, tone) = autoscaler::summary(cluster, d);
@@ -149,7 +150,7 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
         <= usize::from(area.width);
     let log = if wide { log } else { "3 Log".to_owned() };
     let tabs = [
-        (Pane::Nodes, nodes, if dead > 0 { d.theme.bad } else { d.theme.dim }),
+        (Pane::Nodes, nodes, if lost > 0 { d.theme.bad } else { d.theme.dim }),
         (Pane::Jobs, jobs, d.theme.dim),
         (Pane::Log, log, d.theme.dim),
         (Pane::Autoscaler, scaler, tone),
@@ -270,6 +271,7 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::Log | Action::Describe | Action::Copy | Action::Open => match d.app.context() {
             Context::Nodes | Context::AllNodes => d.app.meant_node().is_some(),
             Context::Jobs | Context::AllJobs => d.app.meant_job().is_some(),
+            Context::Tpus => cluster.tpus.selected().is_some(),
             _ => true,
         },
         Action::AllNodes => d.app.view() != View::Nodes,
@@ -278,6 +280,9 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::HostKey => {
             matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
         }
+        Action::CleanPreempted => !cluster.tpus.left().is_empty() && !cluster.tpus.is_cleaning(),
+        Action::Tpus => cluster.spec.provider == "gcp",
+        Action::Ssh if d.app.tpus().is_some() => cluster.tpus.selected().is_some(),
         Action::Dashboard | Action::Ssh => up,
         Action::Clusters => d.app.clusters().len() + d.app.broken().len() > 1,
         Action::Quit => d.app.view() == View::Clusters,

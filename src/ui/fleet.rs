@@ -3,7 +3,7 @@
 use super::frame::{Title, pane};
 use super::grid::{Cell, Column, Grid, put};
 use super::names::Names;
-use super::{Draw, filtered, split_bottom, words};
+use super::{Draw, alerts, filtered, split_bottom, words};
 use crate::app::describe::number;
 use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Totals, Trend};
 use crate::diagnose::{Finding, FindingKind, Severity};
@@ -11,7 +11,7 @@ use crate::model::text::printable;
 use crate::model::{Chip, Link, Problem, ProblemKind, Tally};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use std::borrow::Cow;
 
 /// Width of the link's column where there is no room for words.
@@ -22,13 +22,18 @@ const BAR: u16 = 6;
 const ROOMY: u16 = 108;
 /// From this width on there is room for everything.
 const VAST: u16 = 150;
+/// From this width on the history may be long.
+const HUGE: u16 = 180;
+/// Rows below the table that are worth telling the selected row's trouble in.
+const DETAILS: u16 = 5;
 
 /// The columns; below [`ROOMY`] the ones that grow with their words are narrower.
 fn columns(width: u16, names: &Names) -> [Column; 12] {
     let (link, jobs, says, history) = match width {
         0..ROOMY => (9, 9, 17, 8),
         ROOMY..VAST => (15, 10, 27, 8),
-        _ => (18, 12, 30, 20),
+        VAST..HUGE => (17, 11, 36, 8),
+        _ => (18, 12, 40, 20),
     };
     [
         Column::text("", 1, 0),
@@ -56,7 +61,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let order = format!("by {by}");
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &order, tone: None, focused: true });
     let room_for_totals = inner.height >= 4;
-    let (totals, rows) = split_bottom(inner, if room_for_totals { 2 } else { 0 });
+    let (totals, above) = split_bottom(inner, if room_for_totals { 2 } else { 0 });
+    let needed = u16::try_from(list.len().max(1) + 1).unwrap_or(u16::MAX);
+    let spare = above.height.saturating_sub(needed);
+    let (details, rows) = split_bottom(above, if spare >= DETAILS { spare } else { 0 });
     let names = Names::of(
         d.app,
         match inner.width {
@@ -87,6 +95,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     if list.is_empty() && drawn.height > 0 {
         put(buf, drawn.x, drawn.y, drawn.width, false, &nothing(d), d.theme.dim);
     }
+    if let Some(i) = list.selected_row() {
+        tell(buf, details, d, i);
+    }
     if room_for_totals {
         put(
             buf,
@@ -99,6 +110,32 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
         );
     }
     drawn
+}
+
+/// What the selected row has no room for: all its trouble, with the evidence and the mend.
+fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: usize) {
+    let width = area.width.saturating_sub(4);
+    let clusters = d.app.clusters();
+    let (name, lines) =
+        match (clusters.get(selected), d.app.broken().get(selected - clusters.len().min(selected))) {
+            (Some(cluster), _) => {
+                let told = cluster.findings.iter().filter(|f| f.severity < Severity::Info);
+                let lines = alerts::lines(told, d, width.into(), cluster.is_stale(d.now));
+                (cluster.name().to_string(), lines)
+            }
+            (None, Some((file, problem))) => {
+                let lines = alerts::lines([Finding::from(problem)].iter(), d, width.into(), false);
+                (printable(file).into_owned(), lines)
+            }
+            (None, None) => return,
+        };
+    if lines.is_empty() || area.height == 0 {
+        return;
+    }
+    put(buf, area.x + 2, area.y + 1, width, false, &name, d.theme.text.add_modifier(Modifier::BOLD));
+    for (y, (text, style)) in (area.y + 2..area.bottom()).zip(lines) {
+        put(buf, area.x + 2, y, width, false, &text, style);
+    }
 }
 
 /// Why no row is there.

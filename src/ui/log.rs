@@ -36,7 +36,16 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
         let top = log.window(height.into());
         for (y, i) in (body.y..body.bottom()).zip(top..log.len()) {
             let line = log.line(i).unwrap_or_default();
-            write(buf, body.x, y, body.width, line, style(line, log, d));
+            let style = style(line, log, d);
+            let above = i.checked_sub(1).filter(|_| y > body.y).and_then(|i| log.line(i));
+            match told_again(line, above) {
+                Some(rest) => {
+                    buf.set_stringn(body.x, y, SAME, body.width.into(), d.theme.dim);
+                    let left = SAME.width() as u16;
+                    write(buf, body.x + left, y, body.width.saturating_sub(left), rest, style);
+                }
+                None => write(buf, body.x, y, body.width, line, style),
+            }
         }
     }
     if let Some(note) = note {
@@ -82,6 +91,23 @@ fn pieces(line: &str, width: usize) -> Vec<&str> {
 fn write(buf: &mut Buffer, x: u16, y: u16, width: u16, line: &str, style: Style) {
     let text = cut(line, width.into());
     buf.set_stringn(x, y, &text, width.into(), style);
+}
+
+/// What stands in place of a worker's name that stands above already.
+const SAME: &str = "┆ ";
+
+/// The line without the worker that wrote it, if the line above is the same worker's: Ray puts some forty cells
+/// before every line of a task, `(train_lm_task pid=4021, ip=10.128.3.55) ` (`print_worker_logs` in
+/// `ray/_private/worker.py`).
+fn told_again<'a>(line: &'a str, above: Option<&str>) -> Option<&'a str> {
+    let worker = &line[..worker(line)?];
+    above?.starts_with(worker).then(|| &line[worker.len()..])
+}
+
+/// Where the worker's name ends, with the blank after it.
+fn worker(line: &str) -> Option<usize> {
+    let end = line.starts_with('(').then(|| line.find(") "))?? + 2;
+    line[..end].contains(" pid=").then_some(end)
 }
 
 /// A match of the search, else trouble by its usual words.
@@ -135,4 +161,19 @@ pub fn summary(log: &LogView, d: &Draw<'_>) -> String {
     let name = cut(&name, 18).into_owned();
     let (state, _) = state(log, d);
     [name, state.to_lowercase()].into_iter().filter(|s| s.width() > 0).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_named_once_for_its_lines() {
+        let line = "(train pid=7, ip=10.0.0.1) step 2 (of 9) done";
+        assert_eq!(told_again(line, Some("(train pid=7, ip=10.0.0.1) step 1")), Some("step 2 (of 9) done"));
+        assert_eq!(told_again(line, Some("(train pid=8, ip=10.0.0.1) step 1")), None);
+        assert_eq!(told_again(line, None), None);
+        assert_eq!(told_again("(sum) of 3", Some("(sum) of 2")), None);
+        assert_eq!(told_again("(pid=", Some("(pid=")), None);
+    }
 }

@@ -40,10 +40,12 @@ pub fn columns(addressed: bool) -> Vec<Column> {
 
 /// Draws it; returns where the rows are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
-    let (alive, joining, dead) = cluster.node_counts();
+    let (alive, joining, lost) = cluster.node_counts();
+    let dead = cluster.tally.dead;
     let mut counts = vec![format!("{alive} alive")];
     counts.extend((joining > 0).then(|| format!("{joining} joining")));
-    counts.extend((dead > 0).then(|| format!("{dead} dead")));
+    counts.extend((lost > 0).then(|| format!("{lost} lost")));
+    counts.extend((dead > lost).then(|| format!("{dead} dead")));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
     let title = filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len());
     let focused = d.is_focused(Pane::Nodes);
@@ -80,7 +82,8 @@ pub fn row<'a>(
 ) -> Vec<Cell<'a>> {
     let stale = cluster.is_stale(d.now);
     let text = if stale || node.state == NodeState::Dead { d.theme.dim } else { d.theme.text };
-    let (glyph, tone) = words::node(node.state, d.theme);
+    let ghost = cluster.tpus.is_ghost(node);
+    let (glyph, tone) = if ghost { ("◇", d.theme.bad) } else { words::node(node.state, d.theme) };
     let tone = if stale { d.theme.dim } else { tone };
     let plain = |s: Cow<'a, str>| Cell::new(s, text);
     let kind = match (node.is_head, node.node_type.is_empty()) {
@@ -104,7 +107,7 @@ pub fn row<'a>(
         cells.push(Cell::spanning(why.unwrap_or_else(|| format!("{when} ago")), d.theme.dim));
         return cells;
     }
-    cells.push(Cell::new(node.state.word(), tone));
+    cells.push(Cell::new(if ghost { "ghost" } else { node.state.word() }, tone));
     let accelerator = node.resources.get("TPU").or_else(|| node.resources.get("GPU"));
     cells.push(plain(used(node.resources.get("CPU"), number).into()));
     cells.push(plain(used(node.resources.get("memory"), gigabytes).into()));

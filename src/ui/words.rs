@@ -46,10 +46,10 @@ pub fn severity(severity: Severity, theme: &Theme) -> Style {
     }
 }
 
-/// Nodes alive, on their way, dead: `41 +3 ✕2`.
+/// Nodes alive, on their way, lost lately: `41 +3 ✕2`.
 pub fn node_counts(cluster: &Cluster) -> String {
-    let (alive, pending, dead) = cluster.node_counts();
-    format!("{alive}{}{}", counted(pending, "+"), counted(dead, "✕"))
+    let (alive, pending, lost) = cluster.node_counts();
+    format!("{alive}{}{}", counted(pending, "+"), counted(lost, "✕"))
 }
 
 /// Jobs running, waiting, failed lately: `12 ◐3 ✕1`.
@@ -97,6 +97,7 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
         ProblemKind::NotRay => "not ray",
         ProblemKind::TokenMissing => "no token",
         ProblemKind::TokenRefused => "token refused",
+        ProblemKind::Login => "not logged in",
         ProblemKind::Other => "broken",
     }
 }

@@ -24,6 +24,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         ("c", Context::Clusters),
         ("N", Context::AllNodes),
         ("J", Context::AllJobs),
+        ("T", Context::Tpus),
     ] {
         press(&mut app, keys);
         assert_eq!(app.context(), context);

@@ -9,6 +9,7 @@ mod mouse;
 #[path = "../sample/mod.rs"]
 mod sample;
 mod screen;
+mod tpus;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;

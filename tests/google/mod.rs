@@ -74,7 +74,10 @@ pub struct State {
     operations: BTreeMap<String, (u32, Value)>,
     /// Fails operations that begin from now on with this message.
     pub failing_operations: Option<String>,
-    faults: Vec<(String, Fault)>,
+    /// Deletions of TPU nodes succeed in words only.
+    pub idle_deletions: bool,
+    /// Method (empty: any), words in the path, what goes wrong.
+    faults: Vec<(&'static str, String, Fault)>,
     requests: Vec<String>,
     made: u32,
 }
@@ -154,7 +157,12 @@ impl Google {
 
     /// From now on this goes wrong at every path that holds `words`.
     pub fn fail(&self, words: &str, fault: Fault) {
-        self.state().faults.push((words.into(), fault));
+        self.fail_at("", words, fault);
+    }
+
+    /// The same for one HTTP method.
+    pub fn fail_at(&self, method: &'static str, words: &str, fault: Fault) {
+        self.state().faults.push((method, words.into(), fault));
     }
 
     /// All is well again.
@@ -259,7 +267,10 @@ async fn serve(
     let (fault, bearer) = {
         let mut state = state.lock().unwrap();
         state.requests.push(format!("{} {}", parts.method, parts.uri));
-        let fault = state.faults.iter().find(|(words, _)| path.contains(words.as_str())).map(|f| f.1.clone());
+        let is_meant = |(method, words, _): &&(&str, String, Fault)| {
+            (method.is_empty() || parts.method == *method) && path.contains(words.as_str())
+        };
+        let fault = state.faults.iter().find(is_meant).map(|f| f.2.clone());
         (fault, parts.headers.get("authorization").and_then(|v| v.to_str().ok()).map(str::to_owned))
     };
     match &fault {

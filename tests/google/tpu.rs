@@ -45,7 +45,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, place: &Place<'_>, rest: 
             let name = place.name("nodes", id);
             match state.nodes.iter().position(|n| n["name"] == *name) {
                 Some(at) => {
-                    if state.failing_operations.is_none() {
+                    if state.failing_operations.is_none() && !state.idle_deletions {
                         state.nodes.remove(at);
                     }
                     begin(
@@ -116,8 +116,10 @@ fn delete_queued(asked: &Asked, state: &mut State, place: &Place<'_>, id: &str) 
     let Some(at) = state.queued.iter().position(|q| q["name"] == *name) else {
         return not_found(&format!("Resource '{name}'"));
     };
+    // One whose nodes were deleted can go too.
     let idle = ["ACCEPTED", "FAILED", "SUSPENDED"]
-        .contains(&state.queued[at]["state"]["state"].as_str().unwrap_or(""));
+        .contains(&state.queued[at]["state"]["state"].as_str().unwrap_or(""))
+        || !state.nodes.iter().any(|n| n["queuedResource"] == *name);
     if !idle && asked.parameter("force") != Some("true") {
         let message = "queued resource cannot be deleted in its state unless force is set";
         return refusal(400, "FAILED_PRECONDITION", None, message);

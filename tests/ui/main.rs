@@ -203,3 +203,108 @@ fn no_size_is_too_small() {
         }
     }
 }
+
+/// The sample's nodes as Google has them, and what else may be there.
+fn cloud() -> cloud::CloudView {
+    use cloud::{Capacity, QueuedResource, QueuedState, TpuVm, VmState};
+    let vm = |name: &str, kind: &str, state, hosts: &[&str]| TpuVm {
+        name: format!("ray-marin-us-central2-worker-{name}-tpu").into(),
+        accelerator_type: kind.into(),
+        state,
+        unhealthy: None,
+        hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
+        external: vec![None; hosts.len()],
+        capacity: Capacity::Preemptible,
+        queued_resource: None,
+        created: Some(before(9000)),
+        ray_cluster: Some(CLUSTER.into()),
+        ray_type: Some("tpu_worker".into()),
+    };
+    let vms = vec![
+        vm("4d1a77e0", "v4-16", VmState::Ready, &["10.130.0.1", "10.130.0.44"]),
+        vm("9f00beef", "v4-8", VmState::Preempted, &["10.130.0.2"]),
+        vm("0aa1b2c3", "v4-8", VmState::Ready, &["10.130.0.3"]),
+        vm("5151aaaa", "v4-64", VmState::Preempted, &["10.130.0.66"]),
+        vm("c0ffee00", "v4-8", VmState::Coming, &[]),
+    ];
+    let refused = QueuedResource {
+        name: "ray-worker-manual-98".into(),
+        state: QueuedState::Failed,
+        error: Some("Quota limit 'TPUV4PodPerProjectPerZone' has been exceeded.".into()),
+        accelerator_type: "v4-128".into(),
+        nodes: vec!["ray-worker-manual-98".into()],
+        capacity: Capacity::Reserved,
+        created: Some(before(600)),
+        ray_cluster: Some(CLUSTER.into()),
+    };
+    cloud::CloudView { vms, queued: vec![refused], complete: true, asked: before(70) }
+}
+
+/// The sample cluster with limits in its file, its TPUs on the screen.
+fn tpus(answer: News) -> App {
+    let limits = |name: &str, min| NodeTypeLimits { name: name.into(), min, max: 1024, is_head: false };
+    let node_types = vec![limits("tpu_worker", 4), limits("tpu_slice_v4_32", 0)];
+    let spec = ClusterSpec { node_types, ..spec(CLUSTER) };
+    let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let mut app = App::new(vec![marin_tui::app::Listed::Cluster(spec)], keymap);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    press(&mut app, "T");
+    tell(&mut app, CLUSTER, answer);
+    app
+}
+
+#[test]
+fn the_tpus_of_a_cluster() {
+    let mut app = tpus(News::Cloud(Ok(Arc::new(cloud()))));
+    snap("tpus", &mut app);
+    press(&mut app, "x");
+    snap("tpus_clean", &mut app);
+    press(&mut app, "<esc>");
+    let gone = problem(
+        ProblemKind::Other,
+        "Google forbids it: Permission 'tpu.nodes.list' denied",
+        "ask the project's owner for a role with tpu.nodes.list",
+    );
+    tell(&mut app, CLUSTER, News::Cloud(Err(gone)));
+    snap("tpus_stale", &mut app);
+}
+
+#[test]
+fn tpus_that_nobody_knows() {
+    let missing = problem(
+        ProblemKind::Login,
+        "you are not logged in to Google Cloud on this machine (no application-default credentials)",
+        "run `gcloud auth application-default login`",
+    );
+    let mut app = tpus(News::Cloud(Err(missing)));
+    press(&mut app, "<esc>T");
+    snap("tpus_no_login", &mut app);
+    // Not a word of ghosts where Google may have left them out.
+    let empty = cloud::CloudView { complete: false, asked: before(1), ..cloud::CloudView::default() };
+    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(empty))));
+    let seen = text(&paint(&mut app, Colors::None, 80, 24));
+    assert!(seen.contains("no tpu here") && seen.contains("could not list everything"), "{seen}");
+}
+
+#[test]
+fn no_cloud_is_too_hostile_or_a_window_too_small_for_it() {
+    let mut view = cloud();
+    let bad = "a\x1b[31m\u{202e}\u{9b}\x07\n\tb";
+    (view.vms[0].name, view.vms[0].accelerator_type) = (bad.into(), bad.into());
+    (view.vms[0].unhealthy, view.vms[0].ray_type) = (Some(bad.into()), Some(bad.into()));
+    view.vms[0].hosts = vec![bad.into()];
+    (view.vms[3].name, view.queued[0].error) = (bad.into(), Some(bad.into()));
+    view.complete = false;
+    let mut app = tpus(News::Cloud(Ok(Arc::new(view))));
+    for keys in ["", "d", "<esc>jd", "<esc>x", "<esc>/\x1b", "<esc>m"] {
+        press(&mut app, keys);
+        for cell in paint(&mut app, Colors::Full, 200, 40).content() {
+            assert!(!cell.symbol().chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)));
+        }
+        for (width, height) in (1..32).flat_map(|w| (1..14).map(move |h| (w, h))) {
+            paint(&mut app, Colors::Sixteen, width, height);
+        }
+    }
+}

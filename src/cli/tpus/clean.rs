@@ -1,0 +1,102 @@
+//! `marin-tui clean-preempted`.
+
+use super::super::columns;
+use super::super::reach::{Progress, Reach, confirm};
+use super::CleanArguments;
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::{Cleaned, Leftover, LeftoverKind, Timestamp};
+use crate::supervisor;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    let progress = Progress::new();
+    progress.tell("asking google");
+    let google = &reach.options.google;
+    let found = supervisor::find_leftovers(&reach.spec, google).await.map_err(|p| reach.error(&p))?;
+    drop(progress);
+    if found.is_empty() {
+        eprintln!("{}: nothing was preempted and left, so nothing is deleted", reach.spec.name);
+        return report(arguments, &[]);
+    }
+    if arguments.dry_run {
+        let planned: Vec<_> = found.into_iter().map(|leftover| (leftover, None)).collect();
+        return report(arguments, &planned);
+    }
+    if !arguments.yes {
+        print(&mut io::stderr().lock(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
+    }
+    confirm(&format!("deletes {} of {}", counted(&found), reach.spec.name), arguments.yes)?;
+    eprintln!("deleting {}; a large slice takes some minutes", counted(&found));
+    let tell = |leftover: &Leftover, cleaned: &Cleaned| {
+        eprintln!("{} {}: {}", leftover.kind.word(), leftover.name, printable(&cleaned.words()));
+    };
+    let done = supervisor::clean(&reach.spec, google, found, tell).await.map_err(|p| reach.error(&p))?;
+    for (leftover, cleaned) in &done {
+        reach.note(&leftover.deed(), &cleaned.words());
+    }
+    let done: Vec<_> = done.into_iter().map(|(leftover, cleaned)| (leftover, Some(cleaned))).collect();
+    report(arguments, &done)
+}
+
+/// `2 tpu vms (24 chips) and 1 queued resource`.
+fn counted(all: &[Leftover]) -> String {
+    let chips: u32 = all.iter().map(|l| l.chips).sum();
+    let of = |kind: LeftoverKind| {
+        let n = all.iter().filter(|l| l.kind == kind).count();
+        (n > 0).then(|| format!("{n} {}{}", kind.word(), if n == 1 { "" } else { "s" }))
+    };
+    let parts: Vec<_> =
+        [LeftoverKind::TpuVm, LeftoverKind::QueuedResource].into_iter().filter_map(of).collect();
+    format!("{} ({chips} chips)", parts.join(" and "))
+}
+
+/// What is (to be) deleted and what became of it.
+type Row = (Leftover, Option<Cleaned>);
+
+/// As JSON: a list of `kind`, `name`, `accelerator_type`, `chips`, `outcome` (`would be deleted`, `deleted`, `gone
+/// already`, `left alone`, `failed`), `why`, `mend`.
+fn report(arguments: &CleanArguments, rows: &[Row]) -> anyhow::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &rows.iter().map(for_scripts).collect::<Vec<_>>())?;
+        writeln!(out)?;
+    } else if !rows.is_empty() {
+        print(&mut out, rows)?;
+    }
+    let is_well = rows.iter().all(|(_, cleaned)| cleaned.as_ref().is_none_or(Cleaned::is_well));
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+    let now = Timestamp::now();
+    let cells = |(leftover, cleaned): &Row| {
+        vec![
+            leftover.kind.word().to_owned(),
+            leftover.name.raw().to_owned(),
+            leftover.accelerator_type.raw().to_owned(),
+            leftover.chips.to_string(),
+            leftover.created.map_or_else(|| "-".into(), |at| brief(at.age(now))),
+            cleaned.as_ref().map_or_else(|| "would be deleted".into(), Cleaned::words),
+        ]
+    };
+    let cells: Vec<_> = rows.iter().map(cells).collect();
+    columns::print(out, &["KIND", "NAME", "TYPE", "CHIPS", "AGE", "OUTCOME"], &cells)
+}
+
+fn for_scripts((leftover, cleaned): &Row) -> Value {
+    let (outcome, why, mend) = match cleaned {
+        None => ("would be deleted", None, None),
+        Some(Cleaned::Deleted) => ("deleted", None, None),
+        Some(Cleaned::GoneAlready) => ("gone already", None, None),
+        Some(Cleaned::LeftAlone(why)) => ("left alone", Some(why), None),
+        Some(Cleaned::Failed { what, mend }) => ("failed", Some(what), Some(mend)),
+    };
+    json!({
+        "kind": leftover.kind.word(), "name": leftover.name.raw(),
+        "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
+        "outcome": outcome, "why": why, "mend": mend,
+    })
+}

@@ -1,0 +1,193 @@
+//! The reconciled table, for people and for scripts.
+
+use super::super::columns;
+use crate::model::cloud::{Capacity, CloudView};
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::{ClusterSpec, Node, Problem, Text, Timestamp};
+use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// What both said.
+pub struct Said<'a> {
+    /// The cluster.
+    pub spec: &'a ClusterSpec,
+    /// Google's half.
+    pub cloud: &'a CloudView,
+    /// Ray's half, or why there is none.
+    pub nodes: &'a Result<Vec<Node>, Problem>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Said<'_> {
+    /// Prints it; what wants attention first. As JSON: `cluster`, `asked_ms`, `complete` (whether Google could list
+    /// all), `ray` (`answered`, `error`, `mend`), `chips` by generation, `types`, `rows`.
+    pub fn print(&self, as_json: bool) -> anyhow::Result<()> {
+        let nodes = self.nodes.as_deref().ok();
+        let rows = reconcile(self.spec.name.as_str(), self.cloud, nodes, self.now);
+        let chips = chips_by_generation(&rows);
+        let types = types(&self.spec.node_types, &rows, nodes);
+        let mut out = io::stdout().lock();
+        if as_json {
+            let value = self.for_scripts(&rows, &chips, &types);
+            serde_json::to_writer_pretty(&mut out, &value)?;
+            writeln!(out)?;
+        } else {
+            self.for_people(&mut out, &rows, &chips, &types)?;
+        }
+        drop(out);
+        self.warn(&rows);
+        Ok(())
+    }
+
+    fn for_people(
+        &self,
+        out: &mut impl Write,
+        rows: &[Row],
+        chips: &BTreeMap<&str, Chips>,
+        types: &[TypeCount],
+    ) -> io::Result<()> {
+        if rows.is_empty() {
+            writeln!(out, "no TPUs of {} in {}", self.spec.name, self.spec.zone.as_deref().unwrap_or("-"))?;
+        } else {
+            let header =
+                ["STANDING", "NAME", "TYPE", "CHIPS", "IN RAY", "CAPACITY", "KEPT BY", "AGE", "NOTE"];
+            let cells: Vec<_> = rows.iter().map(|row| cells(row, self.now, self.nodes.is_ok())).collect();
+            columns::print(out, &header, &cells)?;
+        }
+        if !types.is_empty() {
+            writeln!(out)?;
+            let cells: Vec<_> = types.iter().map(type_cells).collect();
+            columns::print(out, &["WORKER TYPE", "MIN", "MAX", "THERE", "IN RAY"], &cells)?;
+        }
+        if !chips.is_empty() {
+            writeln!(out)?;
+        }
+        for (generation, chips) in chips {
+            writeln!(out, "{}", chips.words(generation, self.nodes.is_ok()))?;
+        }
+        let mends = mends(rows, types);
+        if !mends.is_empty() {
+            writeln!(out, "\nwhat to do")?;
+        }
+        mends.iter().try_for_each(|line| writeln!(out, "  {}", printable(line)))
+    }
+
+    /// What is missing of the answer, on stderr.
+    fn warn(&self, rows: &[Row]) {
+        if let Err(problem) = self.nodes {
+            let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
+            let what = format!("ray gave no answer, this is google's half alone: {}{mend}", problem.what);
+            eprintln!("{}", printable(&what));
+        }
+        if !self.cloud.complete {
+            eprintln!("google could not list everything, so more may be there; try again in a minute");
+        }
+        if rows.iter().any(|r| r.standing == Standing::Ghost && r.state.is_none()) {
+            let zone = self.spec.zone.as_deref().unwrap_or("-");
+            eprintln!(
+                "google was asked about {} only: a worker elsewhere looks like a ghost",
+                printable(zone)
+            );
+        }
+    }
+
+    fn for_scripts(&self, rows: &[Row], chips: &BTreeMap<&str, Chips>, types: &[TypeCount]) -> Value {
+        let problem = self.nodes.as_ref().err();
+        let chips: serde_json::Map<_, _> = chips
+            .iter()
+            .map(|(generation, c)| {
+                let value = json!({"held": c.held, "in_ray": c.in_ray, "eats_quota": c.eats_quota, "waiting": c.waiting});
+                ((*generation).to_owned(), value)
+            })
+            .collect();
+        let types: Vec<_> = types
+            .iter()
+            .map(|t| {
+                json!({"name": t.name, "min": t.min, "max": t.max, "there": t.there,
+                    "registered": t.registered, "short": t.short()})
+            })
+            .collect();
+        json!({
+            "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "asked_ms": self.cloud.asked.as_millis(),
+            "complete": self.cloud.complete,
+            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "mend": problem.map(|p| &p.mend)},
+            "chips": chips, "types": types, "rows": rows.iter().map(row_for_scripts).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn cells(row: &Row, now: Timestamp, ray: bool) -> Vec<String> {
+    let (hosts, joined) = row.hosts;
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    vec![
+        row.standing.word().into(),
+        row.name.raw().into(),
+        or_dash(row.accelerator_type.raw().to_owned()),
+        row.chips.to_string(),
+        match (ray, hosts) {
+            (_, 0) if joined == 0 => "-".into(),
+            (_, 0) => joined.to_string(),
+            (false, hosts) => format!("?/{hosts}"),
+            (true, hosts) => format!("{joined}/{hosts}"),
+        },
+        row.capacity.map_or("-", Capacity::word).into(),
+        row.keeper.word().into(),
+        row.created.map_or_else(|| "-".into(), |at| brief(at.age(now))),
+        row.note.as_ref().map_or_else(String::new, |n| n.raw().to_owned()),
+    ]
+}
+
+fn type_cells(count: &TypeCount) -> Vec<String> {
+    let registered = count.registered.map_or_else(|| "-".into(), |n| n.to_string());
+    vec![
+        count.name.clone(),
+        count.min.to_string(),
+        count.max.to_string(),
+        count.there.to_string(),
+        registered,
+    ]
+}
+
+/// One line for each kind of trouble.
+fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut standings: Vec<Standing> = rows.iter().map(|r| r.standing).collect();
+    standings.dedup();
+    for standing in standings {
+        let Some(mend) = standing.mend() else { continue };
+        let mine: Vec<&Row> = rows.iter().filter(|r| r.standing == standing).collect();
+        let missing: Vec<String> = mine.iter().flat_map(|r| &r.missing).map(|a| a.raw().to_owned()).collect();
+        let missing = match standing {
+            Standing::Incomplete | Standing::NeverRegistered if !missing.is_empty() => {
+                format!(" (missing in ray: {})", missing.join(", "))
+            }
+            _ => String::new(),
+        };
+        lines.push(format!("{} {}: {mend}{missing}", mine.len(), standing.word()));
+    }
+    for count in types.iter().filter(|t| t.short() > 0) {
+        lines.push(format!(
+            "{} is {} short of its minimum {}: `marin-tui` tells under autoscaler why none comes",
+            count.name,
+            count.short(),
+            count.min
+        ));
+    }
+    lines
+}
+
+fn row_for_scripts(row: &Row) -> Value {
+    let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
+    json!({
+        "standing": row.standing.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
+        "chips": row.chips, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
+        "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
+        "capacity": row.capacity.map(Capacity::word), "kept_by": row.keeper.word(),
+        "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
+        "mend": row.standing.mend(),
+    })
+}

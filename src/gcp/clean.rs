@@ -1,0 +1,150 @@
+//! Deletes what Google took away: TPU VMs that are preempted, and the queued resources that held them.
+//!
+//! Between the list and the deletion anything may have happened, so each is looked at once more right before. No
+//! deletion is forced: of a queued resource that still holds a living TPU VM Google refuses it.
+
+use super::{GcpError, Google};
+use crate::model::cloud::{CloudView, QueuedState, VmState};
+use crate::model::{Cleaned, Leftover, LeftoverKind, Text, Timestamp};
+use futures_util::stream::{self, StreamExt};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Deletions under way at the same time.
+const SIDE_BY_SIDE: usize = 16;
+/// For a queued resource to notice that its TPU VMs are gone: it passes through `SUSPENDING` first.
+const SETTLE: Duration = Duration::from_secs(90);
+
+/// Where a cluster's TPUs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TpuPlace {
+    /// The project.
+    pub project: String,
+    /// The zone.
+    pub zone: String,
+    /// Label `ray-cluster-name`.
+    pub cluster: String,
+}
+
+impl Google {
+    /// Deletes these leftovers of that cluster, then looks whether they are gone. `told` hears of each as it ends; what
+    /// comes back has been verified.
+    pub async fn clean(
+        &self,
+        place: &TpuPlace,
+        all: Vec<Leftover>,
+        told: impl Fn(&Leftover, &Cleaned),
+    ) -> Vec<(Leftover, Cleaned)> {
+        let (vms, requests): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| l.kind == LeftoverKind::TpuVm);
+        let one = |leftover: Leftover| async {
+            let cleaned = self.clean_vm(place, &leftover).await.unwrap_or_else(|e| failed(&e));
+            told(&leftover, &cleaned);
+            (leftover, cleaned)
+        };
+        let mut done: Vec<_> = stream::iter(vms).map(one).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        let gone: BTreeMap<&str, bool> = done
+            .iter()
+            .map(|(l, c)| (l.name.raw(), matches!(c, Cleaned::Deleted | Cleaned::GoneAlready)))
+            .collect();
+        let one = |leftover: Leftover| {
+            let held =
+                leftover.holds.iter().find(|vm| !gone.get(vm.raw()).copied().unwrap_or(false)).cloned();
+            let told = &told;
+            async move {
+                let cleaned = match held {
+                    Some(vm) => Cleaned::LeftAlone(format!("its tpu vm {vm} is still there")),
+                    None => self.clean_queued(place, &leftover).await.unwrap_or_else(|e| failed(&e)),
+                };
+                told(&leftover, &cleaned);
+                (leftover, cleaned)
+            }
+        };
+        let requests: Vec<_> = stream::iter(requests).map(one).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        done.extend(requests);
+        self.verify(place, &mut done).await;
+        done.sort_by(|(a, _), (b, _)| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
+        done
+    }
+
+    async fn clean_vm(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
+        let name = leftover.name.raw();
+        let vm = match self.tpu(&place.project, &place.zone, name).await {
+            Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+            answer => answer?,
+        };
+        if !vm.is_left_by(&place.cluster) {
+            return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
+        }
+        match self.delete_tpu(&place.project, &place.zone, name).await {
+            Err(GcpError::NotFound { .. }) => Ok(Cleaned::GoneAlready),
+            answer => answer.map(|()| Cleaned::Deleted),
+        }
+    }
+
+    async fn clean_queued(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
+        let (began, name) = (Instant::now(), leftover.name.raw());
+        loop {
+            let request = match self.queued(&place.project, &place.zone, name).await {
+                Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+                answer => answer?,
+            };
+            if !request.is_left_by(&place.cluster) {
+                return Ok(left_alone(request.state.word(), request.ray_cluster.as_ref(), place));
+            }
+            match self.delete_idle_queued(&place.project, &place.zone, name).await {
+                Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+                Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {
+                    tokio::time::sleep(self.inner.look).await;
+                }
+                Err(GcpError::State { message }) => {
+                    let mend =
+                        "it may not have noticed yet that its TPU VMs are gone: run it again in some minutes";
+                    return Ok(Cleaned::Failed { what: message, mend: mend.into() });
+                }
+                answer => return answer.map(|()| Cleaned::Deleted),
+            }
+        }
+    }
+
+    /// An operation that Google calls done is not trusted alone: the list tells.
+    async fn verify(&self, place: &TpuPlace, done: &mut [(Leftover, Cleaned)]) {
+        if !done.iter().any(|(_, cleaned)| *cleaned == Cleaned::Deleted) {
+            return;
+        }
+        let listed = self.tpus(&place.project, &place.zone, Timestamp::now()).await;
+        for (leftover, cleaned) in done.iter_mut().filter(|(_, c)| *c == Cleaned::Deleted) {
+            *cleaned = match &listed {
+                Err(e) => Cleaned::Failed {
+                    what: format!("google says that it is deleted, but not whether it is gone: {e}"),
+                    mend: e.mend(),
+                },
+                Ok(view) if lists(view, leftover) => Cleaned::Failed {
+                    what: "google says that it is deleted, and still lists it".into(),
+                    mend: "run it again in some minutes".into(),
+                },
+                Ok(_) => Cleaned::Deleted,
+            };
+        }
+    }
+}
+
+fn failed(e: &GcpError) -> Cleaned {
+    Cleaned::Failed { what: e.to_string(), mend: e.mend() }
+}
+
+fn lists(view: &CloudView, leftover: &Leftover) -> bool {
+    match leftover.kind {
+        LeftoverKind::TpuVm => {
+            view.vms.iter().any(|vm| vm.name == leftover.name && vm.state != VmState::Deleting)
+        }
+        LeftoverKind::QueuedResource => {
+            view.queued.iter().any(|q| q.name == leftover.name && q.state != QueuedState::Deleting)
+        }
+    }
+}
+
+fn left_alone(state: &str, label: Option<&Text>, place: &TpuPlace) -> Cleaned {
+    let ours = label.is_some_and(|l| l.raw() == place.cluster);
+    let why = if ours { format!("it is {state} now") } else { "it is another cluster's now".into() };
+    Cleaned::LeftAlone(why)
+}

@@ -1,0 +1,227 @@
+//! What Google took away from a cluster and nobody deleted: it eats quota, and nothing starts in its place.
+
+use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, chips};
+use super::{Text, Timestamp};
+use std::collections::BTreeSet;
+
+/// What a leftover is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeftoverKind {
+    /// A TPU VM that was preempted or has ended.
+    TpuVm,
+    /// A queued resource that holds nothing but leftovers.
+    QueuedResource,
+}
+
+impl LeftoverKind {
+    /// Google's own word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::TpuVm => "tpu vm",
+            Self::QueuedResource => "queued resource",
+        }
+    }
+}
+
+/// Something that is there for nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// What it is.
+    pub kind: LeftoverKind,
+    /// Its name.
+    pub name: Text,
+    /// E.g. `v4-32`.
+    pub accelerator_type: Text,
+    /// Chips that it holds; a queued resource holds none beside its TPU VMs.
+    pub chips: u32,
+    /// Of a queued resource: the TPU VMs in it that are leftovers too and have to go first.
+    pub holds: Vec<Text>,
+    /// When it was asked for.
+    pub created: Option<Timestamp>,
+}
+
+impl Leftover {
+    /// Its deletion as the audit log names it.
+    pub fn deed(&self) -> String {
+        format!("clean-preempted {} {}", self.kind.word(), self.name)
+    }
+}
+
+/// What became of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cleaned {
+    /// Deleted, and seen to be gone.
+    Deleted,
+    /// It was gone before it was touched.
+    GoneAlready,
+    /// It is no leftover any more, so it was left alone; why.
+    LeftAlone(String),
+    /// Not deleted, or still there afterwards; why, and what to do now.
+    Failed {
+        /// Why.
+        what: String,
+        /// What to do now.
+        mend: String,
+    },
+}
+
+impl Cleaned {
+    /// Whether nothing is left to be done.
+    pub const fn is_well(&self) -> bool {
+        !matches!(self, Self::Failed { .. })
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Deleted => "deleted".into(),
+            Self::GoneAlready => "gone already".into(),
+            Self::LeftAlone(why) => format!("left alone: {why}"),
+            Self::Failed { what, mend } => format!("not deleted: {what}; {mend}"),
+        }
+    }
+}
+
+impl TpuVm {
+    /// Taken away, and a leftover of this cluster by its label.
+    pub fn is_left_by(&self, cluster: &str) -> bool {
+        self.state.is_gone() && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
+    }
+}
+
+impl QueuedResource {
+    /// Whether nothing comes of it any more once its TPU VMs are gone, and it is this cluster's by its label. One that
+    /// still waits or is being made is none; one that was refused tells why, and stays until a person has read it.
+    pub fn is_left_by(&self, cluster: &str) -> bool {
+        let over = matches!(self.state, QueuedState::Active | QueuedState::Suspended);
+        over && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
+    }
+}
+
+/// This cluster's leftovers: TPU VMs first, then the queued resources that hold them and nothing else.
+pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
+    let vms: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| vm.is_left_by(cluster)).collect();
+    let names: BTreeSet<&str> = vms.iter().map(|vm| vm.name.raw()).collect();
+    let of_vm = |vm: &&TpuVm| Leftover {
+        kind: LeftoverKind::TpuVm,
+        name: vm.name.clone(),
+        accelerator_type: vm.accelerator_type.clone(),
+        chips: chips(vm.accelerator_type.raw()).unwrap_or(0),
+        holds: Vec::new(),
+        created: vm.created,
+    };
+    let of_request = |q: &QueuedResource| {
+        let inside = cloud.vms.iter().filter(|vm| is_in(vm, q)).map(|vm| vm.name.clone());
+        let inside: Vec<Text> = inside.collect();
+        let lives = inside.iter().any(|vm| !names.contains(vm.raw()));
+        // An active one without a TPU VM in sight: its TPU VM may be where Google could not look.
+        if !q.is_left_by(cluster) || lives || (inside.is_empty() && q.state == QueuedState::Active) {
+            return None;
+        }
+        Some(Leftover {
+            kind: LeftoverKind::QueuedResource,
+            name: q.name.clone(),
+            accelerator_type: q.accelerator_type.clone(),
+            chips: 0,
+            holds: inside,
+            created: q.created,
+        })
+    };
+    let mut all: Vec<Leftover> = vms.iter().map(of_vm).collect();
+    all.extend(cloud.queued.iter().filter_map(of_request));
+    all.sort_by(|a, b| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
+    all
+}
+
+fn is_in(vm: &TpuVm, request: &QueuedResource) -> bool {
+    vm.queued_resource.as_ref() == Some(&request.name) || request.nodes.contains(&vm.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::cloud::{Capacity, VmState};
+
+    fn vm(name: &str, state: VmState, cluster: Option<&str>, queued: Option<&str>) -> TpuVm {
+        TpuVm {
+            name: name.into(),
+            accelerator_type: "v4-32".into(),
+            state,
+            unhealthy: None,
+            hosts: Vec::new(),
+            external: Vec::new(),
+            capacity: Capacity::Spot,
+            queued_resource: queued.map(Text::new),
+            created: None,
+            ray_cluster: cluster.map(Text::new),
+            ray_type: None,
+        }
+    }
+
+    fn request(name: &str, state: QueuedState, cluster: &str, nodes: &[&str]) -> QueuedResource {
+        QueuedResource {
+            name: name.into(),
+            state,
+            error: None,
+            accelerator_type: "v4-32".into(),
+            nodes: nodes.iter().map(|n| Text::new(*n)).collect(),
+            capacity: Capacity::Spot,
+            created: None,
+            ray_cluster: Some(cluster.into()),
+        }
+    }
+
+    fn names(cluster: &str, vms: Vec<TpuVm>, queued: Vec<QueuedResource>) -> Vec<String> {
+        let view = CloudView { vms, queued, complete: true, asked: Timestamp::default() };
+        leftovers(cluster, &view)
+            .iter()
+            .map(|l| format!("{} {} {}", l.kind.word(), l.name, l.chips))
+            .collect()
+    }
+
+    #[test]
+    fn only_what_was_taken_away_and_carries_the_label() {
+        let vms = vec![
+            vm("taken", VmState::Preempted, Some("c"), None),
+            vm("ended", VmState::Terminated, Some("c"), None),
+            vm("works", VmState::Ready, Some("c"), None),
+            vm("stopped", VmState::Stopped, Some("c"), None),
+            vm("leaving", VmState::Deleting, Some("c"), None),
+            vm("unheard-of", VmState::Unknown, Some("c"), None),
+            vm("of-another", VmState::Preempted, Some("c2"), None),
+            vm("of-nobody", VmState::Preempted, None, None),
+        ];
+        assert_eq!(names("c", vms, Vec::new()), ["tpu vm ended 16", "tpu vm taken 16"]);
+    }
+
+    #[test]
+    fn a_queued_resource_goes_only_when_it_holds_nothing_else() {
+        let vms = vec![
+            vm("a", VmState::Preempted, Some("c"), Some("qa")),
+            vm("b-0", VmState::Preempted, Some("c"), Some("qb")),
+            vm("b-1", VmState::Ready, Some("c"), Some("qb")),
+            vm("x", VmState::Preempted, Some("other"), Some("qx")),
+            vm("d", VmState::Preempted, Some("c"), None),
+        ];
+        let queued = vec![
+            request("qa", QueuedState::Active, "c", &["a"]),
+            request("qb", QueuedState::Active, "c", &["b-0", "b-1"]),
+            // Labelled ours, holds another's.
+            request("qx", QueuedState::Suspended, "c", &["x"]),
+            request("qd", QueuedState::Provisioning, "c", &["d"]),
+            request("empty", QueuedState::Suspended, "c", &["e-0", "e-1"]),
+            request("unseen", QueuedState::Active, "c", &["u"]),
+            request("waits", QueuedState::Waiting, "c", &["w"]),
+            request("refused", QueuedState::Failed, "c", &["r"]),
+            request("of-another", QueuedState::Suspended, "c2", &["y"]),
+        ];
+        let expected = [
+            "tpu vm a 16",
+            "tpu vm b-0 16",
+            "tpu vm d 16",
+            "queued resource empty 0",
+            "queued resource qa 0",
+        ];
+        assert_eq!(names("c", vms, queued), expected);
+    }
+}

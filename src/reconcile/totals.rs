@@ -1,0 +1,192 @@
+//! Sums over the reconciled rows: chips by generation, and each node type's limits against what is there.
+
+use super::{Row, Standing};
+use crate::model::text::printable;
+use crate::model::{Node, NodeTypeLimits};
+use std::collections::BTreeMap;
+
+/// Chips of one generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chips {
+    /// Held: they count against the quota.
+    pub held: u32,
+    /// Of these, on hosts that are alive in Ray.
+    pub in_ray: u32,
+    /// Of these, taken away and not deleted.
+    pub eats_quota: u32,
+    /// Asked for and not there yet.
+    pub waiting: u32,
+}
+
+impl Chips {
+    /// In words, e.g. `v4 84 chips, 32 in ray, 40 eat quota, 64 more asked for`; of Ray only when it told.
+    pub fn words(&self, generation: &str, ray_told: bool) -> String {
+        let mut parts = vec![format!("{} {} chips", printable(generation), self.held)];
+        parts.extend(ray_told.then(|| format!("{} in ray", self.in_ray)));
+        parts.extend((self.eats_quota > 0).then(|| format!("{} eat quota", self.eats_quota)));
+        parts.extend((self.waiting > 0).then(|| format!("{} more asked for", self.waiting)));
+        parts.join(", ")
+    }
+}
+
+/// Chips by generation (`v4`, `v5e`, ...).
+pub fn chips_by_generation(rows: &[Row]) -> BTreeMap<&str, Chips> {
+    let mut all: BTreeMap<&str, Chips> = BTreeMap::new();
+    for row in rows {
+        // A ghost that Google does not know holds nothing.
+        let Some(generation) = generation(row.accelerator_type.raw()) else { continue };
+        let chips = all.entry(generation).or_default();
+        match row.standing {
+            Standing::Waiting => chips.waiting += row.chips,
+            Standing::Refused => {}
+            standing => {
+                chips.held += row.chips;
+                let (hosts, joined) = row.hosts;
+                let gone = matches!(standing, Standing::EatsQuota | Standing::Ghost);
+                if gone {
+                    chips.eats_quota += row.chips;
+                } else if hosts > 0 {
+                    chips.in_ray +=
+                        row.chips * u32::try_from(joined).unwrap_or(0) / u32::try_from(hosts).unwrap_or(1);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The API calls v5e by another name.
+fn generation(accelerator_type: &str) -> Option<&str> {
+    match accelerator_type.rsplit_once('-')?.0 {
+        "v5litepod" => Some("v5e"),
+        generation => Some(generation),
+    }
+}
+
+/// One worker type of the cluster's file against what is there. Counted in machines: a slice is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeCount {
+    /// Its name.
+    pub name: String,
+    /// `min_workers`.
+    pub min: u32,
+    /// `max_workers`.
+    pub max: u32,
+    /// Machines that Google has for it, up or coming up.
+    pub there: usize,
+    /// Of these, with all hosts in Ray; none when Ray gave no answer.
+    pub registered: Option<usize>,
+}
+
+impl TypeCount {
+    /// How many it is short of its minimum.
+    pub fn short(&self) -> usize {
+        (self.min as usize).saturating_sub(self.registered.unwrap_or(self.there))
+    }
+}
+
+/// Every worker type of the file. Types that no TPU VM carries (machines without TPUs) are counted in Ray.
+pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) -> Vec<TypeCount> {
+    let count = |limit: &NodeTypeLimits| {
+        let mine = || rows.iter().filter(|r| r.ray_type.as_ref().is_some_and(|t| t.raw() == limit.name));
+        let registered = nodes.map(|nodes| {
+            let in_rows = mine().filter(|r| r.standing == Standing::Registered).count();
+            let is_mine = |n: &&Node| n.state.is_alive() && !n.is_head && n.node_type.raw() == limit.name;
+            let plain = |n: &&Node| n.resources.get("TPU").is_none_or(|r| r.total <= 0.0);
+            in_rows + nodes.iter().filter(is_mine).filter(plain).count()
+        });
+        let is_there = |s: Standing| {
+            matches!(
+                s,
+                Standing::Registered
+                    | Standing::Up
+                    | Standing::Joining
+                    | Standing::Incomplete
+                    | Standing::NeverRegistered
+            )
+        };
+        let there = mine().filter(|r| is_there(r.standing)).count().max(registered.unwrap_or(0));
+        TypeCount { name: limit.name.clone(), min: limit.min, max: limit.max, there, registered }
+    };
+    limits.iter().filter(|l| !l.is_head).map(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{NodeId, NodeState, Resource, Resources, Text};
+    use crate::reconcile::Keeper;
+
+    fn row(kind: &str, chips: u32, standing: Standing, hosts: (usize, usize), ray_type: &str) -> Row {
+        Row {
+            name: "x".into(),
+            accelerator_type: kind.into(),
+            chips,
+            standing,
+            state: None,
+            ray_type: Some(ray_type.into()),
+            hosts,
+            logins: Vec::new(),
+            missing: Vec::new(),
+            capacity: None,
+            keeper: Keeper::Autoscaler,
+            created: None,
+            note: None,
+        }
+    }
+
+    #[test]
+    fn chips_are_summed_by_generation() {
+        let rows = [
+            row("v4-32", 16, Standing::Registered, (4, 4), "t"),
+            row("v4-32", 16, Standing::Incomplete, (4, 3), "t"),
+            row("v4-8", 4, Standing::EatsQuota, (1, 0), "t"),
+            row("v4-8", 4, Standing::Ghost, (1, 1), "t"),
+            row("v4-8", 4, Standing::Waiting, (0, 0), "t"),
+            row("v4-8", 4, Standing::Refused, (0, 0), "t"),
+            row("v5litepod-8", 8, Standing::Joining, (0, 0), "t"),
+            row("", 4, Standing::Ghost, (0, 1), "t"),
+        ];
+        let all = chips_by_generation(&rows);
+        let v4 = Chips { held: 40, in_ray: 28, eats_quota: 8, waiting: 4 };
+        let v5e = Chips { held: 8, ..Chips::default() };
+        assert_eq!(all.into_iter().collect::<Vec<_>>(), [("v4", v4), ("v5e", v5e)]);
+    }
+
+    #[test]
+    fn a_types_minimum_counts_what_works() {
+        let limit =
+            |name: &str, min| NodeTypeLimits { name: name.into(), min, max: 8, is_head: name == "head" };
+        let limits = [limit("head", 0), limit("tpu", 3), limit("cpu", 1)];
+        let rows = [
+            row("v4-8", 4, Standing::Registered, (1, 1), "tpu"),
+            row("v4-8", 4, Standing::Joining, (1, 0), "tpu"),
+            row("v4-8", 4, Standing::EatsQuota, (1, 0), "tpu"),
+        ];
+        let node = Node {
+            id: NodeId::from_bytes(&[1; 28]).unwrap(),
+            name: "n".into(),
+            address: "10.0.0.7".into(),
+            hostname: "".into(),
+            node_type: "cpu".into(),
+            instance_id: "".into(),
+            is_head: false,
+            state: NodeState::Alive,
+            started: None,
+            ended: None,
+            death: None,
+            idle_ms: None,
+            resources: Resources(vec![Resource { name: Text::new("CPU"), total: 8.0, used: None }]),
+            labels: Vec::new(),
+        };
+        let told = |nodes: Option<&[Node]>| {
+            let all = types(&limits, &rows, nodes);
+            all.iter().map(|t| (t.name.clone(), t.there, t.registered, t.short())).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told(Some(&[node])),
+            [("tpu".to_owned(), 2, Some(1), 2), ("cpu".to_owned(), 1, Some(1), 0)]
+        );
+        assert_eq!(told(None), [("tpu".to_owned(), 2, None, 1), ("cpu".to_owned(), 0, None, 1)]);
+    }
+}

@@ -1,0 +1,65 @@
+//! A login in the foreground on any machine of a cluster, also on one that only its head can reach.
+
+use super::error::SshError;
+use super::login::{self, Login};
+use super::remote::quote;
+use super::{TunnelSpec, files, guard, hostkey};
+use std::ffi::{OsStr, OsString};
+use std::process::Command;
+
+/// Where to log in, how to get there and what to do there.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// The machine.
+    pub to: TunnelSpec,
+    /// The head that the connection goes through; none when the machine can be reached from here.
+    pub through: Option<TunnelSpec>,
+    /// The name that the machine's key is filed under. Addresses inside a network are given to one machine after
+    /// another, so that a key filed under one would look changed.
+    pub filed_as: Option<String>,
+    /// A command line for the machine's shell; none opens one.
+    pub command: Option<String>,
+}
+
+impl Visit {
+    /// The `ssh` that does it, to be run in the foreground of a terminal. Asks the ssh configuration and our
+    /// `known_hosts` file, but connects to nothing.
+    pub async fn command(&self) -> Result<Command, SshError> {
+        let mut args = known(&self.to, self.filed_as.as_deref()).await?;
+        if let Some(head) = &self.through {
+            // In the place of a proxy command of the cluster's file, which leads to its head; that of the head's own
+            // login is inside.
+            args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
+        }
+        args.push(if self.command.is_some() { "-T" } else { "-t" }.into());
+        args.extend(["--".into(), self.to.host.clone().into()]);
+        args.extend(self.command.clone().map(OsString::from));
+        let mut command = Command::new(&self.to.ssh);
+        command.args(args);
+        guard::clean_environment(&mut command);
+        Ok(command)
+    }
+}
+
+/// Arguments up to the host. A key that is on file must be the one that is offered, a first one is accepted.
+async fn known(spec: &TunnelSpec, filed_as: Option<&str>) -> Result<Vec<OsString>, SshError> {
+    files::prepare(spec)?;
+    let mut login = Login::resolve(spec).await?;
+    if let Some(name) = filed_as {
+        name.clone_into(&mut login.filed_as);
+    }
+    let checking = if hostkey::is_known(spec, &login).await? { "yes" } else { "accept-new" };
+    let mut args = login::foreground(spec, checking);
+    args.extend(filed_as.into_iter().flat_map(|n| ["-o".into(), format!("HostKeyAlias={n}").into()]));
+    Ok(args)
+}
+
+/// `ProxyCommand=ssh ... -W [%h]:%p -- HEAD`. ssh expands percent signs before a shell reads the line.
+fn proxy(head: &TunnelSpec, args: &[OsString]) -> OsString {
+    let word = |word: &OsStr| quote(&word.to_string_lossy()).replace('%', "%%");
+    let words: Vec<String> =
+        [head.ssh.clone().into_os_string()].iter().chain(args).map(|a| word(a.as_os_str())).collect();
+    let host = word(OsStr::new(&head.host));
+    let line = format!("ProxyCommand={} -W '[%h]:%p' -- {host}", words.join(" "));
+    line.into()
+}

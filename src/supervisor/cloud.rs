@@ -1,0 +1,60 @@
+//! A cluster's TPUs as Google Cloud has them: where they are, what there is, and what was taken away deleted.
+
+use crate::gcp::{GcpError, Google, TpuPlace};
+use crate::model::cloud::CloudView;
+use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Timestamp, leftovers};
+
+/// Where the cluster's TPUs are, as its file says.
+pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
+    let problem = |what: String, mend: &str| Problem::new(ProblemKind::Config, what, mend, Timestamp::now());
+    if spec.provider != "gcp" {
+        let provider = if spec.provider.is_empty() { "none" } else { spec.provider.as_str() };
+        let what = format!("TPUs are Google Cloud's, and this cluster's provider is {provider}");
+        return Err(problem(what, "choose a cluster of provider gcp"));
+    }
+    let Some(project) = spec.google.project.clone() else {
+        return Err(problem(
+            "its project is not known".into(),
+            "set `provider.project_id` in its file, or `project` of the cluster in the settings",
+        ));
+    };
+    // Both become parts of an address.
+    let is_word = |w: &str| {
+        !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':'))
+    };
+    match spec.zone.clone().filter(|z| is_word(z) && is_word(&project)) {
+        Some(zone) => Ok(TpuPlace { project, zone, cluster: spec.name.as_str().to_owned() }),
+        None => Err(problem(
+            "its zone or its project is not known".into(),
+            "set `provider.availability_zone` and `provider.project_id` in its file",
+        )),
+    }
+}
+
+/// Everything that Google has in the cluster's zone.
+pub async fn ask_cloud(spec: &ClusterSpec, google: &Google) -> Result<CloudView, Problem> {
+    let place = tpu_place(spec)?;
+    google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))
+}
+
+/// What of this cluster was taken away and not deleted.
+pub async fn find_leftovers(spec: &ClusterSpec, google: &Google) -> Result<Vec<Leftover>, Problem> {
+    let view = ask_cloud(spec, google).await?;
+    Ok(leftovers(spec.name.as_str(), &view))
+}
+
+/// Deletes leftovers of this cluster and sees that they are gone. Each is looked at once more before it is touched;
+/// `told` hears of each as it ends.
+pub async fn clean(
+    spec: &ClusterSpec,
+    google: &Google,
+    all: Vec<Leftover>,
+    told: impl Fn(&Leftover, &Cleaned),
+) -> Result<Vec<(Leftover, Cleaned)>, Problem> {
+    Ok(google.clean(&tpu_place(spec)?, all, told).await)
+}
+
+fn problem(e: &GcpError) -> Problem {
+    let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
+    Problem::new(kind, e.to_string(), e.mend(), Timestamp::now())
+}

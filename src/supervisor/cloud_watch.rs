@@ -1,0 +1,113 @@
+//! One cluster's TPUs watched at Google Cloud: asked slowly, beside the way to its head and independent of it, and
+//! cleaned when somebody asks.
+
+use super::cloud::{ask_cloud, clean, tpu_place};
+use super::task::Out;
+use super::{Note, Options};
+use crate::model::{ClusterSpec, Leftover, News, Problem, ProblemKind, Request, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+/// A view that is opened again and again asks no more often than this.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// What watches.
+pub struct CloudWatch {
+    /// The cluster.
+    pub spec: ClusterSpec,
+    /// How to ask.
+    pub options: Arc<Options>,
+    /// News go there.
+    pub out: Out,
+    /// What the front end wants.
+    pub requests: mpsc::UnboundedReceiver<Request>,
+}
+
+impl CloudWatch {
+    /// Runs until the front end is gone.
+    pub async fn run(mut self) {
+        let pace = match (tpu_place(&self.spec), self.options.cloud_refresh) {
+            (Ok(_), Some(pace)) => pace,
+            (Ok(_), None) => return self.decline(&off()).await,
+            (Err(problem), _) => return self.decline(&problem).await,
+        };
+        let (mut due, mut asked, mut asking) = (Instant::now(), None::<Instant>, false);
+        // Beside the loop, so that quitting waits for nobody.
+        let mut work = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = sleep_until(due), if !asking => {
+                    asking = true;
+                    work.spawn(ask(self.spec.clone(), self.options.clone(), self.out.clone()));
+                }
+                request = self.requests.recv() => match request {
+                    None => return,
+                    Some(Request::CleanPreempted(all)) => {
+                        work.spawn(clean_up(self.spec.clone(), self.options.clone(), self.out.clone(), all));
+                    }
+                    Some(_) => due = asked.map_or(due, |at| due.min(at + SELDOM)),
+                },
+                Some(done) = work.join_next() => match done {
+                    Ok(Done::Cleaned) => due = Instant::now(),
+                    Ok(Done::Asked) | Err(_) => {
+                        asking = false;
+                        asked = Some(Instant::now());
+                        due = Instant::now() + pace;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Asks nobody, and says why to whoever wants to know.
+    async fn decline(mut self, problem: &Problem) {
+        while let Some(request) = self.requests.recv().await {
+            let news = match request {
+                Request::CleanPreempted(_) => News::Cleaned(Err(problem.clone())),
+                _ => News::Cloud(Err(problem.clone())),
+            };
+            self.out.send(news).await;
+        }
+    }
+}
+
+fn off() -> Problem {
+    let mend = "set `cloud_refresh_seconds` in the settings to e.g. 60";
+    Problem::new(ProblemKind::Config, "google cloud is not asked about TPUs", mend, Timestamp::now())
+}
+
+/// What has come to its end.
+enum Done {
+    Asked,
+    Cleaned,
+}
+
+async fn ask(spec: ClusterSpec, options: Arc<Options>, out: Out) -> Done {
+    let view = ask_cloud(&spec, &options.google).await;
+    if let Err(problem) = &view {
+        tracing::warn!(cluster = %spec.name, "google: {}; {}", problem.what, problem.mend);
+    }
+    out.send(News::Cloud(view.map(Arc::new))).await;
+    Done::Asked
+}
+
+async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {
+    let done = clean(&spec, &options.google, all, |_, _| {}).await;
+    for (leftover, cleaned) in done.iter().flatten() {
+        options.note.deed(&spec.name, &leftover.deed(), &cleaned.words());
+    }
+    out.send(News::Cleaned(done)).await;
+    Done::Cleaned
+}
+
+impl Note {
+    /// Writes a deed down.
+    fn deed(&self, cluster: &crate::model::ClusterName, what: &str, outcome: &str) {
+        if let Some(note) = &self.0 {
+            note(cluster, what, outcome);
+        }
+    }
+}

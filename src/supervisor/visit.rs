@@ -1,0 +1,160 @@
+//! Logins on any machine of a cluster: which one is meant, whether it can be reached from here or through the head,
+//! and the command that does it.
+
+use super::connect::tunnel_spec;
+use super::discover::head_address;
+use super::{Options, ask_cloud};
+use crate::model::cloud::{CloudView, TpuHost, TpuVm};
+use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Timestamp};
+use crate::ssh::{TunnelSpec, Visit};
+use std::net::IpAddr;
+use std::process::Command;
+
+fn problem(what: String, mend: impl AsRef<str>) -> Problem {
+    Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
+}
+
+/// The host that a person means: an address, a TPU VM's name (`NAME/2` for its third host), or (not with provider
+/// gcp) any host's name.
+pub async fn find_host(spec: &ClusterSpec, options: &Options, wish: &str) -> Result<TpuHost, Problem> {
+    if wish.is_empty() || wish.starts_with('-') || wish.contains(char::is_whitespace) {
+        return Err(problem(format!("`{wish}` is no host"), "name an address or a TPU VM"));
+    }
+    let is_address = wish.parse::<IpAddr>().is_ok();
+    if spec.provider != "gcp" {
+        return Ok(TpuHost::at(wish));
+    }
+    match ask_cloud(spec, &options.google).await {
+        Ok(view) if is_address => Ok(by_address(&view, wish).unwrap_or_else(|| TpuHost::at(wish))),
+        Ok(view) => by_name(&view, spec.name.as_str(), wish),
+        // The head may know the way where Google is not asked.
+        Err(e) if is_address => {
+            tracing::warn!(cluster = %spec.name, "{}; {}", e.what, e.mend);
+            Ok(TpuHost::at(wish))
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn by_address(view: &CloudView, address: &str) -> Option<TpuHost> {
+    let is_it =
+        |h: &TpuHost| h.internal.raw() == address || h.external.as_ref().is_some_and(|e| e.raw() == address);
+    // One that was taken away may still be listed with an address that another has now.
+    let mut found: Vec<(bool, TpuHost)> = view
+        .vms
+        .iter()
+        .flat_map(|vm| vm.logins().map(|h| (vm.state.is_gone(), h)))
+        .filter(|(_, h)| is_it(h))
+        .collect();
+    found.sort_by_key(|(gone, _)| *gone);
+    found.into_iter().map(|(_, host)| host).next()
+}
+
+/// The TPU VM of that name, else the only one of this cluster with these words in its name.
+fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Problem> {
+    let (name, worker) = match wish.rsplit_once('/') {
+        Some((name, number)) => {
+            let number = number.parse().map_err(|_| {
+                problem(format!("`{number}` is no worker number"), "write NAME/0 for the first host")
+            })?;
+            (name, number)
+        }
+        None => (wish, 0),
+    };
+    let ours = || view.vms.iter().filter(|vm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == cluster));
+    let exact = view.vms.iter().find(|vm| vm.name.raw() == name);
+    let alike: Vec<&TpuVm> = ours().filter(|vm| vm.name.raw().contains(name)).collect();
+    let vm = match (exact, alike.as_slice()) {
+        (Some(vm), _) | (None, &[vm]) => vm,
+        (None, []) => {
+            let mend = "`marin-tui tpus` lists them; without a name the head is meant";
+            return Err(problem(format!("no TPU VM of {cluster} is called {name}"), mend));
+        }
+        (None, several) => {
+            let names: Vec<_> = several.iter().map(|vm| vm.name.to_string()).collect();
+            return Err(problem(format!("several TPU VMs are called so: {}", names.join(", ")), "name one"));
+        }
+    };
+    let host = vm.logins().nth(worker).filter(|h| !h.internal.is_empty() || h.external.is_some());
+    host.ok_or_else(|| match vm.hosts.len() {
+        0 => problem(
+            format!("{} is {} and has no address", vm.name, vm.state.word()),
+            "choose another, or wait",
+        ),
+        n => problem(
+            format!("{} has no worker {worker} with an address", vm.name),
+            format!("its workers are 0 to {}", n - 1),
+        ),
+    })
+}
+
+/// The command that logs in to a host of the cluster (none: its head) in the foreground terminal, or runs a command
+/// line there. `through` is the way over the head, when it is known already; it is looked for when it is needed.
+pub async fn visit(
+    spec: &ClusterSpec,
+    options: &Options,
+    host: Option<&TpuHost>,
+    through: Option<TunnelSpec>,
+    command: Option<String>,
+) -> Result<Command, Problem> {
+    let head = async || match through {
+        Some(head) => Ok(head),
+        None => match &spec.head {
+            HeadAddress::Direct { .. } => {
+                let mend = "choose a cluster with a file or with settings, and leave --address out";
+                Err(problem("there is no SSH here: the dashboard is reached directly".into(), mend))
+            }
+            _ => Ok(tunnel_spec(spec, options, head_address(spec, options).await?.host, Vec::new())),
+        },
+    };
+    let visit = match host {
+        None => Visit { to: head().await?, through: None, filed_as: None, command },
+        Some(host) => {
+            let (address, needs_head) = way(spec, host);
+            let mut to = tunnel_spec(spec, options, address, Vec::new());
+            let through = if needs_head { Some(head().await?) } else { None };
+            if through.is_some() {
+                // That one leads to the head.
+                to.auth.proxy_command = None;
+            }
+            Visit { to, through, filed_as: filed_as(spec, host), command }
+        }
+    };
+    visit.command().await.map_err(|e| e.problem(Timestamp::now()))
+}
+
+/// Whether only the head leads to that host.
+pub fn needs_head(spec: &ClusterSpec, host: &TpuHost) -> bool {
+    way(spec, host).1
+}
+
+/// The address to connect to, and whether only the head can reach it.
+fn way(spec: &ClusterSpec, host: &TpuHost) -> (String, bool) {
+    let internal = host.internal.raw().to_owned();
+    match &host.external {
+        // This machine is inside, as it is for the head.
+        _ if spec.google.internal_ips && !internal.is_empty() => (internal, false),
+        Some(external) => (external.raw().to_owned(), false),
+        None => {
+            let is_inside = spec.provider == "gcp" && internal.parse().is_ok_and(is_private);
+            (internal, is_inside)
+        }
+    }
+}
+
+/// RFC 1918, RFC 6598, RFC 4193.
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_private() || (v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64),
+        IpAddr::V6(v6) => v6.is_unique_local(),
+    }
+}
+
+/// Under the TPU VM's name, which is never given twice: addresses are.
+fn filed_as(spec: &ClusterSpec, host: &TpuHost) -> Option<String> {
+    let is_word = |w: &str| {
+        !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    let (vm, cluster) = (host.vm.raw(), spec.name.as_str());
+    (is_word(vm) && is_word(cluster)).then(|| format!("{vm}.{}.{cluster}", host.worker))
+}

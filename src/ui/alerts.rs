@@ -1,0 +1,31 @@
+//! Findings at length: what is wrong, since when, the evidence and the mend.
+
+use super::chrome::wrap;
+use super::{Draw, words};
+use crate::diagnose::{Finding, Severity};
+use ratatui::style::{Modifier, Style};
+
+/// The findings as lines of that width, a blank line after each. Pale when they are about the past.
+pub fn lines<'a>(
+    findings: impl Iterator<Item = &'a Finding>,
+    d: &Draw<'_>,
+    width: usize,
+    stale: bool,
+) -> Vec<(String, Style)> {
+    let mut lines = Vec::new();
+    let text = if stale { d.theme.dim } else { d.theme.text };
+    for finding in findings {
+        let tone = if stale { d.theme.dim } else { words::severity(finding.severity, d.theme) };
+        let since =
+            finding.since.map_or_else(String::new, |t| format!(" for {}", words::minutes(t.age(d.now))));
+        let glyph = if finding.severity == Severity::Bad { "▲" } else { "!" };
+        lines.push((format!("{glyph} {}{since}", finding.kind.word()), tone.add_modifier(Modifier::BOLD)));
+        for (words, style) in [(&finding.long, text), (&finding.mend, d.theme.dim)] {
+            if !words.is_empty() {
+                lines.extend(wrap(&format!("  {words}"), width).into_iter().map(|line| (line, style)));
+            }
+        }
+        lines.push((String::new(), text));
+    }
+    lines
+}

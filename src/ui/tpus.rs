@@ -1,0 +1,222 @@
+//! The TPUs of a cluster: Google's half, Ray's half and the file's limits, what wants attention first.
+
+use super::chrome::wrap;
+use super::frame::{Title, pane};
+use super::grid::{Cell, Column, Grid, put};
+use super::{Draw, Theme, filtered, split_bottom, words};
+use crate::app::{Action, Area, Cluster, TPU_COLUMNS, Tpus};
+use crate::model::cloud::Capacity;
+use crate::reconcile::{Row, Standing, TypeCount};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+const COLUMNS: [Column; 10] = [
+    Column::text("", 1, 0),
+    Column::text("STANDING", 15, 0),
+    Column::rest("NAME", 18, 0),
+    Column::text("TYPE", 13, 1),
+    Column::number("CHIPS", 5, 3),
+    Column::number("IN RAY", 7, 0),
+    Column::text("CAPACITY", 11, 5),
+    Column::text("KEPT BY", 10, 6),
+    Column::number("AGE", 7, 4),
+    Column::rest("WHAT TO DO", 40, 7),
+];
+
+/// From this width on there is room for a whole name, and all that is left over goes to what to do.
+const WIDE: u16 = 150;
+const NAME: (usize, Column) = (2, Column::text("NAME", 42, 0));
+/// Lines that the worker types take at most.
+const TYPES: usize = 6;
+/// Below this height the table needs every line.
+const LOW: u16 = 14;
+
+/// Draws it; returns where the rows are.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
+    let tpus = &cluster.tpus;
+    let area = troubles(buf, area, d, cluster);
+    let wanted: Vec<&TypeCount> = tpus.types().iter().filter(|t| t.min > 0 || t.there > 0).collect();
+    let lines = if area.height < LOW { 0 } else { wanted.len().min(TYPES) };
+    let below = if lines > 0 { u16::try_from(lines).unwrap_or(0) + 3 } else { 0 };
+    let (limits, area) = split_bottom(area, below);
+    if lines > 0 {
+        types(buf, limits, d, &wanted, cluster);
+    }
+    let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && tpus.selected().is_some()));
+    let drawn = table(buf, area, d, cluster);
+    if let Some(row) = tpus.selected().filter(|_| advice.height > 0) {
+        let width = advice.width.saturating_sub(4);
+        put(buf, advice.x + 2, advice.y, width, false, &said(row), d.theme.text);
+    }
+    drawn
+}
+
+/// What is to be said of the selected row in a line.
+fn said(row: &Row) -> String {
+    let mut parts = vec![format!("{}: {}", row.name, row.standing.word())];
+    parts.extend(row.note.as_ref().map(ToString::to_string));
+    let waits = matches!(row.standing, Standing::Incomplete | Standing::NeverRegistered | Standing::Joining);
+    if waits && !row.missing.is_empty() {
+        let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
+        parts.push(format!("not in ray: {}", missing.join(", ")));
+    }
+    parts.extend(row.standing.mend().map(str::to_owned));
+    parts.join("; ")
+}
+
+fn table(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
+    let tpus = &cluster.tpus;
+    let order = tpus.table();
+    let title = filtered("TPUs", order.filter().text(), order.len());
+    let counts = counts(tpus, d);
+    let tone = if tpus.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
+    let title = Title { left: &title, right: &counts, tone: Some(tone), focused: true };
+    let inner = pane(buf, area, d.theme, &title);
+    let mut columns = COLUMNS;
+    if inner.width >= WIDE {
+        columns[NAME.0] = NAME.1;
+    }
+    let grid = Grid {
+        columns: &columns,
+        sort: order.sort(),
+        sortable: &TPU_COLUMNS,
+        top: order.window(usize::from(inner.height.saturating_sub(1))),
+        rows: order.len(),
+        selected: Some((order.cursor(), d.theme.selected)),
+    };
+    let drawn = grid.draw(buf, inner, d.theme, |position| {
+        tpus.row(position).map(|row| cells(row, tpus, d)).unwrap_or_default()
+    });
+    if order.is_empty() && drawn.height > 0 {
+        let text = match () {
+            () if !order.filter().is_empty() => {
+                format!("no tpu passes the filter; {} clears it", d.key(Action::Back))
+            }
+            () if tpus.asked().is_some() => "no tpu here".to_owned(),
+            () if tpus.problem().is_some() => "nothing known: google never answered".to_owned(),
+            () => "asking google".to_owned(),
+        };
+        put(buf, drawn.x, drawn.y, drawn.width, false, &text, d.theme.dim);
+    }
+    drawn
+}
+
+/// What is missing of the answer, with the mend.
+fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
+    let tpus = &cluster.tpus;
+    let mut lines: Vec<(String, Style)> = Vec::new();
+    if let Some(problem) = tpus.problem() {
+        let since = words::minutes(problem.since.age(d.now));
+        lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
+        lines.push((format!("  {}", problem.mend), d.theme.text));
+    }
+    if !tpus.is_complete() {
+        let text = "! google could not list everything: more may be there, and no ghosts are told";
+        lines.push((text.to_owned(), d.theme.warn));
+    }
+    if tpus.asked().is_some() && !tpus.knows_ray() {
+        let why = cluster.problem().map_or("ray has not answered yet", |p| p.what.as_str());
+        lines.push((format!("! google's half alone: {why}"), d.theme.warn));
+    }
+    if tpus.is_cleaning() {
+        lines.push(("◌ deleting what was preempted".to_owned(), d.theme.accent));
+    }
+    let mut y = area.y;
+    for (text, style) in lines {
+        let wrapped = wrap(&text, usize::from(area.width.saturating_sub(2)));
+        for line in wrapped.iter().take(usize::from(area.bottom().saturating_sub(y + 4)).min(3)) {
+            put(buf, area.x + 1, y, area.width.saturating_sub(2), false, line, style);
+            y += 1;
+        }
+    }
+    Rect { y, height: area.bottom() - y, ..area }
+}
+
+/// Chips by generation, and how old Google's answer is.
+fn counts(tpus: &Tpus, d: &Draw<'_>) -> String {
+    let chips = tpus.chips();
+    let mut parts: Vec<String> =
+        chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
+    parts.extend(tpus.asked().map(|at| format!("google {} ago", words::minutes(at.age(d.now)))));
+    parts.join(" · ")
+}
+
+fn cells<'a>(row: &'a Row, tpus: &Tpus, d: &Draw<'_>) -> Vec<Cell<'a>> {
+    let stale = tpus.is_stale(d.now);
+    let (glyph, tone) = standing(row.standing, d.theme);
+    let (tone, text) = if stale { (d.theme.dim, d.theme.dim) } else { (tone, d.theme.text) };
+    let (hosts, joined) = row.hosts;
+    let in_ray = match (tpus.knows_ray(), hosts) {
+        (_, 0) if joined == 0 => "-".to_owned(),
+        // Google knows of no host.
+        (_, 0) => joined.to_string(),
+        (false, hosts) => format!("?/{hosts}"),
+        (true, hosts) => format!("{joined}/{hosts}"),
+    };
+    let kind = if row.accelerator_type.is_empty() { "-".into() } else { row.accelerator_type.shown() };
+    let age = row.created.map_or_else(|| "-".into(), |at| words::minutes(at.age(d.now)));
+    let advice = match (&row.note, row.standing.mend()) {
+        (Some(note), _) => note.shown(),
+        (None, mend) => mend.unwrap_or_default().into(),
+    };
+    vec![
+        Cell::new(glyph, tone),
+        Cell::new(row.standing.word(), tone),
+        Cell::ending(row.name.shown(), text),
+        Cell::new(kind, text),
+        Cell::new(row.chips.to_string(), text),
+        Cell::new(in_ray, text),
+        Cell::new(row.capacity.map_or("-", Capacity::word), text),
+        Cell::new(row.keeper.word(), text),
+        Cell::new(age, text),
+        Cell::new(advice, d.theme.dim),
+    ]
+}
+
+fn standing(standing: Standing, theme: &Theme) -> (&'static str, Style) {
+    match standing {
+        Standing::Ghost => ("◇", theme.bad),
+        Standing::Incomplete | Standing::NeverRegistered | Standing::EatsQuota | Standing::Refused => {
+            ("✕", theme.bad)
+        }
+        Standing::Stopped => ("■", theme.warn),
+        Standing::Joining | Standing::Waiting | Standing::Leaving => ("◐", theme.warn),
+        Standing::Up => ("○", theme.text),
+        Standing::Registered => ("●", theme.good),
+    }
+}
+
+/// The file's limits against what is there.
+fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], cluster: &Cluster) {
+    const COLUMNS: [Column; 6] = [
+        Column::rest("WORKER TYPE", 16, 0),
+        Column::number("MIN", 5, 0),
+        Column::number("MAX", 5, 1),
+        Column::number("THERE", 6, 0),
+        Column::number("IN RAY", 7, 0),
+        Column::number("SHORT", 6, 0),
+    ];
+    let hidden = wanted.len().saturating_sub(TYPES);
+    let more = if hidden > 0 { format!("{hidden} more") } else { String::new() };
+    let title = Title { left: "Worker types", right: &more, tone: None, focused: false };
+    let inner = pane(buf, area, d.theme, &title);
+    let sort = crate::app::Sort::default();
+    let rows = wanted.len().min(TYPES);
+    let grid = Grid { columns: &COLUMNS, sort, sortable: &[], top: 0, rows, selected: None };
+    let text = if cluster.tpus.is_stale(d.now) { d.theme.dim } else { d.theme.text };
+    grid.draw(buf, inner, d.theme, |position| {
+        let Some(count) = wanted.get(position) else { return Vec::new() };
+        let short = count.short();
+        let tone = if short > 0 { d.theme.warn } else { text };
+        let number = |n: usize| Cell::new(n.to_string(), text);
+        vec![
+            Cell::ending(crate::model::text::printable(&count.name).into_owned(), text),
+            number(count.min as usize),
+            number(count.max as usize),
+            number(count.there),
+            Cell::new(count.registered.map_or_else(|| "?".into(), |n| n.to_string()), text),
+            Cell::new(if short > 0 { short.to_string() } else { "-".into() }, tone),
+        ]
+    });
+}

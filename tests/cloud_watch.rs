@@ -1,0 +1,184 @@
+//! The supervisor and Google: a cluster's TPUs come as news beside its head, errors too, and leftovers are deleted.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod google;
+
+use google::{Fault, Google as Double, PROJECT, tpu};
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::cloud::CloudView;
+use marin_tui::model::{
+    Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, News, Problem, ProblemKind, Request,
+    SshAuth, Update, leftovers,
+};
+use marin_tui::supervisor::{Note, Options, Supervisor};
+use marin_tui::token::Places;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+const ZONE: &str = "us-central2-b";
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A cluster of Google's whose head cannot be reached, and what its supervisor says of it.
+struct World {
+    dir: TempDir,
+    double: Double,
+    spec: ClusterSpec,
+    deeds: Arc<Mutex<Vec<String>>>,
+    running: Option<(Supervisor, mpsc::Receiver<Update>)>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let spec = ClusterSpec {
+            name: ClusterName::new("c1"),
+            file: None,
+            provider: "gcp".into(),
+            zone: Some(ZONE.into()),
+            head: HeadAddress::Ssh("127.0.0.1".into()),
+            auth: SshAuth { port: Some(9), ..SshAuth::default() },
+            node_types: Vec::new(),
+            google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
+        };
+        let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        Self { dir, double: Double::start().await, spec, deeds: Arc::default(), running: None }
+    }
+
+    fn adc(&self) -> PathBuf {
+        self.double.write_adc(self.dir.path())
+    }
+
+    /// With a login that is what the file says at the time it is needed.
+    fn start(&mut self, refresh: Option<Duration>) {
+        let home = self.dir.path();
+        let file = home.join("adc.json");
+        let login = Login::by(move || {
+            let grant: Value = fs::read(&file)
+                .map_or_else(|_| json!({"type": "none"}), |text| serde_json::from_slice(&text).unwrap());
+            credentials::user_account::Builder::new(grant).build()
+        });
+        let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        options.run_dir = home.join("run");
+        options.ssh = "/bin/false".into();
+        options.cloud_refresh = refresh;
+        let deeds = self.deeds.clone();
+        options.note = Note::by(move |cluster, what, outcome| {
+            deeds.lock().unwrap().push(format!("{cluster}: {what}: {outcome}"));
+        });
+        let (updates, news) = mpsc::channel(64);
+        self.running = Some((Supervisor::start(vec![self.spec.clone()], options, &updates), news));
+    }
+
+    fn ask(&self, request: Request) {
+        self.running.as_ref().unwrap().0.ask(&self.spec.name, request);
+    }
+
+    async fn news<T>(&mut self, what: &str, wanted: impl Fn(News) -> Option<T>) -> T {
+        let news = &mut self.running.as_mut().unwrap().1;
+        let found = async {
+            loop {
+                if let Some(found) = wanted(news.recv().await.unwrap().news) {
+                    return found;
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    }
+
+    async fn cloud(&mut self) -> Result<Arc<CloudView>, Problem> {
+        let is = |news| if let News::Cloud(answer) = news { Some(answer) } else { None };
+        self.news("what google says", is).await
+    }
+}
+
+fn node(id: &str, state: &str) -> Value {
+    tpu::node(ZONE, id, "v4-8", state, &json!({"ray-cluster-name": "c1"}), &["10.1.0.1"])
+}
+
+const SLOW: Option<Duration> = Some(Duration::from_secs(3600));
+
+#[tokio::test(flavor = "multi_thread")]
+async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("a", "READY")];
+    world.start(Some(Duration::from_millis(50)));
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1);
+    let refuse = Fault::Refuse {
+        code: 403,
+        status: "PERMISSION_DENIED",
+        reason: "IAM_PERMISSION_DENIED",
+        message: "no",
+    };
+    world.double.fail("/nodes", refuse);
+    let problem = loop {
+        if let Err(problem) = world.cloud().await {
+            break problem;
+        }
+    };
+    assert!(problem.what.contains("Google forbids it") && !problem.mend.is_empty(), "{problem:?}");
+    world.double.mend();
+    while world.cloud().await.is_err() {}
+    world.running.take().unwrap().0.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() {
+    let mut world = World::new().await;
+    world.start(Some(Duration::from_millis(50)));
+    let problem = world.cloud().await.unwrap_err();
+    assert_eq!(problem.kind, ProblemKind::Login, "{problem:?}");
+    assert!(problem.mend.contains("gcloud auth application-default login"), "{problem:?}");
+    assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
+    world.adc();
+    while world.cloud().await.is_err() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_where_nothing_is_asked_hears_why() {
+    for (provider, refresh, mend) in [("local", SLOW, "provider gcp"), ("gcp", None, "cloud_refresh_seconds")]
+    {
+        let mut world = World::new().await;
+        world.adc();
+        world.spec.provider = provider.into();
+        world.start(refresh);
+        world.ask(Request::Cloud);
+        let problem = world.cloud().await.unwrap_err();
+        assert!(problem.mend.contains(mend), "{problem:?}");
+        world.ask(Request::CleanPreempted(Vec::new()));
+        let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
+        assert!(world.news("what became of it", is).await.is_err());
+        assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leftovers_are_deleted_written_down_and_looked_at_again() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("left", "PREEMPTED"), node("back", "PREEMPTED")];
+    world.start(SLOW);
+    let left = leftovers("c1", &world.cloud().await.unwrap());
+    world.double.state().nodes[1]["state"] = json!("READY");
+    world.ask(Request::CleanPreempted(left));
+    let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
+    let done = world.news("what became of them", is).await.unwrap();
+    let told: Vec<_> = done.iter().map(|(l, c)| (l.name.raw(), c.clone())).collect();
+    let alone = Cleaned::LeftAlone("it is ready now".into());
+    assert_eq!(told, [("back", alone), ("left", Cleaned::Deleted)]);
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "asked again at once");
+    let deeds = world.deeds.lock().unwrap().clone();
+    let expected = [
+        "c1: clean-preempted tpu vm back: left alone: it is ready now",
+        "c1: clean-preempted tpu vm left: deleted",
+    ];
+    assert_eq!(deeds, expected);
+}
