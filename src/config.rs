@@ -18,7 +18,7 @@ pub use launch::{Launch, NodeLaunch};
 pub use nearest::nearest;
 pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};
-pub use settings::{DEFAULTS, Override, Settings};
+pub use settings::{CapacityField, DEFAULTS, Override, Settings, TpuVersion};
 
 use crate::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp,

@@ -109,6 +109,33 @@ impl Google {
         self.follow_tpu(api, operation).await
     }
 
+    /// Where [`Google::create_queued`] sends its request.
+    pub fn queued_url(&self, api: TpuApi, place: (&str, &str), name: &str) -> String {
+        format!("{}/queuedResources?queuedResourceId={name}", self.tpu_base(api, place.0, place.1))
+    }
+
+    /// Sets one value of a TPU VM's metadata; the others stay. Waits until it is done.
+    pub async fn set_tpu_metadata(
+        &self,
+        place: (&str, &str),
+        name: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<(), GcpError> {
+        let url = format!("{}/nodes/{name}", self.tpu_base(TpuApi::V2, place.0, place.1));
+        let node = self.inner.get(&url, &[]).await?;
+        let mut metadata = node["metadata"].as_object().cloned().unwrap_or_default();
+        if metadata.get(key).is_some_and(|old| old == value) {
+            return Ok(());
+        }
+        metadata.insert(key.to_owned(), value.into());
+        // The whole map is replaced.
+        let body = serde_json::json!({ "metadata": metadata });
+        let query = [("updateMask", "metadata")];
+        let operation = self.inner.call(&Call { method: Method::PATCH, url, query: &query, body: Some(&body) }).await?;
+        self.follow_tpu(TpuApi::V2, operation).await
+    }
+
     async fn delete(
         &self,
         api: TpuApi,
