@@ -75,7 +75,10 @@ fn write_script() {
 fn boot() -> Child {
     let log = fs::File::options().create(true).append(true).open("/srv/stub/script").unwrap();
     let mut command = Command::new("bash");
-    command.arg("/srv/startup-script").env_clear().env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    command
+        .arg("/srv/startup-script")
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 
@@ -114,7 +117,8 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         let join = &joins()[0];
         assert!(join.starts_with("start --address=10.9.0.1:6379"), "{join}");
         assert!(join.contains(r#"resources={"CPU":120,"TPU":4} mode=token"#), "{join}");
-        let sum = Command::new("sh").args(["-c", &format!("printf %s \"{TOKEN}\" | md5sum")]).output().unwrap();
+        let sum =
+            Command::new("sh").args(["-c", &format!("printf %s \"{TOKEN}\" | md5sum")]).output().unwrap();
         assert!(join.ends_with(&String::from_utf8_lossy(&sum.stdout)[..32]), "not the token: {join}");
 
         // Nobody but root and the container's user can see the token, and no call shows one.

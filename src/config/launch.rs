@@ -109,7 +109,9 @@ impl Launch {
                 run_options,
                 setup: file.setup_commands.iter().chain(worker).cloned().collect(),
                 start: start.clone(),
-                resources: one.and_then(|t| t.resources.clone()).unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+                resources: one
+                    .and_then(|t| t.resources.clone())
+                    .unwrap_or_else(|| Value::Object(serde_json::Map::new())),
                 config: one.map_or(Value::Null, |t| t.node_config.clone()),
             }
         };
@@ -144,7 +146,8 @@ impl Launch {
 fn port(start: &[String]) -> u16 {
     let after = |command: &String| {
         let (_, rest) = command.split_once("RAY_HEAD_IP")?;
-        let digits: String = rest.trim_start_matches(['}', ':']).chars().take_while(char::is_ascii_digit).collect();
+        let digits: String =
+            rest.trim_start_matches(['}', ':']).chars().take_while(char::is_ascii_digit).collect();
         digits.parse().ok()
     };
     start.iter().find_map(after).unwrap_or(PORT)
@@ -167,7 +170,10 @@ mod tests {
         );
         let (name, node) = launch.find("v4-128").unwrap();
         assert_eq!((name, launch.find("big").unwrap().1), ("big", node));
-        assert_eq!((&node.run_options[..], &node.setup[..]), (&["-a".into(), "-b".into()][..], &["s".into(), "w".into()][..]));
+        assert_eq!(
+            (&node.run_options[..], &node.setup[..]),
+            (&["-a".into(), "-b".into()][..], &["s".into(), "w".into()][..])
+        );
         assert_eq!(node.resources["TPU"], 4);
         assert!(launch.find("head").is_none() && node.start[1].contains("ray start"));
         assert_eq!((launch.port, launch.container.as_str()), (6379, "c"));

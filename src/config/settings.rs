@@ -99,8 +99,9 @@ impl Default for Settings {
 }
 
 fn capacities() -> BTreeMap<String, CapacityField> {
-    let of = |api, name: &str, value| {
-        CapacityField { api, field: serde_json::Map::from_iter([(name.to_owned(), value)]) }
+    let of = |api, name: &str, value| CapacityField {
+        api,
+        field: serde_json::Map::from_iter([(name.to_owned(), value)]),
     };
     let empty = || serde_json::Value::Object(serde_json::Map::new());
     let reservation = "projects/{project}/locations/{zone}/reservations/-";
@@ -147,7 +148,11 @@ impl Settings {
         let known = capacities();
         if let Some(name) = settings.tpu_capacity.keys().find(|n| !known.contains_key(*n)) {
             let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(FileError::new(&path, format!("`tpu_capacity.{name}` is no capacity"), format!("use {names}")));
+            return Err(FileError::new(
+                &path,
+                format!("`tpu_capacity.{name}` is no capacity"),
+                format!("use {names}"),
+            ));
         }
         if settings.ray.is_empty() {
             return Err(FileError::new(

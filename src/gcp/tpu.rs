@@ -132,7 +132,8 @@ impl Google {
         // The whole map is replaced.
         let body = serde_json::json!({ "metadata": metadata });
         let query = [("updateMask", "metadata")];
-        let operation = self.inner.call(&Call { method: Method::PATCH, url, query: &query, body: Some(&body) }).await?;
+        let operation =
+            self.inner.call(&Call { method: Method::PATCH, url, query: &query, body: Some(&body) }).await?;
         self.follow_tpu(TpuApi::V2, operation).await
     }
 

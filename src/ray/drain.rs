@@ -2,11 +2,11 @@
 //!
 //! Ray's field numbers were read from the descriptors of 2.53.0 and 2.60.0 and agree in both.
 
+use super::RayError;
 use super::client::Client;
 use super::convert::envelope;
 use super::gcs::{Gcs, decode};
 use super::json::{Str, read_with};
-use super::RayError;
 use crate::model::{JobId, NodeId, Text};
 use prost::Message;
 use serde::Deserialize;
@@ -103,9 +103,15 @@ impl Client {
 
     /// Asks that a node takes no new work, and goes when it is idle, at the latest after `within`. Ray's refusal comes
     /// back in its own words.
-    pub async fn drain(&self, node: NodeId, why: &str, within: Duration) -> Result<Result<(), Text>, RayError> {
-        let gcs = Gcs::of(self)?
-            .ok_or_else(|| RayError::Setup("a node is drained through the GCS, which cannot be reached".into()))?;
+    pub async fn drain(
+        &self,
+        node: NodeId,
+        why: &str,
+        within: Duration,
+    ) -> Result<Result<(), Text>, RayError> {
+        let gcs = Gcs::of(self)?.ok_or_else(|| {
+            RayError::Setup("a node is drained through the GCS, which cannot be reached".into())
+        })?;
         let deadline = crate::model::Timestamp::now().as_millis().saturating_add(within.as_millis() as i64);
         let request = DrainNodeRequest {
             node_id: bytes::Bytes::copy_from_slice(node.as_bytes()),
