@@ -6,7 +6,7 @@ use super::trouble;
 use crate::config::{CapacityField, Launch, TpuVersion};
 use crate::gcp::{GcpError, Google, TpuApi, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedState, VmState};
-use crate::model::{ClusterSpec, Problem, Snapshot, Timestamp};
+use crate::model::{ClusterSpec, Node, NodeId, Problem, Snapshot, Timestamp};
 use crate::ray::{Client, Poller};
 use crate::supervisor;
 use serde_json::{Map, Value, json};
@@ -212,20 +212,26 @@ fn standing(view: &CloudView, name: &str) -> Result<(String, Option<Vec<String>>
     }
 }
 
-/// Which of these addresses no living node of Ray has.
-pub fn missing<'a>(snapshot: &Snapshot, hosts: &'a [String]) -> Vec<&'a str> {
-    let has = |host: &str| snapshot.nodes.iter().any(|n| n.state.is_alive() && n.address.raw() == host);
+/// Which of these addresses no living node of Ray has, but for those nodes that were there `before`.
+pub fn missing<'a>(snapshot: &Snapshot, hosts: &'a [String], before: &[NodeId]) -> Vec<&'a str> {
+    let counts = |n: &Node| n.state.is_alive() && !before.contains(&n.id);
+    let has = |host: &str| snapshot.nodes.iter().any(|n| counts(n) && n.address.raw() == host);
     hosts.iter().map(String::as_str).filter(|h| !has(h)).collect()
 }
 
-/// Waits until nodes of all these addresses live in Ray. `tell` hears how many do.
-pub async fn joined(client: &Client, hosts: &[String], mut tell: impl FnMut(&str)) -> Result<(), Problem> {
+/// Waits until nodes of all these addresses live in Ray; those of `before` are being replaced and do not count. `tell` hears how many do.
+pub async fn joined(
+    client: &Client,
+    hosts: &[String],
+    before: &[NodeId],
+    mut tell: impl FnMut(&str),
+) -> Result<(), Problem> {
     let mut poller = Poller::new(client.clone());
     let (deadline, mut last) = (Instant::now() + JOINING, usize::MAX);
     loop {
         let trouble = match poller.refresh().await {
             Ok(snapshot) => {
-                let missing = missing(&snapshot, hosts);
+                let missing = missing(&snapshot, hosts, before);
                 if missing.len() != last {
                     last = missing.len();
                     tell(&format!("{} of {} hosts have joined ray", hosts.len() - last, hosts.len()));
@@ -254,7 +260,7 @@ pub async fn left(client: &Client, hosts: &[String], within: Duration) -> Result
     loop {
         match poller.refresh().await {
             Ok(snapshot) => {
-                let gone = missing(&snapshot, hosts);
+                let gone = missing(&snapshot, hosts, &[]);
                 let still: Vec<String> =
                     hosts.iter().filter(|h| !gone.contains(&h.as_str())).cloned().collect();
                 if still.is_empty() || Instant::now() > deadline {

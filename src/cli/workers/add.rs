@@ -100,7 +100,7 @@ async fn ask_and_wait(
     let session = reach.connect(&Progress::new()).await?;
     for (name, hosts) in &rows {
         let tell = |words: &str| eprintln!("{name}: {words}");
-        if let Err(p) = worker::joined(&session.client, hosts, tell).await {
+        if let Err(p) = worker::joined(&session.client, hosts, &[], tell).await {
             failed.push(reach.error(&p).to_string());
         }
     }
@@ -160,13 +160,14 @@ async fn start_local(
         let nodes = nodes(&session, reach).await?;
         let head = nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.address.raw().to_owned());
         let head = head.ok_or_else(|| anyhow::anyhow!("{}: ray names no head", spec.name))?;
+        let before: Vec<_> = nodes.iter().filter(|n| n.address.raw() == host).map(|n| n.id).collect();
         eprintln!("starting ray on {shown}");
         start_ray(spec, options, &to, node, &head, session.token.as_ref())
             .await
             .map_err(|p| reach.error(&p))?;
         let hosts = [host.to_owned()];
         let tell = |words: &str| eprintln!("{shown}: {words}");
-        worker::joined(&session.client, &hosts, tell).await.map_err(|p| reach.error(&p))
+        worker::joined(&session.client, &hosts, &before, tell).await.map_err(|p| reach.error(&p))
     }
     .await;
     session.close().await;
@@ -215,13 +216,16 @@ async fn init_tpu(worker: &str, common: &CommonArguments, reach: &Reach) -> anyh
         let at = (place.project.as_str(), place.zone.as_str());
         let set = options.google.set_tpu_metadata(at, vm.name.raw(), "startup-script", &script).await;
         set.map_err(|e| anyhow::anyhow!("{}: {e}; {}", spec.name, e.mend()))?;
+        let session = reach.connect(&Progress::new()).await?;
+        let nodes = nodes(&session, reach).await?;
+        let is_here = |n: &&crate::model::Node| found.hosts.iter().any(|h| h == n.address.raw());
+        let before: Vec<_> = nodes.iter().filter(is_here).map(|n| n.id).collect();
         for host in &hosts {
             eprintln!("starting it on {}", host.internal);
             install_script(spec, options, host, &script).await.map_err(|p| reach.error(&p))?;
         }
-        let session = reach.connect(&Progress::new()).await?;
         let tell = |words: &str| eprintln!("{}: {words}", vm.name);
-        let joined = worker::joined(&session.client, &found.hosts, tell).await;
+        let joined = worker::joined(&session.client, &found.hosts, &before, tell).await;
         session.close().await;
         joined.map_err(|p| reach.error(&p))
     }
