@@ -7,14 +7,18 @@ mod audit;
 mod backup;
 mod cluster;
 mod folder;
+mod google;
 mod host;
 mod journal;
+mod start;
 mod startup;
+mod stop;
 pub mod worker;
 
 pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, back_up, restore};
 pub use cluster::{Facts, Performer, preflight};
+pub use google::calls;
 pub use host::{install_script, start_line, start_ray, stop_ray};
 pub use journal::{Journal, JournalError, Unfinished};
 pub use startup::{Services, startup_script};

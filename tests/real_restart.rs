@@ -203,3 +203,60 @@ fn without_ray_here_nothing_is_stopped() {
     assert_eq!(session(bed), old);
     ok(bed, &["restart-cluster", "--abandon"]);
 }
+
+#[test]
+fn a_worker_by_hand_survives_a_restart_and_is_removed() {
+    let bed = fresh(Ray::Newest);
+    const SPARE: &str = "10.77.0.4";
+    let alive = || -> Vec<String> {
+        let is_it = |n: &Value| n["node_ip"] == SPARE && n["state"] == "ALIVE";
+        bed.nodes().iter().filter(|n| is_it(n)).map(|n| n["node_id"].as_str().unwrap().to_owned()).collect()
+    };
+    // What a killed test left there.
+    let _ = run(bed, &["remove-worker", SPARE, "--now", "--yes"]);
+    until("nothing is left at the spare", || alive().is_empty().then_some(()));
+    let token = bed.read(bed::TOKEN);
+    let said = ok(bed, &["add-worker", "--host", SPARE, "--dry-run"]);
+    assert!(said.contains("ray start") && alive().is_empty(), "{said}");
+    let said = ok(bed, &["add-worker", "--host", SPARE, "--yes"]);
+    assert!(said.contains("1 of 1 hosts have joined ray") && !said.contains(token.trim()), "{said}");
+    let first = alive();
+    assert_eq!(first.len(), 1);
+    let mode = bed.on(
+        "w3",
+        &[
+            "sh",
+            "-c",
+            "stat -c %a ~/.ray/auth_token; ps -eo args | grep -cF -- \"$(cat ~/.ray/auth_token)\" || true",
+        ],
+    );
+    assert_eq!(mode.lines().next(), Some("600"));
+
+    // A restart of the head: its own workers come back by the autoscaler, this one by the operation.
+    let said = ok(bed, &["restart-cluster", "--yes", "--others", "--preserve-jobs=0"]);
+    assert!(
+        said.contains("1 of the workers were added by hand") && said.contains("all workers are back"),
+        "{said}"
+    );
+    let second = alive();
+    assert!(second.len() == 1 && second != first, "{second:?} after {first:?}");
+
+    let said = ok(bed, &["init-worker", SPARE, "--yes"]);
+    until("it is a new node once more", || (alive().len() == 1 && alive() != second).then_some(()));
+    assert!(said.contains("joined"), "{said}");
+
+    // Something runs there: it is named, and nothing happens to it unasked; drained, it may end first.
+    let node = alive()[0].clone();
+    let pin = json!({"entrypoint_resources": {format!("node:{SPARE}"): 0.01}});
+    let id = bed.submit_with("pinned", "sleep 20", &pin);
+    bed.job_becomes(&id, "RUNNING");
+    let refused = run(bed, &["remove-worker", SPARE, "--yes"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && error.contains("--drain") && error.contains(&id), "{error}");
+    let said = ok(bed, &["remove-worker", SPARE, "--drain", "--yes"]);
+    assert!(said.contains("takes no new work") && said.contains("is gone"), "{said}");
+    assert_eq!(bed.job(&id)["status"], "SUCCEEDED", "it was drained, not killed");
+    bed.node_becomes(&node, "DEAD");
+    let left = bed.on("w3", &["sh", "-c", "pgrep -c -x raylet; true"]);
+    assert_eq!(left.trim(), "0");
+}

@@ -3,7 +3,7 @@
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::{Operation, OperationKind, Problem, Progress, SubmissionId};
-use crate::operation::{Journal, Performer, Restored, Unfinished, back_up, preflight, restore};
+use crate::operation::{Journal, Performer, Restored, Unfinished, back_up, calls, preflight, restore};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -148,6 +148,9 @@ async fn operate(
             who_is_hit(reach, others || arguments.dry_run).await?;
         }
         if arguments.dry_run {
+            let calls = calls(&reach.spec, &reach.options, kind).await.map_err(|p| reach.error(&p))?;
+            eprintln!("the calls and commands, in order:");
+            calls.iter().for_each(|call| println!("{}", printable(call)));
             return Ok(ExitCode::SUCCESS);
         }
         if operation.destructive {

@@ -24,6 +24,8 @@ pub struct Launch {
     pub port: u16,
     /// Whether files are to be copied to every node, which only `ray up` does.
     pub has_file_mounts: bool,
+    /// `provider.worker_ips`: hosts that the autoscaler of a `local` cluster starts by itself.
+    pub worker_ips: Vec<String>,
     /// Types of workers, by name; the only one of provider `local` has an empty name.
     pub types: BTreeMap<String, NodeLaunch>,
 }
@@ -60,6 +62,14 @@ struct File {
     worker_start_ray_commands: Vec<String>,
     #[serde(default)]
     file_mounts: serde_yaml::Mapping,
+    #[serde(default)]
+    provider: Provider,
+}
+
+#[derive(Default, Deserialize)]
+struct Provider {
+    #[serde(default)]
+    worker_ips: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -129,6 +139,7 @@ impl Launch {
             image: file.docker.worker_image.clone().or_else(|| file.docker.image.clone()),
             container: file.docker.container_name.clone().unwrap_or_else(|| "ray_container".into()),
             port: port(&start),
+            worker_ips: file.provider.worker_ips.clone(),
             has_file_mounts: !file.file_mounts.is_empty(),
             types,
         })

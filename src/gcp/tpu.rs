@@ -2,7 +2,7 @@
 
 use super::compute::{is_address, last_part, time};
 use super::rest::Call;
-use super::{GcpError, Google};
+use super::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::{Text, Timestamp};
 use reqwest::Method;
@@ -49,6 +49,30 @@ impl Google {
         let queued: Vec<_> = queued.iter().flat_map(|p| &p.queued_resources).map(queued_resource).collect();
         let vms = nodes.iter().flat_map(|p| &p.nodes).map(vm).collect();
         Ok(CloudView { vms, queued, complete, asked: now })
+    }
+
+    /// TPU VMs of this cluster by who looks after them, label `ray-node-type`: `worker` are the autoscaler's,
+    /// `unmanaged` a person's. Each with the addresses of its hosts.
+    pub async fn tpus_of_kind(
+        &self,
+        place: &TpuPlace,
+        kind: &str,
+    ) -> Result<Vec<(String, Vec<String>)>, GcpError> {
+        let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
+        let pages: Vec<Page> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
+        if let Some(zone) = pages.iter().flat_map(|p| &p.unreachable).next() {
+            let message = format!("the list of TPU VMs lacks {}", last_part(zone));
+            return Err(GcpError::Refused { code: 200, message });
+        }
+        let is_ours = |node: &&Value| {
+            let labels = &node["labels"];
+            labels["ray-cluster-name"] == place.cluster.as_str() && labels["ray-node-type"] == kind
+        };
+        let one = |node: &Value| {
+            let vm = vm(node);
+            (vm.name.raw().to_owned(), vm.hosts.iter().map(|h| h.raw().to_owned()).collect())
+        };
+        Ok(pages.iter().flat_map(|p| &p.nodes).filter(is_ours).map(one).collect())
     }
 
     /// One TPU VM as it is now.

@@ -219,6 +219,14 @@ pub fn missing<'a>(snapshot: &Snapshot, hosts: &'a [String], before: &[NodeId]) 
     hosts.iter().map(String::as_str).filter(|h| !has(h)).collect()
 }
 
+/// The head's address as Ray itself has it: workers join there.
+pub async fn head_address(client: &Client) -> Result<String, Problem> {
+    let snapshot = Poller::new(client.clone()).refresh().await.map_err(|e| e.problem(Timestamp::now()))?;
+    let head = snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive());
+    head.map(|n| n.address.raw().to_owned())
+        .ok_or_else(|| trouble("ray names no head", "look at `ray status` there"))
+}
+
 /// Waits until nodes of all these addresses live in Ray; those of `before` are being replaced and do not count. `tell` hears how many do.
 pub async fn joined(
     client: &Client,
