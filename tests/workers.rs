@@ -17,13 +17,14 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 const ZONE: &str = "us-central2-b";
-/// Of a worker of the simulated head.
-const WORKER: &str = "10.0.0.2";
+/// Where heads are reached from outside.
+const HEAD: &str = "127.0.0.11";
+/// A worker of the simulated head, as Ray has it.
+const WORKER: &str = "10.128.0.2";
 
 struct World {
     runtime: Runtime,
     home: TempDir,
-    keys: Keys,
     double: Double,
     heads: Vec<(Head, SshServer)>,
 }
@@ -33,11 +34,9 @@ impl World {
         let runtime = Runtime::new().unwrap();
         // A control socket's path has about 100 bytes.
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        let keys = Keys::new().unwrap();
-        keys.write_client(&home.path().join("key")).unwrap();
         let double = runtime.block_on(Double::start());
         double.write_adc(home.path());
-        let world = Self { runtime, home, keys, double, heads: Vec::new() };
+        let world = Self { runtime, home, double, heads: Vec::new() };
         let place = world.home.path().display().to_string();
         world.file("ssh_config", "");
         world.file("ray", &format!("#!/bin/sh\necho \"$@\" >>{place}/asked\necho 'ray, version 2.60.0'\n[ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n"));
@@ -65,23 +64,26 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
-    /// A machine labelled as head, with a Ray of its own behind SSH, at the next loopback address.
-    fn head(&mut self) -> String {
+    /// A machine labelled as head, with a Ray and a host key of its own; each at the address of the one before.
+    fn head(&mut self) {
+        let _ = fs::remove_file(self.home.path().join("key"));
+        let keys = Keys::new().unwrap();
+        keys.write_client(&self.home.path().join("key")).unwrap();
+        let seed = self.heads.len() as u64 + 1;
         let (head, server) = self.runtime.block_on(async {
-            let head = Head::start(Scenario { nodes: 3, dead: 0, ..Scenario::default() }).await.unwrap();
-            let server = SshServer::start(&head, "marin-a", &self.keys).await.unwrap();
+            let scenario = Scenario { seed, nodes: 3, dead: 0, ..Scenario::default() };
+            let head = Head::start(scenario).await.unwrap();
+            let server = SshServer::start(&head, "marin-a", &keys).await.unwrap();
             (head, server)
         });
-        let address = format!("127.0.0.{}", self.heads.len() + 11);
         let port = server.address.port();
-        let config = fs::read_to_string(self.home.path().join("ssh_config")).unwrap();
-        self.file("ssh_config", &format!("{config}Host {address}\n  HostName 127.0.0.1\n  Port {port}\n"));
+        let config = format!("Host {HEAD}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias head-of-a\n");
+        self.file("ssh_config", &config);
         self.heads.push((head, server));
         let labels = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
         let name = format!("head-{}", self.heads.len());
-        let machine = compute::instance(ZONE, &name, &labels, "10.0.0.1", Some(&address));
+        let machine = compute::instance(ZONE, &name, &labels, "10.0.0.1", Some(HEAD));
         self.double.state().instances.push(machine);
-        address
     }
 
     fn command(&self, words: &str) -> Command {
@@ -116,21 +118,10 @@ impl World {
     /// The queued resource has its TPU VM, whose host is a worker in Ray already.
     fn grant(&self, name: &str) {
         let queued = format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/{name}");
-        let mut node = tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[&self.worker()]);
+        let mut node = tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
         node["queuedResource"] = queued.into();
         self.double.state().nodes.push(node);
         self.turn(name, "ACTIVE");
-    }
-
-    fn worker(&self) -> String {
-        let (_, out, _) = self.run("tpus --json");
-        let answer: Value = serde_json::from_str(&out).unwrap_or_default();
-        let found = answer
-            .to_string()
-            .split('"')
-            .find(|w| w.starts_with("10.") && *w != "10.0.0.1")
-            .map(str::to_owned);
-        found.unwrap_or_else(|| WORKER.to_owned())
     }
 }
 
@@ -232,11 +223,10 @@ fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
 fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
     let mut world = World::new();
     world.head();
-    let worker = world.worker();
     world.double.state().nodes = vec![
         tpu::node(ZONE, "of-autoscaler-1", "v4-8", "READY", &labels("worker"), &["10.9.9.1"]),
         tpu::node(ZONE, "of-autoscaler-2", "v4-8", "READY", &labels("worker"), &["10.9.9.2"]),
-        tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[&worker]),
+        tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER]),
         tpu::node(
             ZONE,
             "others",
