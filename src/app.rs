@@ -8,13 +8,18 @@ pub mod cluster;
 pub mod describe;
 mod dialog;
 mod fleet;
+pub mod form;
 mod keymap;
 mod logview;
+mod marks;
 mod merged;
 mod mouse;
 mod news;
+mod operate;
 mod order;
+pub mod plan;
 mod prompt;
+pub mod running;
 mod steps;
 mod table;
 mod toast;
@@ -31,7 +36,9 @@ pub use logview::LogView;
 pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
 pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
+pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
+pub use running::Running;
 pub use table::{Filter, Sort, Table};
 pub use toast::{Toast, Toasts, Tone};
 pub use tpus::{TPU_COLUMNS, Tpus};
@@ -39,7 +46,8 @@ pub use trend::{FULL, Trend};
 
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Job, JobKey, Link, Node, NodeId, Problem, Request, StreamId, Timestamp, Update,
+    ClusterName, Draft, FormNews, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem, Request,
+    StreamId, SubmissionId, Timestamp, Update,
 };
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use keymap::Meaning;
@@ -61,6 +69,10 @@ pub enum Event {
     Update(Update),
     /// A clock text on the screen may have changed.
     Tick,
+    /// News of an operation on a cluster.
+    Operation(ClusterName, OperationNews),
+    /// News for the form of a job.
+    Form(ClusterName, FormNews),
     /// An effect came out so.
     Done(Outcome),
     /// Nothing of interest.
@@ -104,6 +116,14 @@ pub enum Effect {
     SshHead(ClusterName),
     /// Hand it to a login on one of its TPU hosts.
     SshHost(ClusterName, TpuHost),
+    /// Submit a job.
+    Submit(ClusterName, Box<Draft>),
+    /// Read what a job was submitted with, for the form.
+    Fill(ClusterName, SubmissionId),
+    /// Write down what was done to a cluster, and how it came out.
+    Note(ClusterName, String, String),
+    /// Have something done about an operation on a whole cluster.
+    Operate(ClusterName, Order),
 }
 
 /// How an effect came out, in words.
@@ -154,6 +174,7 @@ impl Pane {
 
 /// The state of the screen.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct App {
     clusters: Vec<Cluster>,
     broken: Vec<(String, Problem)>,
@@ -180,6 +201,7 @@ pub struct App {
     /// Nodes on the screen by their cluster's place, as last asked for.
     visible: Vec<(usize, Vec<NodeId>)>,
     next_stream: u64,
+    read_only: bool,
     dirty: bool,
 }
 
@@ -206,6 +228,7 @@ impl App {
             areas: Areas::default(),
             visible: Vec::new(),
             next_stream: 1,
+            read_only: false,
             dirty: true,
         };
         for row in listed {
@@ -218,6 +241,18 @@ impl App {
         // A broken file has the first row, yet is nothing to begin with.
         app.list.select(&0, |i| i);
         app
+    }
+
+    /// The same; `read_only` refuses what would change a cluster.
+    #[must_use]
+    pub fn reading_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Whether what would change a cluster is refused.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The first page: the cluster that was named, or the only one, or the list.
@@ -237,8 +272,11 @@ impl App {
             }
             Event::Mouse(mouse) => self.mouse(mouse, now),
             Event::Paste(text) => {
-                // Outside a prompt pasted text would press keys.
-                if let Some(prompt) = &mut self.prompt {
+                // Outside a line that is typed into pasted text would press keys.
+                if let Some(line) = self.field() {
+                    prompt::paste(line, &text);
+                    self.dirty = true;
+                } else if let Some(prompt) = &mut self.prompt {
                     prompt.paste(&text);
                     self.typed();
                     self.dirty = true;
@@ -250,6 +288,8 @@ impl App {
                 Vec::new()
             }
             Event::Update(update) => self.news(update, now),
+            Event::Form(cluster, news) => self.form_news(&cluster, news, now),
+            Event::Operation(cluster, news) => self.operation_news(&cluster, news, now),
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
@@ -271,6 +311,11 @@ impl App {
         }
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
+        }
+        if self.field().is_some_and(|line| prompt::edit(line, key))
+            || (self.is_form_at_work() && prompt::edit(&mut String::new(), key))
+        {
+            return Vec::new();
         }
         match meaning {
             Meaning::Action(action) => {
@@ -295,6 +340,9 @@ impl App {
         match (&self.dialog, self.view, self.pane) {
             (Some(Dialog::Ask { .. }), ..) => Context::Ask,
             (Some(Dialog::Tell { .. }), ..) => Context::Tell,
+            (Some(Dialog::Plan(_)), ..) => Context::Plan,
+            (Some(Dialog::Progress { .. }), ..) => Context::Progress,
+            (Some(Dialog::Form(_)), ..) => Context::Form,
             (None, View::Clusters, _) => Context::Clusters,
             (None, View::Nodes, _) => Context::AllNodes,
             (None, View::Jobs, _) => Context::AllJobs,
@@ -312,9 +360,8 @@ impl App {
         if let Some(area) = areas.list {
             self.list.drawn(area.height.into());
         }
-        if let Some(Dialog::Tell { top, last, .. }) = &mut self.dialog {
-            *last = areas.dialog_last;
-            *top = (*top).min(*last);
+        if let Some(dialog) = &mut self.dialog {
+            dialog.drawn(areas.dialog_last);
         }
         if let (Some(area), Some(tpus)) = (areas.tpus, self.tpus_mut()) {
             tpus.drawn(area.height.into());
@@ -405,6 +452,9 @@ impl App {
                 Some(age) => next = next.min(self.fresh().saturating_sub(age)),
                 None => {}
             }
+        }
+        if self.watched().is_some_and(Running::is_at_work) {
+            next = next.min(SECOND);
         }
         Some(next.max(Duration::from_millis(20)))
     }

@@ -46,6 +46,9 @@ pub struct Arguments {
     /// How the console looks.
     #[command(flatten)]
     pub look: LookArguments,
+    /// Refuse everything that would change a cluster [settings: `read_only`]
+    #[arg(long, global = true)]
+    pub read_only: bool,
     /// A command for scripts; none opens the console.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -160,6 +163,27 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The command's name, if it would change a cluster.
+    fn changes(&self) -> Option<&'static str> {
+        match self {
+            Self::Jobs(command) => command.changes(),
+            Self::Operate(command) => command.changes(),
+            Self::Token { action } => action.changes(),
+            Self::Tpus(command) => command.changes(),
+            Self::Workers(command) => command.changes(),
+            Self::Clusters { .. }
+            | Self::Configs { .. }
+            | Self::Auth(_)
+            | Self::AuthEnv { .. }
+            | Self::Ssh(_)
+            | Self::Demo(_)
+            | Self::Audit { .. }
+            | Self::Config { .. } => None,
+        }
+    }
+}
+
 /// What to do with the settings.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigAction {
@@ -169,7 +193,7 @@ pub enum ConfigAction {
 
 /// Runs what the arguments say.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let env = Env::current();
+    let env = Env::current().with_shared()?;
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
         print!("{}", config::DEFAULTS);
         return Ok(ExitCode::SUCCESS);
@@ -190,7 +214,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
-    let config = config::load(&sources, &env, Timestamp::now())?;
+    let mut config = config::load(&sources, &env, Timestamp::now())?;
+    config.settings.read_only |= arguments.read_only;
+    if config.settings.read_only
+        && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
+    {
+        anyhow::bail!("{what} is refused: read-only (--read-only, or `read_only` in the settings)");
+    }
     let chosen = arguments.sources.cluster.as_deref();
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,

@@ -11,6 +11,7 @@ mod nearest;
 mod paths;
 mod resolve;
 mod settings;
+mod shared;
 pub mod yaml;
 
 pub use env::Env;

@@ -1,5 +1,5 @@
-//! Google Cloud as a client sees it: Secret Manager through Google's own crate, Compute Engine and Cloud TPU as REST
-//! calls. Knows nothing of Ray beyond the labels that it is asked to look for.
+//! Google Cloud as a client sees it: Secret Manager through Google's own crate, Compute Engine, Cloud TPU and
+//! Artifact Registry as REST calls. Knows nothing of Ray beyond the labels that it is asked to look for.
 //!
 //! A call that gets no answer fails after [`CALL`] (a repeated one is not begun after that), with an error that says the exact mend. Base URLs are a plain value, so that
 //! private endpoints and tests can stand in Google's place.
@@ -9,6 +9,7 @@ mod compute;
 mod error;
 mod login;
 mod operation;
+mod registry;
 mod rest;
 mod secrets;
 mod tpu;
@@ -17,6 +18,7 @@ pub use clean::TpuPlace;
 pub use compute::{Head, Heads, Instance};
 pub use error::GcpError;
 pub use login::{Login, credentials};
+pub use registry::Image;
 pub use secrets::{SecretVersion, crc32c, random_token};
 pub use tpu::TpuApi;
 
@@ -41,12 +43,19 @@ pub struct Endpoints {
     pub compute: String,
     /// Cloud TPU v2 and v2alpha1.
     pub tpu: String,
+    /// Artifact Registry v1.
+    pub artifact_registry: String,
 }
 
 impl Default for Endpoints {
     fn default() -> Self {
         let of = |service: &str| format!("https://{service}.googleapis.com");
-        Self { secret_manager: of("secretmanager"), compute: of("compute"), tpu: of("tpu") }
+        Self {
+            secret_manager: of("secretmanager"),
+            compute: of("compute"),
+            tpu: of("tpu"),
+            artifact_registry: of("artifactregistry"),
+        }
     }
 }
 
@@ -54,7 +63,7 @@ impl Endpoints {
     /// All services at one address.
     pub fn all_at(url: &str) -> Self {
         let url = url.trim_end_matches('/').to_owned();
-        Self { secret_manager: url.clone(), compute: url.clone(), tpu: url }
+        Self { secret_manager: url.clone(), compute: url.clone(), tpu: url.clone(), artifact_registry: url }
     }
 }
 

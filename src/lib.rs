@@ -15,7 +15,7 @@
 //!   audit log.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
 //! - [`ui`]: draws that state. Pure.
-//! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser.
+//! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser. Runs operations beside the loop.
 //! - [`cli`]: the subcommands.
 
 pub mod app;

@@ -2,10 +2,16 @@
 
 use clap::Parser;
 use marin_tui::cli::{self, Arguments};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A core would hold the tokens that we hold.
+    let maximum = getrlimit(Resource::Core).maximum;
+    if let Err(e) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum }) {
+        eprintln!("marin-tui: a crash may leave a core with tokens in it: {e}");
+    }
     match cli::run(&Arguments::parse()) {
         Ok(code) => code,
         // Whoever read our output has had enough (`marin-tui configs update --diff | head`).

@@ -6,12 +6,15 @@
 pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;
+pub mod draft;
+pub mod image;
 pub mod job;
 pub mod leftover;
 pub mod link;
 pub mod log;
 pub mod node;
 pub mod operation;
+pub mod preview;
 pub mod secret;
 pub mod tally;
 pub mod text;
@@ -22,12 +25,15 @@ pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
+pub use draft::{Draft, FormNews};
+pub use image::ImageName;
 pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
 pub use operation::{Operation, OperationKind, Progress, StepName};
+pub use preview::{Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing};
 pub use secret::Secret;
 pub use tally::{Chip, Tally};
 pub use text::Text;

@@ -1,4 +1,5 @@
-//! The core that both front ends call: one task per cluster that joins tunnel, token and Ray client.
+//! The core that both front ends call: one task per cluster that joins tunnel, token and Ray client, and beside it one
+//! that watches its TPUs at Google Cloud.
 //!
 //! Waiting, retrying and reconnecting live here and nowhere else: a front end sends a [`Request`] and never waits,
 //! and learns everything from the [`Update`]s. One cluster's trouble never reaches another's task.
@@ -22,10 +23,10 @@ mod task;
 mod visit;
 mod wake;
 
-pub use cloud::{ask_cloud, clean, find_leftovers, tpu_place};
+pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::{Session, trust};
 pub use session::{connect, run_on, run_ray};
-pub use stop::stop_job;
+pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, visit};
 
 use crate::config::{Folders, Settings};

@@ -107,7 +107,15 @@ impl TokenError {
             Self::NotFound { .. } => {
                 format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN_PATH", cached.display())
             }
-            Self::Unreadable { file, .. } => format!("check the owner and mode of {}", file.display()),
+            Self::Unreadable { file, error } => match error.kind() {
+                io::ErrorKind::NotFound => {
+                    format!("write the token to {}, or correct RAY_AUTH_TOKEN_PATH", file.display())
+                }
+                io::ErrorKind::IsADirectory => {
+                    format!("name a file in place of the folder {}, or remove it", file.display())
+                }
+                _ => format!("check the owner and mode of {}", file.display()),
+            },
             Self::Unwritable { file, .. } => {
                 let folder = file.parent().unwrap_or(file);
                 format!("make {} writable, or move it out of the way", folder.display())
@@ -171,7 +179,13 @@ fn file_name(cluster: &ClusterName) -> Option<&str> {
 }
 
 fn read(file: &Path) -> Result<Found, TokenError> {
-    let bytes = fs::read(file).map_err(|error| TokenError::Unreadable { file: file.into(), error })?;
+    let bytes = fs::read(file).map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => TokenError::Unreadable {
+            file: file.into(),
+            error: io::Error::new(error.kind(), "it is a folder"),
+        },
+        _ => TokenError::Unreadable { file: file.into(), error },
+    })?;
     let source = Source::File(file.into());
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| TokenError::Unusable { place: source.clone(), why: "is not a text file" })?;

@@ -5,11 +5,14 @@
 
 mod clipboard;
 mod input;
+mod operate;
 mod perform;
+mod submit;
 mod terminal;
 
 pub use clipboard::{Copier, Multiplexer, Place};
 pub use input::Inputs;
+pub use operate::Ground;
 pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
@@ -44,13 +47,14 @@ pub async fn run(
     app: &mut App,
     first: Vec<Effect>,
     theme: &Theme,
-    supervisor: Supervisor,
+    (supervisor, ground): (Supervisor, Ground),
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
 ) -> io::Result<()> {
     let quit = input::quit_signals()?;
     tokio::pin!(quit);
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
+    performer = performer.operating(ground);
     performer.perform_all(first);
     loop {
         let mut guard = terminal::Guard::take(mouse)?;
@@ -110,7 +114,7 @@ where
                 urgent = true;
                 app.update(Event::from(input?), Timestamp::now())
             }
-            done = performer.done() => app.update(Event::Done(done), Timestamp::now()),
+            event = performer.done() => app.update(event, Timestamp::now()),
             update = inputs.updates.recv() => {
                 let Some(update) = update else { return Ok(Exit::Quit) };
                 let mut effects = app.update(Event::Update(update), Timestamp::now());

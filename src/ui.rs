@@ -15,6 +15,7 @@ mod autoscaler;
 mod chrome;
 mod dialog;
 mod fleet;
+mod form;
 mod frame;
 mod grid;
 mod jobs;
@@ -22,6 +23,8 @@ mod log;
 mod merged;
 mod names;
 mod nodes;
+mod plan;
+mod progress;
 mod theme;
 mod tpus;
 mod words;
@@ -84,6 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     let buf = frame.buffer_mut();
     let d = Draw { app, theme, now };
     let mut areas = Areas::default();
+    let mut cursor = None;
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         grid::put(buf, area.x, area.y, area.width, false, "make the window larger", theme.warn);
         return areas;
@@ -102,10 +106,13 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     }
     chrome::toasts(buf, body, &d);
     if let Some(dialog) = app.dialog() {
-        dialog::draw(buf, body, &d, dialog, &mut areas);
+        cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
     if let Some(column) = chrome::footer(buf, footer, &d) {
-        frame.set_cursor_position((column, footer.y));
+        cursor = Some((column, footer.y));
+    }
+    if let Some(cursor) = cursor {
+        frame.set_cursor_position(cursor);
     }
     areas
 }

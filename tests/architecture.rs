@@ -23,7 +23,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("operation", &["supervisor", "ssh", "ray", "gcp", "config", "model"]),
     ("app", &["diagnose", "reconcile", "model"]),
     ("ui", &["app", "diagnose", "reconcile", "model"]),
-    ("tui", &["ui", "app", "supervisor", "config", "model"]),
+    ("tui", &["ui", "app", "operation", "supervisor", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
         "cli",

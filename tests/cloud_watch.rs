@@ -7,7 +7,7 @@ mod google;
 use google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
-use marin_tui::model::cloud::CloudView;
+use marin_tui::model::cloud::{CloudView, TpuHost};
 use marin_tui::model::{
     Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, News, Problem, ProblemKind, Request,
     SshAuth, Update, leftovers,
@@ -67,7 +67,8 @@ impl World {
         let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
         options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
         options.run_dir = home.join("run");
-        options.ssh = "/bin/false".into();
+        fs::write(home.join("ssh_config"), "").unwrap();
+        options.ssh_config = Some(home.join("ssh_config"));
         options.cloud_refresh = refresh;
         let deeds = self.deeds.clone();
         options.note = Note::by(move |cluster, what, outcome| {
@@ -143,6 +144,22 @@ async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_login_on_a_tpu_host_goes_through_the_head_only_where_it_must() {
+    let mut world = World::new().await;
+    world.start(None);
+    let (supervisor, _) = world.running.as_ref().unwrap();
+    let inside = TpuHost { vm: "ray-1".into(), ..TpuHost::at("10.1.0.1") };
+    let why = supervisor.login_host(&world.spec.name, &inside).await.unwrap_err();
+    assert!(why.contains("only the head leads there"), "{why}");
+    let outside = TpuHost { external: Some("203.0.113.9".into()), ..inside };
+    let command = supervisor.login_host(&world.spec.name, &outside).await.unwrap();
+    let args: Vec<_> = command.get_args().map(|a| a.to_str().unwrap().to_owned()).collect();
+    assert_eq!(args[args.len() - 3..], ["-t", "--", "203.0.113.9"]);
+    assert!(args.contains(&"HostKeyAlias=ray-1.0.c1".to_owned()), "{args:?}");
+    assert!(!args.iter().any(|a| a.contains("ProxyCommand")), "{args:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_where_nothing_is_asked_hears_why() {
     for (provider, refresh, mend) in [("local", SLOW, "provider gcp"), ("gcp", None, "cloud_refresh_seconds")]
     {
@@ -177,6 +194,7 @@ async fn leftovers_are_deleted_written_down_and_looked_at_again() {
     assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "asked again at once");
     let deeds = world.deeds.lock().unwrap().clone();
     let expected = [
+        "c1: clean-preempted: begun: 2 in all",
         "c1: clean-preempted tpu vm back: left alone: it is ready now",
         "c1: clean-preempted tpu vm left: deleted",
     ];

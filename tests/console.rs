@@ -132,9 +132,9 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     assert!(text.contains("ray 2.60.0") && text.contains("no token needed"), "{text}");
     assert!(text.contains("16 alive") && text.contains("Autoscaler v2"), "{text}");
     pty.send("?");
-    pty.wait_text("(force-quit)");
+    pty.wait_text("(stop-job)");
     pty.send("\x1b");
-    pty.wait("closed dialog", |t| !t.contains("(force-quit)"));
+    pty.wait("closed dialog", |t| !t.contains("(stop-job)"));
     pty.send("2/no-such-job");
     pty.wait("a filter that nothing passes", |t| {
         t.contains("/no-such-job 0 left") && t.contains("esc clears it")
@@ -361,6 +361,54 @@ fn post(place: &Place, path: &str, body: &str) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// What the head answers, as one text.
+fn get(place: &Place, path: &str) -> String {
+    let mut stream = TcpStream::connect(place.head().dashboard).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: head\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_job_is_submitted_from_the_form_and_again_with_changes() {
+    const SECRET: &str = "value-9c1e-never-shown";
+    const BACK: &str = "\x1b[Z";
+    let place = Place::new(Scenario::default());
+    fs::create_dir(place.file("src")).unwrap();
+    fs::write(place.file("src/train.py"), "print(1)\n").unwrap();
+    let mut pty = place.console(120, 40);
+    pty.wait_text(UP);
+    pty.send("n");
+    pty.wait_text("submit a job");
+    pty.send(&format!("sleep 601\t~/src\tKEY={SECRET}\t"));
+    pty.wait_text("KEY=•••");
+    // Past the empty variable, the runtime environment and four amounts; the id; past metadata and cancel.
+    pty.send("\t\t\t\t\t\tmine-1\t\t\t\r");
+    pty.wait_text("mine-1 is submitted");
+    assert!(get(&place, "/api/jobs/mine-1").contains(SECRET), "the job has it");
+    pty.send("2/mine-1\r");
+    pty.wait_text("/mine-1 1 left");
+    pty.send("e");
+    let seen =
+        pty.wait("what it was submitted with", |t| t.contains("KEY=***") && t.contains("gcs://_ray_pkg_"));
+    assert!(seen.contains("submit again: mine-1") && seen.contains("sleep 601"), "{seen}");
+    // One more, another id, and to the button.
+    pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\r"));
+    pty.wait_text("mine-2 is submitted");
+    let again = get(&place, "/api/jobs/mine-2");
+    assert!(
+        again.contains("sleep 6011") && again.contains(SECRET) && again.contains("gcs://_ray_pkg_"),
+        "{again}"
+    );
+    quit(&mut pty);
+    assert!(!contains(&pty.raw(), SECRET.as_bytes()), "never on the screen");
+    let audit =
+        Command::new(env!("CARGO_BIN_EXE_marin-tui")).env_clear().envs(place.env()).arg("audit").output();
+    let audit = String::from_utf8(audit.unwrap().stdout).unwrap();
+    assert!(audit.contains("submit-job mine-1") && audit.contains("submit-job mine-2"), "{audit}");
 }
 
 #[test]

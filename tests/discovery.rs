@@ -22,6 +22,8 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Of what is told while Ray is asked.
+const MEANWHILE: &str = "ray is asked meanwhile";
 
 /// A cluster of Google's whose head nobody has typed in, an ssh that only writes down whom it was to reach, and a ray
 /// that knows an address of its own.
@@ -93,11 +95,21 @@ struct Started {
 impl Started {
     /// The next failure; the stand-in for ssh reaches nobody.
     async fn failure(&mut self) -> Problem {
+        self.problem(|problem| !problem.mend.contains(MEANWHILE)).await
+    }
+
+    /// The next trouble of that kind.
+    async fn problem(&mut self, is: impl Fn(&Problem) -> bool) -> Problem {
         let wait = async {
             loop {
                 let update = self.news.recv().await.expect("the supervisor lives");
-                if let News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) = update.news {
-                    return problem;
+                match update.news {
+                    News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem })
+                        if is(&problem) =>
+                    {
+                        return problem;
+                    }
+                    _ => {}
                 }
             }
         };
@@ -153,6 +165,24 @@ async fn when_google_cannot_be_asked_ray_is() {
     started.failure().await;
     assert!(world.reached().last().unwrap().contains("10.9.9.9"), "{:?}", world.reached());
     assert!(world.double.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_missing_login_is_told_before_ray_has_answered() {
+    let world = World::new().await;
+    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut options = world.options();
+    // As Ray does when it looks for the same login.
+    options.ray = vec![world.script("slow-ray", "exec sleep 600").display().to_string()];
+    let (updates, news) = mpsc::channel(256);
+    let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
+    let problem = Started { supervisor, news }.problem(|_| true).await;
+    assert!(problem.what.contains("expired or was revoked"), "{problem:?}");
+    assert!(
+        problem.mend.contains("gcloud auth application-default login") && problem.mend.contains(MEANWHILE),
+        "{problem:?}"
+    );
+    assert!(world.reached().is_empty());
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ async fn a_key_is_answered_in_the_middle_of_a_flood() {
     };
     tokio::select! {
         () = flood => {}
-        () = console.seen.wait("(force-quit)") => {}
+        () = console.seen.wait("(stop-job)") => {}
     }
     console.press('q');
     console.press('q');

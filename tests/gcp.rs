@@ -5,10 +5,10 @@
 mod google;
 
 use google::compute::instance;
-use google::{Fault, Google as Double, PROJECT, Stored, tpu};
+use google::{Fault, Google as Double, PROJECT, Stored, registry, tpu};
 use marin_tui::gcp::{Endpoints, GcpError, Google, Login, TpuApi, credentials};
 use marin_tui::model::cloud::{Capacity, QueuedState, VmState};
-use marin_tui::model::{Secret, Timestamp};
+use marin_tui::model::{ImageName, Secret, Timestamp};
 use serde_json::json;
 use std::time::Duration;
 
@@ -113,6 +113,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
             |e| matches!(e, GcpError::Reauthenticate),
             "application-default login",
         ),
+        ("/token", Fault::Skew, |e| matches!(e, GcpError::Clock { .. }), "timedatectl set-ntp true"),
         ("/token", refuse(503, "", "", ""), |e| matches!(e, GcpError::Unavailable { .. }), "wait"),
     ];
     for (path, fault, is, mend) in cases {
@@ -322,4 +323,34 @@ async fn a_late_answer_is_still_an_answer() {
     double.put_secret(NAME, VALUE);
     double.fail(":access", Fault::Latency(Duration::from_millis(300)));
     assert!(client(&double).latest_version(PROJECT, NAME).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_images_of_a_repository_are_listed_newest_first() {
+    let double = Double::start().await;
+    let image =
+        |name, digest, tags: &[&str], at| registry::image("us-central2/marin", name, digest, tags, at);
+    {
+        let mut state = double.state();
+        state.page = 1;
+        state.images = vec![
+            image("marin_cluster", "0a", &["20261101"], "2026-11-01T08:00:00Z"),
+            image("team%2Fmarin_cluster", "0b", &["other"], "2026-11-20T08:00:00Z"),
+            image("marin_cluster", "0c", &["20261120", "latest"], "2026-11-20T08:00:00.25Z"),
+        ];
+    }
+    let google = client(&double);
+    let name = |text: &str| ImageName::parse(text).unwrap();
+    let image = name("us-central2-docker.pkg.dev/hai-test/marin/marin_cluster:latest");
+    let builds = google.images(&image).await.unwrap();
+    let digests: Vec<&str> = builds.iter().map(|b| b.digest.raw()).collect();
+    assert_eq!(digests, ["sha256:0c", "sha256:0a"]);
+    assert_eq!(builds[0].tags, ["20261120".into(), "latest".into()]);
+    assert_eq!((builds[0].bytes, builds[0].uploaded.is_some()), (Some(5_368_709_120), true));
+    let other = google.images(&name("us-central2-docker.pkg.dev/hai-test/marin/team/marin_cluster:x")).await;
+    assert_eq!(other.unwrap().len(), 1);
+    let none = google.images(&name("us-docker.pkg.dev/hai-test/none/x:y")).await;
+    assert!(matches!(none, Err(GcpError::NotFound { .. })), "{none:?}");
+    let theirs = google.images(&name("us-docker.pkg.dev/other/none/x:y")).await;
+    assert!(matches!(theirs, Err(GcpError::Forbidden { .. })), "{theirs:?}");
 }

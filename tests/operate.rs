@@ -101,6 +101,32 @@ fn nothing_is_done_unasked_or_dry() {
 }
 
 #[test]
+fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
+    let place = Place::new("exit 0");
+    let locked = Place::new("exit 0");
+    locked.file("settings.yaml", "read_only: true\n");
+    for command in [
+        &["restart-cluster", "--yes"][..],
+        &["start-cluster", "--yes"],
+        &["stop-cluster", "--yes"],
+        &["restore-jobs", "/nowhere"],
+        &["submit-job", "--", "true"],
+        &["stop-job", "--yes", "x"],
+        &["delete-job", "--yes", "x"],
+        &["token", "init-secret"],
+        &["clean-preempted", "--yes"],
+    ] {
+        let by_switch = place.fails(&[&["--read-only"], command].concat());
+        let by_setting = String::from_utf8(locked.run(command).stderr).unwrap();
+        for said in [by_switch, by_setting] {
+            assert!(said.contains(command[0]) && said.contains("read-only"), "{command:?}: {said}");
+        }
+    }
+    assert!(place.run(&["--read-only", "start-cluster", "--dry-run"]).status.success());
+    assert_eq!(place.asked() + &locked.asked(), "");
+}
+
+#[test]
 fn two_cannot_work_on_one_cluster() {
     let place = Place::new("exec sleep 600");
     let mut first = place.command(&["restart-cluster", "--yes"]).stderr(Stdio::null()).spawn().unwrap();

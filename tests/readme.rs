@@ -23,3 +23,25 @@ fn every_key_stands_in_the_table() {
 fn the_settings_are_quoted_as_they_are() {
     assert!(README.contains(DEFAULTS.trim_end()), "the block under Settings is not assets/config.yaml");
 }
+
+#[test]
+fn every_dependency_has_its_line() {
+    let manifest = include_str!("../Cargo.toml");
+    let mut section = "";
+    let mut names = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if section.ends_with("dependencies]") && !line.starts_with('#') {
+            names.extend(line.split_once(" = ").map(|(name, _)| name));
+        }
+    }
+    assert!(names.contains(&"tokio") && names.contains(&"tempfile"), "{names:?}");
+    let table = README.split("| dependency | why |").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().filter_map(|l| l.strip_prefix("| ")?.split(" | ").next()).collect();
+    let listed: Vec<&str> =
+        rows.iter().flat_map(|r| r.split([',', '(', ')'])).map(str::trim).filter(|n| !n.is_empty()).collect();
+    for name in names {
+        assert!(listed.contains(&name), "README.md's table lacks {name}");
+    }
+}

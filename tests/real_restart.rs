@@ -126,6 +126,9 @@ fn restart_with_jobs(bed: Bed) {
     // The backup is still there; submitting it again submits nothing.
     let dir = bed.on("client", &["sh", "-c", "ls -d ~/.local/state/marin-tui/backups/*"]);
     let newest = dir.lines().last().unwrap();
+    let rows: Value =
+        serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--dry-run", "--json"]).stdout).unwrap();
+    assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already there"), "{rows}");
     let rows: Value = serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--json"]).stdout).unwrap();
     assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already there"), "{rows}");
     // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.

@@ -12,7 +12,7 @@ use marin_tui::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, ProblemKind, Request, Secret,
     SecretName, SshAuth, Update,
 };
-use marin_tui::supervisor::{Options, Supervisor, TokenCare};
+use marin_tui::supervisor::{self, Options, Supervisor, TokenCare};
 use marin_tui::token::Places;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -66,6 +66,13 @@ impl World {
         let grant: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
         Google::new(Endpoints::all_at(&self.double.url()), login)
+    }
+
+    fn options(&self) -> Options {
+        let env = Env::new(&[("HOME", self.home.path().to_str().unwrap())], self.home.path());
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), self.places.clone());
+        options.google = self.google();
+        options
     }
 
     /// As a console that was just started.
@@ -195,6 +202,7 @@ fn at_google() -> Vec<(&'static str, Fault, &'static str)> {
             refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED"),
             "gcloud services enable secretmanager.googleapis.com",
         ),
+        ("/token", Fault::Skew, "timedatectl set-ntp true"),
         (":access", refuse(404, "NOT_FOUND", ""), "check the name and the project"),
         (":access", refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"), "wait a minute"),
         (":access", refuse(503, "UNAVAILABLE", ""), "wait"),
@@ -250,6 +258,41 @@ async fn a_payload_that_is_no_token_is_not_kept() {
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), vec![disabled]);
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(problem.what.contains("DISABLED") && problem.mend.contains("versions enable"), "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_project_is_named_and_doubted() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    let name = SecretName { project: Some("other-project".into()), name: "RAY_AUTH_TOKEN".into() };
+    world.spec.google.token_secret = Some(name);
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(problem.what.contains("secret RAY_AUTH_TOKEN of other-project"), "{problem:?}");
+    assert!(problem.mend.contains("unless the project is the wrong one"), "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    let file = world.home.path().join("named");
+    world.places.path_variable = Some(file.clone());
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(
+        problem.what.contains("No such file") && problem.mend.contains("RAY_AUTH_TOKEN_PATH"),
+        "{problem:?}"
+    );
+    fs::create_dir(&file).unwrap();
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(problem.what.contains("it is a folder") && problem.mend.contains("name a file"), "{problem:?}");
+    fs::remove_dir(&file).unwrap();
+    put(&file, "");
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert!(
+        problem.what.contains("is empty") && problem.mend.contains("write the token anew"),
+        "{problem:?}"
+    );
+    assert!(world.double.requests().is_empty());
 }
 
 #[tokio::test]
@@ -374,9 +417,7 @@ async fn a_rotation_in_the_middle_of_a_session_mends_itself() {
     let head = Head::start(scenario).await.unwrap();
     let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
     world.spec.head = HeadAddress::Direct { dashboard, gcs };
-    let env = Env::new(&[("HOME", world.home.path().to_str().unwrap())], world.home.path());
-    let mut options = Options::new(&Settings::default(), &Folders::new(&env), world.places.clone());
-    options.google = world.google();
+    let mut options = world.options();
     options.focused = Duration::from_millis(200);
     let (updates, mut news) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
@@ -397,4 +438,40 @@ async fn a_rotation_in_the_middle_of_a_session_mends_itself() {
     world.double.put_secret("RAY_AUTH_TOKEN", "tok-third");
     until(&mut news, "up with the third", is_up).await;
     supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_command_renews_a_rotated_token_by_itself_and_else_says_which_version_is_refused() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", OLD);
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    world.places.keep(world.secret(), "1", &Secret::new(OLD));
+    let scenario = Scenario { token: Some(Secret::new(NEW)), nodes: 2, ..Scenario::default() };
+    let head = Head::start(scenario).await.unwrap();
+    let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+    world.spec.head = HeadAddress::Direct { dashboard, gcs };
+    let connect = async || supervisor::connect(world.spec.clone(), 0, world.options(), |_| {}).await;
+
+    let session = connect().await.unwrap();
+    assert_eq!(session.token.as_ref().map(Secret::expose), Some(NEW));
+    session.close().await;
+    assert_eq!(fs::read_to_string(world.kept()).unwrap().trim(), NEW, "the next command has it at once");
+    connect().await.unwrap().close().await;
+    assert_eq!(world.double.asked(":access"), 1);
+
+    head.set_token(Some(Secret::new("tok-third")));
+    let problem = connect().await.err().unwrap();
+    assert_eq!(problem.kind, ProblemKind::TokenRefused);
+    assert!(
+        problem.what.contains("version 2 of secret RAY_AUTH_TOKEN of hai-test, the latest"),
+        "{problem:?}"
+    );
+    assert!(problem.mend.contains("restart it") && !exposes(&problem), "{problem:?}");
+    assert_eq!(world.double.asked(":access"), 2, "asked once");
+
+    // Google is away: the version that was kept is named all the same.
+    world.double.fail(":access", Fault::HangUp);
+    let problem = connect().await.err().unwrap();
+    assert!(problem.what.contains("refuses this token (version 2)"), "{problem:?}");
+    assert!(problem.mend.contains("check the network"), "{problem:?}");
 }

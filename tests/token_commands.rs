@@ -125,6 +125,28 @@ fn tokens_are_fetched_and_told_of() {
 }
 
 #[test]
+fn what_is_wrong_with_files_is_told_with_its_mend() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    // A person's own file is theirs to close.
+    let own = world.file(".cache/marin-tui/tokens/marin-a");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, TOKEN).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o640)).unwrap();
+    let table = world.run("token status").good();
+    let row = table.lines().find(|l| l.starts_with("marin-a")).unwrap();
+    assert!(row.contains("others can read it: chmod 600"), "{table}");
+    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o640);
+    fs::remove_file(&own).unwrap();
+    // Nobody can write there, root included: the token works, and is not kept.
+    let mut command = world.command("token fetch --cluster a");
+    let out = Ran::of(&command.env("XDG_CACHE_HOME", "/proc").output().unwrap());
+    let err = out.bad();
+    assert!(err.contains("/proc/marin-tui/tokens/") && err.contains("cannot be written"), "{err}");
+    assert!(err.contains("; make /proc/marin-tui/tokens writable") && err.contains("is not kept"), "{err}");
+}
+
+#[test]
 fn the_path_leads_rays_commands_to_the_token() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
@@ -194,6 +216,87 @@ fn without_a_login_or_certificates_the_mend_comes_at_once() {
     let bare = run("SSL_CERT_FILE", Some("/nowhere.pem"));
     assert!(bare.contains("ca-certificates"), "{bare}");
     assert_eq!(world.double.asked(":access"), 0);
+}
+
+#[test]
+fn the_tags_of_a_clusters_image_are_listed_and_a_missing_one_fails() {
+    let world = World::new();
+    for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/infra")).unwrap().flatten() {
+        if file.path().is_file() {
+            let text = fs::read_to_string(file.path()).unwrap().replace("hai-gcp-models", PROJECT);
+            fs::write(world.file("infra").join(file.file_name()), text).unwrap();
+        }
+    }
+    let image = |tags: &[&str]| {
+        google::registry::image("us-central2/marin", "marin_cluster", "0a1b", tags, "2026-11-20T08:00:00Z")
+    };
+    world.double.state().images = vec![image(&["20261120", "latest"]), image(&[])];
+    let table = world.run("configs images us-central2").good();
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows.len() == 2 && rows[1].starts_with("20261120, latest"), "{table}");
+    assert!(
+        rows[1].contains("5.0 GiB") && rows[1].contains("sha256:0a1b") && rows[1].ends_with("in use"),
+        "{table}"
+    );
+    let rows: serde_json::Value =
+        serde_json::from_str(&world.run("configs images us-central2 --json").good()).unwrap();
+    assert_eq!((&rows[0]["used"], &rows[0]["tags"][0]), (&true.into(), &"20261120".into()));
+    world.double.state().images = vec![image(&["20261120"])];
+    let gone = world.run("configs images us-central2");
+    assert!(!gone.ok && gone.out.contains("20261120"), "{}", gone.out);
+    assert!(
+        gone.err.contains("marin_cluster:latest is not there") && gone.err.contains("set-image"),
+        "{}",
+        gone.err
+    );
+    world.double.fail(
+        "dockerImages",
+        Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "SERVICE_DISABLED", message: "off" },
+    );
+    let off = world.run("configs images us-central2").bad();
+    assert!(off.contains("cannot be listed") && off.contains("gcloud services enable"), "{off}");
+}
+
+#[test]
+fn shared_variables_reach_clusters_and_jobs_and_no_child() {
+    let world = World::new();
+    let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
+    let head = world.runtime.block_on(Head::start(scenario)).unwrap();
+    let shared = format!(
+        "env:\n  RAY_ADDRESS: http://{}\n  RAY_AUTH_TOKEN: {TOKEN}\n  WANDB_API_KEY: key-of-all\n",
+        head.dashboard
+    );
+    fs::write(world.file(".marin.yaml"), shared).unwrap();
+    let submitted = world.run("submit-job --no-wait --submission-id s1 --env WANDB_API_KEY -- true").good();
+    assert_eq!(submitted.trim(), "s1");
+    let dry = world.run("submit-job --dry-run --env WANDB_API_KEY -- true").good();
+    assert!(dry.contains("WANDB_API_KEY") && !dry.contains("key-of-all"), "{dry}");
+    assert!(
+        world.run("submit-job --dry-run --env UNKNOWN -- true").bad().contains("UNKNOWN is not set here")
+    );
+    // What is set wins: this dashboard does not exist.
+    let mut command = world.command("list-jobs");
+    let err = Ran::of(&command.env("RAY_ADDRESS", "http://127.0.0.1:9").output().unwrap()).bad();
+    assert!(err.contains("127.0.0.1:9"), "{err}");
+    // A child: the ray that is asked for a head's address.
+    let ray = "#!/bin/sh\nenv >\"$HOME/env-of-ray\"\necho 127.0.0.1\n";
+    fs::write(world.file("ray"), ray).unwrap();
+    fs::set_permissions(world.file("ray"), fs::Permissions::from_mode(0o700)).unwrap();
+    let settings = format!(
+        "google_endpoint: {}\nray: [{}]\nssh: /bin/false\n",
+        world.double.url(),
+        world.file("ray").display()
+    );
+    fs::write(world.file("config.yaml"), settings).unwrap();
+    world.double.fail("aggregated", Fault::Html(502));
+    let infra = world.file("infra").display().to_string();
+    world.run(&format!("--infra {infra} --cluster a list-jobs")).bad();
+    let env = fs::read_to_string(world.file("env-of-ray")).unwrap();
+    assert!(env.contains("HOME=") && !env.contains("61c7e0d93b") && !env.contains("key-of-all"), "{env}");
+    // A broken one says where, and shows nothing of it.
+    fs::write(world.file(".marin.yaml"), format!("env: {TOKEN}\n")).unwrap();
+    let broken = world.run("list-jobs").bad();
+    assert!(broken.contains(".marin.yaml") && broken.contains("`env` is no table"), "{broken}");
 }
 
 #[test]

@@ -374,3 +374,23 @@ fn an_operation_that_fails_or_does_nothing_is_not_believed() {
     assert!(value[0]["why"].as_str().unwrap().contains("still lists it"), "{value:#}");
     assert_eq!(world.left(), ["stuck"]);
 }
+
+#[test]
+fn what_is_gone_counts_as_gone_though_its_end_was_never_heard_of() {
+    let world = World::new();
+    world.nodes(&[node("left", "v4-8", "PREEMPTED", &[])]);
+    world.double.fail("/operations/", Fault::Html(502));
+    let value = world.run("clean-preempted -c a --yes --json").exits(0).json();
+    assert_eq!(value[0]["outcome"], "gone already", "{value:#}");
+    assert!(world.left().is_empty());
+}
+
+#[test]
+fn a_name_that_would_lead_elsewhere_is_never_deleted() {
+    let world = World::new();
+    world.nodes(&[node("left?force=true", "v4-8", "PREEMPTED", &[]), node("..", "v4-8", "PREEMPTED", &[])]);
+    let ran = world.run("clean-preempted -c a --yes").exits(1);
+    assert!(ran.out.contains("its name is none that google gives"), "{}", ran.out);
+    assert_eq!(world.double.asked("DELETE"), 0);
+    assert_eq!(world.left().len(), 2);
+}

@@ -194,6 +194,21 @@ fn an_external_address_is_reached_directly() {
 }
 
 #[test]
+fn an_address_is_taken_as_it_is_when_google_cannot_be_asked() {
+    let world = World::new();
+    let refuse =
+        google::Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "", message: "not you" };
+    world.double.fail("/nodes", refuse);
+    world.record();
+    let out = world.run(&["ssh", "-c", "a", "10.128.0.8"]);
+    let said = text(&out.stderr);
+    assert!(out.status.success() && said.contains("not you") && said.contains("taken as it is"), "{said}");
+    let asked = fs::read_to_string(world.home.path().join("asked")).unwrap();
+    assert!(asked.contains("ProxyCommand=") && asked.contains("\n10.128.0.8\n"), "{asked}");
+    assert!(world.fails(&["ssh", "-c", "a", "some-name"]).contains("ask the project's owner"));
+}
+
+#[test]
 fn an_address_or_a_name_that_could_be_an_option_is_none() {
     let world = World::new();
     let mut hostile = node("bad", &["-oProxyCommand=touch /tmp/x"]);

@@ -23,6 +23,12 @@ pub enum Context {
     Ask,
     /// A dialog that tells.
     Tell,
+    /// The dialog before an operation.
+    Plan,
+    /// An operation's progress.
+    Progress,
+    /// The form of a job.
+    Form,
 }
 
 /// What a key can mean.
@@ -49,7 +55,19 @@ pub enum Action {
     Pane3,
     Pane4,
     Zoom,
+    Restart,
+    Start,
+    StopCluster,
+    Progress,
+    Resume,
+    RollForward,
+    Abandon,
+    Cancel,
+    Mark,
     StopJob,
+    DeleteJob,
+    Submit,
+    Resubmit,
     Log,
     Describe,
     Copy,
@@ -93,11 +111,17 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
-use Context::{AllJobs, AllNodes, Ask, Autoscaler, Clusters, Jobs, Log, Nodes, Tell, Tpus};
+use Context::{
+    AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Jobs, Log, Nodes, Plan, Progress, Tell, Tpus,
+};
 
-const EVERYWHERE: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell];
+const EVERYWHERE: &[Context] =
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress, Form];
 const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
-const SCROLLED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell];
+const SCROLLED: &[Context] =
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell, Plan, Progress];
+const MOVED: &[Context] =
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell, Plan, Progress, Form];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
 const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Tpus];
@@ -114,14 +138,21 @@ macro_rules! actions {
 }
 
 actions! {
-    StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the selected job; asks first, then watches whether it really ends";
+    StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the marked jobs, else the selected one; asks first, then watches whether they really end";
+    DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "make ray forget the marked jobs, else the selected one, once they have ended; asks first";
+    Progress "progress" "progress" VIEWS, "how the operation on the cluster goes on";
     Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
     CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "delete the cluster's TPUs that were preempted; asks first";
+    Resume "resume" "resume" &[Progress], "go on with the operation where it stopped";
+    RollForward "roll-forward" "go on past it" &[Progress], "go on with the operation past the step that failed, where that is possible";
+    Abandon "abandon" "leave it so" &[Progress], "forget the operation that stopped: the cluster stays as it is; asks first";
+    Cancel "cancel" "cancel" &[Progress], "end the operation, as long as nothing was changed";
+    Mark "mark" "mark" &[Jobs, AllJobs, Plan], "mark the job, or take its mark away; in a dialog turn the switch";
     Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
     Describe "describe" "describe" TABLES, "everything that is known about the selection";
-    Copy "copy" "copy" SEARCHED, "copy the selection's id, or the log's visible lines";
-    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell], "open the selection; in a dialog press the focused button";
+    Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Plan, Progress], "copy the selection's id, the log's visible lines, or the announcement of an operation";
+    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell, Plan, Form], "open the selection; in a dialog press the focused button";
     Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
     AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
     AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
@@ -131,15 +162,20 @@ actions! {
     Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "the cluster's TPUs as google cloud has them, joined with ray's nodes";
     Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
     HostKey "host-key" "host key" VIEWS, "review a changed host key";
+    Restart "restart" "restart" VIEWS, "restart the cluster with its jobs; says first whom it hits";
+    Start "start" "" VIEWS, "start the cluster";
+    StopCluster "stop-cluster" "" VIEWS, "stop the cluster; says first whom it hits";
+    Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "submit a job: a form";
+    Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "submit the selected job again, with changes: the form with what it was submitted with";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";
-    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask], "focus the next pane or button";
-    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask], "focus the previous pane or button";
+    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "focus the next pane, field or button";
+    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "focus the previous pane, field or button";
     Pane1 "pane-1" "" CLUSTER, "focus the nodes";
     Pane2 "pane-2" "" CLUSTER, "focus the jobs";
     Pane3 "pane-3" "" CLUSTER, "focus the log";
     Pane4 "pane-4" "" CLUSTER, "focus the autoscaler";
-    Up "up" "" SCROLLED, "one row up";
-    Down "down" "" SCROLLED, "one row down";
+    Up "up" "" MOVED, "one row up";
+    Down "down" "" MOVED, "one row down";
     HalfUp "half-page-up" "" SCROLLED, "half a page up";
     HalfDown "half-page-down" "" SCROLLED, "half a page down";
     PageUp "page-up" "" SCROLLED, "a page up";
@@ -168,6 +204,25 @@ impl Action {
     pub fn describe(self) -> &'static Description {
         // The table is complete: a test counts.
         ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
+    }
+
+    /// Whether it leads to something that changes a cluster: refused where nothing may be changed.
+    pub fn changes_a_cluster(self) -> bool {
+        matches!(
+            self,
+            Self::Restart
+                | Self::Start
+                | Self::StopCluster
+                | Self::Resume
+                | Self::RollForward
+                | Self::Abandon
+                | Self::Cancel
+                | Self::StopJob
+                | Self::CleanPreempted
+                | Self::DeleteJob
+                | Self::Submit
+                | Self::Resubmit
+        )
     }
 
     /// By its name.

@@ -2,6 +2,7 @@
 
 use super::logview::LogView;
 use super::order;
+use super::running::Running;
 use super::table::Table;
 use super::tpus::Tpus;
 use super::trend::Trend;
@@ -73,6 +74,10 @@ pub struct Cluster {
     pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
+    /// Jobs that are marked.
+    pub marked: HashSet<SubmissionId>,
+    /// The operation on it that runs, stopped half way, or has just ended.
+    pub running: Option<Running>,
 }
 
 impl Cluster {
@@ -97,6 +102,8 @@ impl Cluster {
             autoscaler_top: 0,
             tpus: Tpus::default(),
             stopping: HashSet::new(),
+            marked: HashSet::new(),
+            running: None,
         }
     }
 
@@ -124,6 +131,11 @@ impl Cluster {
             self.arrange_nodes();
         }
         if jobs || first {
+            if !self.marked.is_empty() {
+                let jobs = self.snapshot.jobs.iter();
+                let there: HashSet<&SubmissionId> = jobs.filter_map(|j| j.submission_id()).collect();
+                self.marked.retain(|id| there.contains(id));
+            }
             self.arrange_jobs();
         }
         if nodes || first {
@@ -213,6 +225,11 @@ impl Cluster {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => Some(problem),
             Link::Connecting { .. } | Link::Up { .. } => None,
         }
+    }
+
+    /// The operation on it that works or stopped half way.
+    pub fn operating(&self) -> Option<&Running> {
+        self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
     }
 
     /// Age of the state, once there is one.

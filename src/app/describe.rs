@@ -176,6 +176,13 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
+/// A job in a line: state, how long, whose.
+pub fn in_a_line(job: &Job, now: Timestamp) -> String {
+    let age = duration(job, now).map(|d| format!(" {d}")).unwrap_or_default();
+    let owner = job.owner().map(|o| format!(", {}", Text::from(o))).unwrap_or_default();
+    format!("{}{age}{owner}", job.status.word())
+}
+
 /// What a person is asked before a job is stopped.
 pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     let mut lines = Vec::new();

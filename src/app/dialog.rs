@@ -1,9 +1,11 @@
 //! What lies over the panes: a question, or something told at length.
 
+use super::form::Form;
+use super::plan::{Plan, Spot};
 use crate::model::{ClusterName, Leftover, SubmissionId};
 
 /// A dialog.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
     /// Asks before something happens. Cancel is focused first.
     Ask {
@@ -29,17 +31,34 @@ pub enum Dialog {
         /// Highest first line, known once drawn.
         last: usize,
     },
+    /// Asks before an operation on a whole cluster.
+    Plan(Box<Plan>),
+    /// The form of a job that is to be submitted.
+    Form(Box<Form>),
+    /// Shows how an operation goes on; it may be left and opened again.
+    Progress {
+        /// On this cluster.
+        cluster: ClusterName,
+        /// Lines of its output below the screen.
+        top: usize,
+        /// Most of them, known once drawn.
+        last: usize,
+    },
 }
 
 /// What a yes would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Stop a job.
-    StopJob {
+    /// Stop jobs.
+    StopJobs(Vec<(ClusterName, SubmissionId)>),
+    /// Make ray forget ended jobs.
+    DeleteJobs(Vec<(ClusterName, SubmissionId)>),
+    /// Quit although an operation is at work.
+    Quit,
+    /// Forget an operation that stopped half way.
+    Abandon {
         /// On this cluster.
         cluster: ClusterName,
-        /// This one.
-        id: SubmissionId,
     },
     /// Delete TPUs that were preempted.
     CleanPreempted {
@@ -75,8 +94,35 @@ impl Dialog {
 
     /// Scrolls what is told.
     pub fn scroll(&mut self, by: isize) {
-        if let Self::Tell { top, last, .. } = self {
-            *top = top.saturating_add_signed(by).min(*last);
+        let (top, last, by) = match self {
+            Self::Tell { top, last, .. } => (top, last, by),
+            Self::Plan(plan) => (&mut plan.top, &mut plan.last, by),
+            Self::Form(form) => return form.turn(by),
+            // Its output is shown from the end.
+            Self::Progress { top, last, .. } => (top, last, by.saturating_neg()),
+            Self::Ask { .. } => return,
+        };
+        *top = top.saturating_add_signed(by).min(*last);
+    }
+
+    /// Focuses the button that says yes, or cancel.
+    pub fn focus_button(&mut self, yes: bool) {
+        match self {
+            Self::Ask { on_yes, .. } => *on_yes = yes,
+            Self::Plan(plan) => plan.spot = if yes { Spot::Go } else { Spot::Cancel },
+            Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
+            Self::Tell { .. } | Self::Progress { .. } => {}
         }
+    }
+
+    /// How far it can be scrolled, now that it is drawn.
+    pub fn drawn(&mut self, highest: usize) {
+        let (top, last) = match self {
+            Self::Tell { top, last, .. } | Self::Progress { top, last, .. } => (top, last),
+            Self::Plan(plan) => (&mut plan.top, &mut plan.last),
+            Self::Ask { .. } | Self::Form(_) => return,
+        };
+        *last = highest;
+        *top = (*top).min(highest);
     }
 }

@@ -147,6 +147,14 @@ impl Cluster {
 
     /// Findings that need somebody. Of a cluster that cannot be reached only that: the others may have passed.
     pub fn alerts(&self) -> usize {
+        if let Some(running) = self.operating() {
+            if running.takes_down() {
+                return 0;
+            }
+            if running.is_stopped() {
+                return 1;
+            }
+        }
         if self.problem().is_some() {
             return 1;
         }

@@ -219,7 +219,7 @@ mod tests {
         let change = |action: &str, key: &str| {
             Keymap::with_changes(&BTreeMap::from([(action.to_owned(), vec![key.to_owned()])])).map(|_| ())
         };
-        assert!(change("stop-job", "x").is_ok());
+        assert!(change("stop-job", "K").is_ok());
         assert!(matches!(change("stop-jobs", "x"), Err(KeymapError::UnknownAction(_))));
         assert!(matches!(change("stop-job", "hyper-x"), Err(KeymapError::UnknownKey { .. })));
         assert!(matches!(change("stop-job", "j"), Err(KeymapError::Conflict { .. })));

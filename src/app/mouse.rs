@@ -69,12 +69,13 @@ impl App {
             let pressed = self.areas.buttons.filter(|_| by == 0).and_then(|buttons| {
                 buttons.iter().position(|b| b.contains(column, row)).map(|button| button == 1)
             });
-            if let (Dialog::Ask { on_yes, .. }, Some(yes)) = (dialog, pressed) {
-                *on_yes = yes;
+            if let Some(yes) = pressed {
+                dialog.focus_button(yes);
                 return self.act(Action::Open, now);
             }
-            // A click outside closes what only tells or asks.
-            return if by == 0 && !area.contains(column, row) {
+            // A click outside closes what only tells or asks; what was typed is not lost so easily.
+            let typed = matches!(dialog, Dialog::Form(_));
+            return if by == 0 && !typed && !area.contains(column, row) {
                 self.act(Action::Back, now)
             } else {
                 Vec::new()

@@ -56,7 +56,8 @@ impl App {
                 cluster.log.take(batch);
                 self.dirty |= self.view == View::Cluster(place);
             }
-            News::JobStop { id, outcome } => self.stop_news(&update.cluster, &id, &outcome, now),
+            News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
+            News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(answer) => self.cloud_news(place, answer, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
             News::Cost(cost) => cluster.cost = cost,
@@ -76,7 +77,7 @@ impl App {
         id: &SubmissionId,
         outcome: &JobStopOutcome,
         now: Timestamp,
-    ) {
+    ) -> Vec<Effect> {
         let (tone, text) = match outcome {
             JobStopOutcome::Asked => {
                 (Tone::Info, format!("{cluster}: asked ray to stop {id}, watching it end"))
@@ -100,6 +101,29 @@ impl App {
         }
         self.toasts.say(tone, text, now);
         self.dirty = true;
+        let outcome = match outcome {
+            JobStopOutcome::Asked => return Vec::new(),
+            JobStopOutcome::Ended(word) => format!("ended ({word})"),
+            JobStopOutcome::StillThere(word) => format!("still {word}"),
+            JobStopOutcome::Failed(why) => format!("not stopped: {why}"),
+        };
+        vec![Effect::Note(cluster.clone(), format!("stop-job {id}"), outcome)]
+    }
+
+    fn delete_news(
+        &mut self,
+        cluster: ClusterName,
+        id: &SubmissionId,
+        outcome: Result<(), String>,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let (tone, said, noted) = match outcome {
+            Ok(()) => (Tone::Good, format!("{id} is deleted"), "deleted".to_owned()),
+            Err(why) => (Tone::Bad, format!("{id} was not deleted: {why}"), format!("not deleted: {why}")),
+        };
+        self.toasts.say(tone, format!("{cluster}: {said}"), now);
+        self.dirty = true;
+        vec![Effect::Note(cluster, format!("delete-job {id}"), noted)]
     }
 
     /// Opens the log of the newest running job, unless a log is open.

@@ -30,6 +30,11 @@ pub fn clusters(a: Option<&Cluster>, b: Option<&Cluster>, sort: Sort) -> Orderin
 
 /// Bad, doubtful, on its way, well, idle.
 fn trouble(cluster: Option<&Cluster>) -> u8 {
+    match cluster.and_then(Cluster::operating) {
+        Some(running) if running.is_stopped() => return 0,
+        Some(_) => return 1,
+        None => {}
+    }
     match cluster.map(|c| c.says().map(|f| (f.kind, f.severity))) {
         None | Some(Some((_, Severity::Bad))) => 0,
         Some(Some((_, Severity::Warn))) => 1,

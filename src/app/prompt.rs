@@ -47,34 +47,41 @@ impl Prompt {
 
     /// A key while it is open. These are the editing keys of any line, not part of the keymap.
     pub fn key(&mut self, key: KeyEvent) -> Typed {
-        let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
             KeyCode::Enter => Typed::Enter,
             KeyCode::Esc => Typed::Escape,
             KeyCode::Tab => Typed::Complete,
-            KeyCode::Backspace if self.text.pop().is_none() => Typed::Escape,
-            KeyCode::Backspace => Typed::Changed,
-            KeyCode::Char('u') if control => {
-                self.text.clear();
-                Typed::Changed
-            }
-            KeyCode::Char('w') if control => {
-                let kept = self.text.trim_end().rfind(' ').map_or(0, |i| i + 1);
-                self.text.truncate(kept);
-                Typed::Changed
-            }
-            KeyCode::Char(c) if !control => {
-                self.text.push(c);
-                Typed::Changed
-            }
+            KeyCode::Backspace if self.text.is_empty() => Typed::Escape,
+            _ if edit(&mut self.text, key) => Typed::Changed,
             _ => Typed::Nothing,
         }
     }
 
     /// Pasted text: one line of it.
     pub fn paste(&mut self, text: &str) {
-        self.text.extend(text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()));
+        paste(&mut self.text, text);
     }
+}
+
+/// Edits a line at its end. False when the key is none that edits.
+pub(super) fn edit(text: &mut String, key: KeyEvent) -> bool {
+    let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    match key.code {
+        KeyCode::Backspace => drop(text.pop()),
+        KeyCode::Char('u') if control => text.clear(),
+        KeyCode::Char('w') if control => {
+            let kept = text.trim_end().rfind(' ').map_or(0, |i| i + 1);
+            text.truncate(kept);
+        }
+        KeyCode::Char(c) if !control => text.push(c),
+        _ => return false,
+    }
+    true
+}
+
+/// Puts the first line of pasted text at the end.
+pub(super) fn paste(line: &mut String, text: &str) {
+    line.extend(text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()));
 }
 
 /// What `text` can be completed to: as far as all of `candidates` agree.

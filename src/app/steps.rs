@@ -7,7 +7,9 @@ use super::{
     ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
     Tone, View, actions::ACTIONS, describe,
 };
-use crate::model::{ClusterName, JobKey, LogSource, ProblemKind, Request, Text, Timestamp};
+use crate::model::{
+    ClusterName, JobKey, LogSource, OperationKind, Order, ProblemKind, Request, Text, Timestamp,
+};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
 const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
@@ -17,6 +19,14 @@ const RAYLET: &str = "raylet.out";
 impl App {
     /// Carries an action out.
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
+        if self.read_only && action.changes_a_cluster() {
+            let text = format!(
+                "{} is refused: read-only (--read-only, or `read_only` in the settings)",
+                action.describe().name
+            );
+            self.toasts.say(Tone::Bad, text, now);
+            return Vec::new();
+        }
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
@@ -28,7 +38,7 @@ impl App {
             Action::Bottom => self.jump(true),
             Action::Open => self.open(now),
             Action::Back => self.back(),
-            Action::Quit => self.leave(),
+            Action::Quit => self.leave(now),
             Action::ForceQuit => vec![Effect::Quit],
             Action::Redraw => vec![Effect::Redraw],
             Action::Accept => self.answer(now),
@@ -42,7 +52,18 @@ impl App {
                 self.zoomed = !self.zoomed;
                 Vec::new()
             }
+            Action::Restart => self.plan(OperationKind::Restart, now),
+            Action::Start => self.plan(OperationKind::Start, now),
+            Action::StopCluster => self.plan(OperationKind::Stop, now),
+            Action::Progress => self.show_progress(now),
+            Action::Resume | Action::RollForward | Action::Abandon | Action::Cancel => {
+                self.in_progress(action, now)
+            }
+            Action::Mark => self.mark(now),
             Action::StopJob => self.ask_to_stop(now),
+            Action::Submit => self.submit_form(),
+            Action::Resubmit => self.resubmit_form(now),
+            Action::DeleteJob => self.ask_to_delete(now),
             Action::Log => self.log(now),
             Action::Describe => self.describe(now),
             Action::Copy => self.copy(now),
@@ -156,6 +177,8 @@ impl App {
 
     fn open(&mut self, now: Timestamp) -> Vec<Effect> {
         match (&self.dialog, self.view, self.pane) {
+            (Some(Dialog::Plan(_)), ..) => self.plan_pressed(),
+            (Some(Dialog::Form(_)), ..) => self.form_pressed(),
             (Some(Dialog::Ask { on_yes: true, .. }), ..) => self.answer(now),
             (Some(_), ..) => self.back(),
             (None, View::Clusters, _) => match self.list.selected_row() {
@@ -174,7 +197,7 @@ impl App {
         if self.dialog.take().is_some() || self.toasts.dismiss() {
             return Vec::new();
         }
-        if self.clear_filter() || std::mem::take(&mut self.zoomed) {
+        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) {
             return Vec::new();
         }
         match self.view {
@@ -190,11 +213,11 @@ impl App {
         self.clusters.len() + self.broken.len() > 1 || self.root != View::Clusters
     }
 
-    fn leave(&mut self) -> Vec<Effect> {
+    fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
         let root = self.view == View::Clusters || (self.current().is_some() && !self.has_way_back());
         match (&self.dialog, root) {
             (Some(_), _) => self.back(),
-            (None, true) => vec![Effect::Quit],
+            (None, true) => self.ask_to_quit(now),
             (None, false) if self.tpus().is_some() => self.leave_tpus(),
             (None, false) if self.current().is_some() => self.show(self.root),
             (None, false) => self.show(View::Clusters),
@@ -204,6 +227,14 @@ impl App {
     fn turn_pane(&mut self, by: usize) -> Vec<Effect> {
         if let Some(Dialog::Ask { on_yes, .. }) = &mut self.dialog {
             *on_yes = !*on_yes;
+            return Vec::new();
+        }
+        if let Some(Dialog::Form(form)) = &mut self.dialog {
+            form.turn(if by == 1 { 1 } else { -1 });
+            return Vec::new();
+        }
+        if let Some(Dialog::Plan(plan)) = &mut self.dialog {
+            plan.turn(if by == 1 { 1 } else { plan.spots().len() - 1 });
             return Vec::new();
         }
         let here = Pane::ALL.iter().position(|p| *p == self.pane).unwrap_or(0);
@@ -219,7 +250,10 @@ impl App {
     fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
         match question {
-            Question::StopJob { cluster, id } => vec![Effect::Ask(cluster, Request::StopJob(id))],
+            Question::Quit => vec![Effect::Quit],
+            Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
+            Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
+            Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
             Question::CleanPreempted { cluster, left } => {
                 let place = self.clusters.iter().position(|c| *c.name() == cluster);
                 place.map(|place| self.begin_cleaning(place, left, now)).unwrap_or_default()
@@ -229,30 +263,6 @@ impl App {
                 vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
             }
         }
-    }
-
-    fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, job)) = self.meant_job().map(|(place, job)| (place, job.clone())) else {
-            return Vec::new();
-        };
-        let name = self.clusters[place].name().clone();
-        match &job.key {
-            JobKey::Driver(id) => {
-                let why = format!(
-                    "{id} was started by hand, not submitted: ray cannot stop it; end its process on its node"
-                );
-                self.toasts.say(Tone::Bad, why, now);
-            }
-            JobKey::Submission(id) if job.status.is_ended() => {
-                self.toasts.say(Tone::Info, format!("{id} has ended already ({})", job.status.word()), now);
-            }
-            JobKey::Submission(id) => {
-                let question = Question::StopJob { cluster: name.clone(), id: id.clone() };
-                let lines = describe::before_stop(&job, &name.to_string(), now);
-                self.dialog = Some(Dialog::ask(question, "stop job", lines, "Stop the job"));
-            }
-        }
-        Vec::new()
     }
 
     fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
@@ -335,9 +345,9 @@ impl App {
                 None => None,
             },
             (View::Tpus(_), _) => self.describe_tpu(now),
-            (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => self
-                .meant_node()
-                .map(|(place, n)| ("node", describe::node(n, self.clusters[place].physical.get(&n.id), now))),
+            (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => {
+                self.meant_node().map(|(place, n)| ("node", self.describe_node(place, n, now)))
+            }
             (View::Jobs | View::Cluster(_), _) => {
                 self.meant_job().map(|(_, j)| ("job", describe::job(j, now)))
             }
@@ -349,6 +359,9 @@ impl App {
     }
 
     fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
+        if let Some(copied) = self.copied_of_operation() {
+            return copied;
+        }
         let copied = match (self.meant(), self.view, self.pane) {
             (Some(c), View::Tpus(_), _) => {
                 c.tpus.selected().map(|row| ("tpu name".to_owned(), row.name.to_string()))

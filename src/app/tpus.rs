@@ -1,6 +1,6 @@
 //! The view of a cluster's TPUs: what Google Cloud has, joined with Ray's nodes.
 
-use super::describe::ago;
+use super::describe::{self, ago};
 use super::dialog::{Dialog, Question};
 use super::table::{Sort, Table};
 use super::{App, Cluster, Effect, Tone, View};
@@ -163,7 +163,9 @@ fn order(a: &Row, b: &Row, sort: Sort) -> Ordering {
 
 impl Cluster {
     /// Takes Google's answer in; an error leaves the older answer beside it.
-    pub(super) fn take_cloud(&mut self, answer: Result<Arc<CloudView>, Problem>) {
+    /// True when anything that can be seen changed.
+    fn take_cloud(&mut self, answer: Result<Arc<CloudView>, Problem>) -> bool {
+        let before = (self.tpus.rows.clone(), self.tpus.problem.clone());
         match answer {
             Ok(view) => {
                 self.tpus.left = leftovers(self.spec.name.as_str(), &view);
@@ -176,6 +178,7 @@ impl Cluster {
             }
         }
         self.join_tpus();
+        before != (self.tpus.rows.clone(), self.tpus.problem.clone())
     }
 
     /// Joins what Google and Ray said last. Of a Ray that cannot be reached nothing is said.
@@ -277,6 +280,17 @@ impl App {
         Some(("tpu", lines(tpus.selected()?, tpus.ray_known, now)))
     }
 
+    /// A node at length; Google's word first when it contradicts Ray's.
+    pub(super) fn describe_node(&self, place: usize, node: &Node, now: Timestamp) -> Vec<(String, String)> {
+        let cluster = &self.clusters[place];
+        let mut lines = describe::node(node, cluster.physical.get(&node.id), now);
+        if cluster.tpus.is_ghost(node) {
+            let mend = Standing::Ghost.mend().unwrap_or_default();
+            lines.insert(0, ("ghost".to_owned(), format!("alive in ray, gone at google; {mend}")));
+        }
+        lines
+    }
+
     /// Asks before what was taken away is deleted.
     pub(super) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.tpus() else { return Vec::new() };
@@ -342,10 +356,13 @@ impl App {
             }
         }
         let cluster = &mut self.clusters[place];
-        cluster.take_cloud(answer);
-        cluster.diagnose();
-        self.arrange_list();
-        self.dirty = true;
+        let changed = cluster.take_cloud(answer);
+        if cluster.diagnose() {
+            self.arrange_list();
+        }
+        // Where the TPUs are on the screen, so is the age of the answer.
+        let hidden = matches!(self.view, View::Cluster(shown) | View::Tpus(shown) if shown != place);
+        self.dirty |= self.view == View::Tpus(place) || (changed && !hidden);
     }
 
     pub(super) fn cleaned_news(

@@ -1,5 +1,6 @@
 //! `marin-tui configs`: the folder of cluster files.
 
+mod images;
 mod print;
 mod update;
 
@@ -21,7 +22,8 @@ Examples:
   marin-tui configs validate                     every rule, over every file
   marin-tui configs set-image 20261120           a new image for all clusters without a tag of their own
   marin-tui configs set-image 20261120 us-east1  for this one alone
-  marin-tui configs show us-central2             each value, and where it comes from";
+  marin-tui configs show us-central2             each value, and where it comes from
+  marin-tui configs images us-central2           what its image can be set to";
 
 /// What to do with the cluster files.
 #[derive(Debug, Subcommand)]
@@ -76,6 +78,15 @@ pub enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// List the tags of a cluster's image in Artifact Registry; exit code 1 when its own is not there
+    Images {
+        /// The cluster
+        #[arg(value_name = "CLUSTER")]
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show a cluster's values, each with where it comes from
     Show {
         /// The cluster
@@ -98,6 +109,10 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
     match action {
         Action::List { json } => list(&folder, &table, *json),
         Action::Show { name, json } => show(&table, name, *json),
+        Action::Images { name, json } => {
+            let settings = Settings::read(sources.config.as_deref(), env)?;
+            images::run(&folder, &table, &row(&table, name)?.stem, &settings, *json)
+        }
         Action::Update { clusters, check, diff, yes, json } => {
             let only = stems(&table, clusters)?;
             let mode = update::Mode { check: *check, diff: *diff, yes: *yes, json: *json };

@@ -6,7 +6,7 @@ use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::Secret;
 use crate::supervisor::{Note, Options, Supervisor};
 use crate::token;
-use crate::tui;
+use crate::tui::{self, Ground};
 use crate::ui::{self, Theme};
 use anyhow::Context;
 use std::fs::OpenOptions;
@@ -47,7 +47,16 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         }
     });
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
-    let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap);
+    let ground = Ground {
+        clusters: specs.clone(),
+        options: options.clone(),
+        state: folders.state.clone(),
+        env: env.clone(),
+        me: env.var("USER").unwrap_or_default().to_owned(),
+        audit: super::audit::log(env, &folders),
+    };
+    let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
+        .reading_only(config.settings.read_only || arguments.read_only);
     let theme = Theme::new(colors(arguments.look.colors, env));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
@@ -55,7 +64,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);
         let effects = app.start(chosen.as_ref());
-        tui::run(&mut app, effects, &theme, supervisor, news, !arguments.look.no_mouse).await
+        tui::run(&mut app, effects, &theme, (supervisor, ground), news, !arguments.look.no_mouse).await
     })?;
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();

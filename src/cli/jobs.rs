@@ -4,10 +4,12 @@ mod logs;
 mod submit;
 mod table;
 
+pub(super) use submit::entrypoint;
+
 use super::reach::{Progress, Reach, confirm};
 use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
 use crate::ray::{Client, Poller, RayError};
-use crate::supervisor::stop_job;
+use crate::supervisor::{delete_job, stop_job};
 use clap::{Args, Subcommand};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -104,6 +106,19 @@ pub struct WaitArguments {
     /// Print JSON when it has ended
     #[arg(long, conflicts_with = "show_logs")]
     json: bool,
+}
+
+impl JobCommand {
+    /// The command's name, if it would change a cluster.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        let name = |name, dry_run: bool| (!dry_run).then_some(name);
+        match self {
+            Self::SubmitJob(a) => name("submit-job", a.is_dry()),
+            Self::StopJob(a) => name("stop-job", a.dry_run),
+            Self::DeleteJob(a) => name("delete-job", a.dry_run),
+            Self::ListJobs(_) | Self::JobLogs(_) | Self::WaitJob(_) => None,
+        }
+    }
 }
 
 fn state(word: &str) -> Result<JobStatus, String> {
@@ -211,12 +226,9 @@ async fn delete(
     progress.tell("deleting");
     let mut rows = Vec::new();
     for name in &arguments.ids {
-        rows.push(match session.client.delete_job(&id(name)).await {
+        rows.push(match delete_job(&session.client, &id(name)).await {
             Ok(()) => (name, true, "deleted".to_owned()),
-            Err(RayError::Status { message, .. }) if message.contains("non-terminal") => {
-                (name, false, "has not ended; stop-job stops it".to_owned())
-            }
-            Err(e) => (name, false, e.to_string()),
+            Err(why) => (name, false, why),
         });
     }
     session.close().await;

@@ -2,8 +2,11 @@
 
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
-use crate::model::{Operation, OperationKind, Problem, Progress, SubmissionId};
-use crate::operation::{Journal, Performer, Restored, Unfinished, back_up, calls, preflight, restore};
+use crate::model::time::brief;
+use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, SubmissionId};
+use crate::operation::{
+    Journal, Performer, Restored, Restoring, Unfinished, back_up, calls, preflight, preview, restore,
+};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -85,6 +88,20 @@ pub struct FolderArguments {
     json: bool,
 }
 
+impl OperateCommand {
+    /// The command's name, if it would change a cluster.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        let name = |name, dry_run: bool| (!dry_run).then_some(name);
+        match self {
+            Self::RestartCluster(a) => name("restart-cluster", a.common.dry_run),
+            Self::StartCluster(a) => name("start-cluster", a.dry_run),
+            Self::StopCluster(a) => name("stop-cluster", a.dry_run),
+            Self::BackupJobs(_) => None,
+            Self::RestoreJobs(a) => name("restore-jobs", a.dry_run),
+        }
+    }
+}
+
 fn yes_or_no(word: &str) -> Result<bool, String> {
     match word {
         "1" | "true" | "yes" => Ok(true),
@@ -145,7 +162,7 @@ async fn operate(
         print_steps(&operation);
         if kind != OperationKind::Start {
             eprintln!("for the team's channel: {}", operation.announcement());
-            who_is_hit(reach, others || arguments.dry_run).await?;
+            who_is_hit(&operation, reach, others || arguments.dry_run).await?;
         }
         if arguments.dry_run {
             let calls = calls(&reach.spec, &reach.options, kind).await.map_err(|p| reach.error(&p))?;
@@ -244,7 +261,7 @@ fn saved_where(u: &Unfinished) -> String {
 }
 
 /// Lists the jobs that would end. Other people's stand in the way unless that was said.
-async fn who_is_hit(reach: &Reach, others: bool) -> anyhow::Result<()> {
+async fn who_is_hit(operation: &Operation, reach: &Reach, others: bool) -> anyhow::Result<()> {
     let progress = Telling::new();
     let session = match reach.connect(&progress).await {
         Ok(session) => session,
@@ -253,20 +270,24 @@ async fn who_is_hit(reach: &Reach, others: bool) -> anyhow::Result<()> {
             return Ok(());
         }
     };
-    let snapshot = crate::ray::Poller::new(session.client.clone()).refresh().await;
-    session.close().await;
-    let snapshot = snapshot.map_err(|e| reach.error(&e.problem(crate::model::Timestamp::now())))?;
-    let open: Vec<_> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).collect();
+    progress.tell("looking which jobs run");
     let me = reach.env.var("USER").unwrap_or_default();
-    let mut strangers = Vec::new();
-    for job in &open {
-        let kind = if job.submission_id().is_some() { "" } else { "  (started by hand: cannot be restored)" };
-        let owner = job.owner().map(|o| printable(o).into_owned());
-        eprintln!("  {}  {}  {}{kind}", job.key, job.status.word(), owner.as_deref().unwrap_or("-"));
-        strangers.extend(owner.filter(|o| o != me));
+    let preserve = operation.number(crate::model::StepName::Backup) > 0;
+    let preview = preview(&session.client, me, operation.kind, preserve).await;
+    session.close().await;
+    let preview = preview.map_err(|p| reach.error(&p))?;
+    let now = crate::model::Timestamp::now();
+    let row = |job: &Doomed| {
+        let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
+        let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        vec![job.key.to_string(), owner, job.status.word().to_owned(), age, job.holding(), job.fate.words()]
+    };
+    let rows: Vec<_> = preview.jobs.iter().map(row).collect();
+    let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", "COMES BACK"];
+    if !rows.is_empty() {
+        super::columns::print(&mut std::io::stderr().lock(), &titles, &rows)?;
     }
-    strangers.sort();
-    strangers.dedup();
+    let strangers = preview.strangers();
     anyhow::ensure!(
         others || strangers.is_empty(),
         "jobs of {} run on {}: ask them, then say --others",
@@ -336,17 +357,15 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
 }
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
-        !arguments.dry_run,
-        "restore-jobs submits only what is not there: there is nothing to try dry"
-    );
+    let how = if arguments.dry_run { Restoring::Dry } else { Restoring::ForReal };
     let progress = Telling::new();
     let session = reach.connect(&progress).await?;
     progress.tell("restoring the jobs");
-    let restored = restore(&session.client, &arguments.dir).await;
+    let restored = restore(&session.client, &arguments.dir, how).await;
     session.close().await;
     let restored = restored.map_err(|p| reach.error(&p))?;
     let word = |outcome: &Restored| match outcome {
+        Restored::Submitted if how == Restoring::Dry => "would be submitted".to_owned(),
         Restored::Submitted => "submitted".to_owned(),
         Restored::AlreadyThere => "already there".to_owned(),
         Restored::Failed(why) => format!("not restored: {why}"),
@@ -364,7 +383,9 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         super::columns::print(&mut std::io::stdout().lock(), &["JOB", "OUTCOME"], &rows)?;
     }
     let submitted = restored.iter().filter(|(_, o)| *o == Restored::Submitted).count();
-    reach.note("restore-jobs", &format!("{submitted} submitted"));
+    if how == Restoring::ForReal {
+        reach.note("restore-jobs", &format!("{submitted} submitted"));
+    }
     let whole = !restored.iter().any(|(_, o)| matches!(o, Restored::Failed(_)));
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,7 +1,8 @@
 //! `marin-tui ssh`: a login on any machine of a cluster, or one command there.
 
+use super::jobs::entrypoint;
 use super::reach::{Progress, Reach};
-use crate::ssh::quote;
+use crate::model::Problem;
 use crate::supervisor;
 use anyhow::Context;
 use clap::Args;
@@ -37,22 +38,15 @@ pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<Exi
         let (spec, options) = (&reach.spec, &reach.options);
         let host = match &arguments.host {
             Some(wish) => {
-                Some(supervisor::find_host(spec, options, wish).await.map_err(|p| reach.error(&p))?)
+                let note = |p: &Problem| eprintln!("{}: taken as it is", reach.error(p));
+                let found = supervisor::find_host(spec, options, wish, note).await;
+                Some(found.map_err(|p| reach.error(&p))?)
             }
             None => None,
         };
-        let line = line(&arguments.command);
+        let line = (!arguments.command.is_empty()).then(|| entrypoint(&arguments.command));
         let command = supervisor::visit(spec, options, host.as_ref(), None, line).await;
         command.map_err(|p| reach.error(&p))
     })?;
     Err(ssh.exec()).context("ssh cannot be started")
-}
-
-/// One word is a line for the shell as it stands; several are quoted each, as in `submit-job`.
-fn line(words: &[String]) -> Option<String> {
-    match words {
-        [] => None,
-        [one] => Some(one.clone()),
-        several => Some(several.iter().map(|w| quote(w)).collect::<Vec<_>>().join(" ")),
-    }
 }

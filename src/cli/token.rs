@@ -58,6 +58,13 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The command's name, if it would change anything but this machine.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        matches!(self, Self::InitSecret { .. }).then_some("token init-secret")
+    }
+}
+
 /// Shells that differ in how they set a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shell {
@@ -189,6 +196,11 @@ async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
             Ok(fetched) => {
                 tell(&fetched);
                 let file = desk.places.file_of(secret);
+                if !fetched.kept {
+                    failures += 1;
+                    eprintln!("marin-tui: version {} of secret {secret} is not kept", fetched.version);
+                    continue;
+                }
                 writeln!(
                     io::stdout(),
                     "version {} of secret {secret} is in {}",
@@ -204,7 +216,7 @@ async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
     }
     match failures {
         0 => Ok(()),
-        n => bail!("{n} of {} secrets could not be fetched", secrets.len()),
+        n => bail!("{n} of {} secrets could not be fetched and kept", secrets.len()),
     }
 }
 
@@ -245,6 +257,9 @@ async fn init(
     let made = desk.care.init(&secret, rotate).await.map_err(|p| failed(&p))?;
     tell(&made);
     let file = desk.places.file_of(&secret);
+    if !made.kept {
+        bail!("version {} of secret {secret} is new, and is not kept on this machine", made.version);
+    }
     writeln!(
         io::stdout(),
         "version {} of secret {secret} is new; it is in {}",

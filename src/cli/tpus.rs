@@ -57,6 +57,16 @@ pub struct CleanArguments {
     json: bool,
 }
 
+impl TpuCommand {
+    /// The command's name, if it would change a cluster.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        match self {
+            Self::Tpus { .. } => None,
+            Self::CleanPreempted(a) => (!a.dry_run).then_some("clean-preempted"),
+        }
+    }
+}
+
 /// Runs a TPU command.
 pub(super) fn run(command: &TpuCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     // Before anybody is asked anything.

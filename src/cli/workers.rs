@@ -137,6 +137,18 @@ struct CommonArguments {
     json: bool,
 }
 
+impl WorkerCommand {
+    /// The command's name, if it would change a cluster.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        let (name, common) = match self {
+            Self::AddWorker(a) => ("add-worker", &a.common),
+            Self::InitWorker(a) => ("init-worker", &a.common),
+            Self::RemoveWorker(a) => ("remove-worker", &a.common),
+        };
+        (!common.dry_run).then_some(name)
+    }
+}
+
 /// Runs it.
 pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     Reach::block_on(async {

@@ -1,5 +1,7 @@
 //! The process environment as a value, so that nothing deeper reads it and tests need not change it.
 
+use super::shared;
+use super::yaml::FileError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Default)]
 pub struct Env {
     vars: BTreeMap<String, String>,
+    /// Those of `.marin.yaml`, as far as they are not set.
+    shared: BTreeMap<String, String>,
     cwd: PathBuf,
 }
 
@@ -16,12 +20,22 @@ impl Env {
     pub fn current() -> Self {
         let vars =
             std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Self { vars: vars.collect(), cwd: std::env::current_dir().unwrap_or_default() }
+        let cwd = std::env::current_dir().unwrap_or_default();
+        Self { vars: vars.collect(), cwd, ..Self::default() }
     }
 
     /// A made-up one.
     pub fn new(vars: &[(&str, &str)], cwd: impl Into<PathBuf>) -> Self {
-        Self { vars: vars.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(), cwd: cwd.into() }
+        let vars = vars.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        Self { vars, cwd: cwd.into(), ..Self::default() }
+    }
+
+    /// This one with the variables of the working folder's `.marin.yaml` that are not set. They go into no child's
+    /// environment: ours stays as it is.
+    pub fn with_shared(mut self) -> Result<Self, FileError> {
+        self.shared = shared::read(&self.cwd)?;
+        self.shared.retain(|name, _| !self.vars.contains_key(name));
+        Ok(self)
     }
 
     /// This one with some variables changed.
@@ -32,9 +46,16 @@ impl Env {
         changed
     }
 
-    /// A variable; none when unset or empty.
+    /// A variable; none when unset or empty. `.marin.yaml` gives those that say how to reach a cluster, and no other of
+    /// our settings.
     pub fn var(&self, name: &str) -> Option<&str> {
-        self.vars.get(name).map(String::as_str).filter(|v| !v.is_empty())
+        let shared = shared::NAMES.contains(&name).then(|| self.shared.get(name)).flatten();
+        self.vars.get(name).or(shared).map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    /// A variable that a job is to have, from here or from `.marin.yaml`.
+    pub fn for_job(&self, name: &str) -> Option<&str> {
+        self.var(name).or_else(|| self.shared.get(name).map(String::as_str).filter(|v| !v.is_empty()))
     }
 
     /// The home folder, from `HOME`.
@@ -59,6 +80,10 @@ impl Env {
 /// Variables may hold tokens: only their names are shown.
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Env").field("cwd", &self.cwd).field("vars", &self.vars.keys()).finish()
+        f.debug_struct("Env")
+            .field("cwd", &self.cwd)
+            .field("vars", &self.vars.keys())
+            .field("shared", &self.shared.keys())
+            .finish()
     }
 }

@@ -35,6 +35,8 @@ pub struct Settings {
     pub token_secret: String,
     /// How capacity is asked for when a worker is added; what is missing is as in [`DEFAULTS`].
     pub tpu_capacity: BTreeMap<String, CapacityField>,
+    /// Nothing is changed on any cluster.
+    pub read_only: bool,
     /// Base URL of Google's APIs in place of `https://SERVICE.googleapis.com`.
     pub google_endpoint: Option<String>,
     /// Keys by action, in place of the default ones.
@@ -92,6 +94,7 @@ impl Default for Settings {
             cloud_refresh_seconds: 60,
             token_secret: "RAY_AUTH_TOKEN".into(),
             tpu_capacity: capacities(),
+            read_only: false,
             google_endpoint: None,
             keys: BTreeMap::new(),
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Deletions under way at the same time.
 const SIDE_BY_SIDE: usize = 16;
 /// For a queued resource to notice that its TPU VMs are gone: it passes through `SUSPENDING` first.
-const SETTLE: Duration = Duration::from_secs(90);
+const SETTLE: Duration = Duration::from_secs(60);
 
 /// Where a cluster's TPUs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,9 @@ impl Google {
         all: Vec<Leftover>,
         told: impl Fn(&Leftover, &Cleaned),
     ) -> Vec<(Leftover, Cleaned)> {
-        let (vms, requests): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| l.kind == LeftoverKind::TpuVm);
+        let (named, odd): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| is_id(l.name.raw()));
+        let (vms, requests): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|l| l.kind == LeftoverKind::TpuVm);
         let one = |leftover: Leftover| async {
             let cleaned = self.clean_vm(place, &leftover).await.unwrap_or_else(|e| failed(&e));
             told(&leftover, &cleaned);
@@ -62,6 +64,14 @@ impl Google {
         let requests: Vec<_> = stream::iter(requests).map(one).buffer_unordered(SIDE_BY_SIDE).collect().await;
         done.extend(requests);
         self.verify(place, &mut done).await;
+        done.extend(odd.into_iter().map(|leftover| {
+            let cleaned = Cleaned::Failed {
+                what: "its name is none that google gives".into(),
+                mend: "look at it in the Google Cloud console".into(),
+            };
+            told(&leftover, &cleaned);
+            (leftover, cleaned)
+        }));
         done.sort_by(|(a, _), (b, _)| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
         done
     }
@@ -93,43 +103,58 @@ impl Google {
             }
             match self.delete_idle_queued(&place.project, &place.zone, name).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+                // It may not have noticed yet that its TPU VMs are gone.
                 Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {
                     tokio::time::sleep(self.inner.look).await;
-                }
-                Err(GcpError::State { message }) => {
-                    let mend =
-                        "it may not have noticed yet that its TPU VMs are gone: run it again in some minutes";
-                    return Ok(Cleaned::Failed { what: message, mend: mend.into() });
                 }
                 answer => return answer.map(|()| Cleaned::Deleted),
             }
         }
     }
 
-    /// An operation that Google calls done is not trusted alone: the list tells.
+    /// The list tells, not the operations: one that Google calls done may have done nothing, and one whose end was
+    /// never heard of may have done all.
     async fn verify(&self, place: &TpuPlace, done: &mut [(Leftover, Cleaned)]) {
-        if !done.iter().any(|(_, cleaned)| *cleaned == Cleaned::Deleted) {
+        if done.iter().all(|(_, cleaned)| matches!(cleaned, Cleaned::LeftAlone(_))) {
             return;
         }
-        let listed = self.tpus(&place.project, &place.zone, Timestamp::now()).await;
-        for (leftover, cleaned) in done.iter_mut().filter(|(_, c)| *c == Cleaned::Deleted) {
-            *cleaned = match &listed {
-                Err(e) => Cleaned::Failed {
+        // When it was asked matters to nobody here.
+        let listed = self.tpus(&place.project, &place.zone, Timestamp::default()).await;
+        for (leftover, cleaned) in done {
+            let seen = match (&*cleaned, &listed) {
+                (Cleaned::Deleted | Cleaned::GoneAlready, Err(e)) => Cleaned::Failed {
                     what: format!("google says that it is deleted, but not whether it is gone: {e}"),
                     mend: e.mend(),
                 },
-                Ok(view) if lists(view, leftover) => Cleaned::Failed {
-                    what: "google says that it is deleted, and still lists it".into(),
-                    mend: "run it again in some minutes".into(),
-                },
-                Ok(_) => Cleaned::Deleted,
+                (Cleaned::Deleted | Cleaned::GoneAlready, Ok(view)) if lists(view, leftover) => {
+                    Cleaned::Failed {
+                        what: "google says that it is deleted, and still lists it".into(),
+                        mend: "run it again in some minutes".into(),
+                    }
+                }
+                (Cleaned::Failed { .. }, Ok(view)) if view.complete && !lists(view, leftover) => {
+                    Cleaned::GoneAlready
+                }
+                _ => continue,
             };
+            *cleaned = seen;
         }
     }
 }
 
 fn failed(e: &GcpError) -> Cleaned {
-    Cleaned::Failed { what: e.to_string(), mend: e.mend() }
+    let mend = match e {
+        GcpError::State { .. } => {
+            "look at it in the Google Cloud console, or run it again in some minutes".into()
+        }
+        e => e.mend(),
+    };
+    Cleaned::Failed { what: e.to_string(), mend }
+}
+
+/// Names become parts of addresses. Google's are letters, digits and dashes (TPU API v2, `nodeId`).
+fn is_id(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 fn lists(view: &CloudView, leftover: &Leftover) -> bool {

@@ -155,7 +155,7 @@ impl GcpError {
             }
             Self::Forbidden { permission, .. } => {
                 format!(
-                    "ask the project's owner for a role with {permission}{}",
+                    "ask the project's owner for a role with {permission}{}, unless the project is the wrong one",
                     if permission.starts_with("secretmanager.versions.access") {
                         " (roles/secretmanager.secretAccessor)"
                     } else {
@@ -233,6 +233,8 @@ impl GcpError {
             "Token used too early",
             "certificate not valid yet",
             "NotValidYet",
+            // Google's are renewed in time: who sees an expired one lives in the future.
+            "certificate expired",
         ]) {
             Self::Clock { why: last(&chain) }
         } else if says(&["invalid_grant"]) {
@@ -360,4 +362,26 @@ fn chain(e: &(dyn Error + 'static)) -> String {
 /// The innermost cause: the others repeat it less exactly.
 fn last(chain: &str) -> String {
     clean(chain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::CertificateError;
+    use rustls::pki_types::UnixTime;
+
+    #[test]
+    fn a_certificate_from_the_future_or_the_past_is_our_clock() {
+        let (early, late) = (UnixTime::since_unix_epoch(Duration::from_secs(1)), UnixTime::now());
+        for error in [
+            CertificateError::NotValidYetContext { time: early, not_before: late },
+            CertificateError::ExpiredContext { time: late, not_after: early },
+        ] {
+            let told = GcpError::from_chain(&rustls::Error::InvalidCertificate(error));
+            assert!(matches!(told, GcpError::Clock { .. }), "{told:?}");
+            assert!(told.mend().contains("timedatectl set-ntp true"), "{}", told.mend());
+        }
+        let stranger = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        assert!(matches!(GcpError::from_chain(&stranger), GcpError::Unreachable { .. }));
+    }
 }

@@ -4,33 +4,49 @@ use super::GcpError;
 use google_cloud_auth::build_errors::Error as BuildError;
 use google_cloud_auth::credentials::{self as google, CacheableResource};
 use http::{Extensions, HeaderMap};
+use std::ffi::OsString;
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 pub use google_cloud_auth::credentials;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// For a new access token.
 const TOKEN: Duration = Duration::from_secs(10);
+/// The metadata server of every machine of Google's (Compute Engine documentation, "VM metadata"), and how long a
+/// machine of Google's may take to connect to it: it is next door.
+const METADATA: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
+const NEXT_DOOR: Duration = Duration::from_millis(800);
+/// Below the home folder, where `gcloud auth application-default login` writes.
+const WELL_KNOWN: &str = ".config/gcloud/application_default_credentials.json";
 
 type Make = dyn Fn() -> Result<google::Credentials, BuildError> + Send + Sync;
 
 /// Who we are. Holds how credentials are made, not the credentials: after a new login they are made anew.
 #[derive(Clone)]
-pub struct Login(Arc<Make>);
+pub struct Login {
+    make: Arc<Make>,
+    /// From where Google's crate finds them by itself.
+    ambient: bool,
+}
 
 impl Login {
     /// `GOOGLE_APPLICATION_CREDENTIALS`, else what `gcloud auth application-default login` wrote, else the metadata
     /// server of the machine we run on.
     pub fn application_default() -> Self {
-        Self::by(|| google::Builder::default().with_scopes([SCOPE]).build())
+        let made = Self::by(|| google::Builder::default().with_scopes([SCOPE]).build());
+        Self { ambient: true, ..made }
     }
 
     /// Others.
     pub fn by(make: impl Fn() -> Result<google::Credentials, BuildError> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(make))
+        Self { make: Arc::new(make), ambient: false }
     }
 }
 
@@ -58,7 +74,12 @@ impl Credentials {
         if let Some(credentials) = &*made {
             return Ok(credentials.clone());
         }
-        let credentials = (self.login.0)().map_err(|e| GcpError::from_build(&e))?;
+        // Google's crate, having found no file, asks the metadata server by its name; a network that swallows the
+        // question would let everybody wait for a login that is not there.
+        if self.login.ambient && !is_somewhere(|name| std::env::var_os(name), METADATA).await {
+            return Err(GcpError::NoCredentials);
+        }
+        let credentials = (self.login.make)().map_err(|e| GcpError::from_build(&e))?;
         Ok(made.insert(credentials).clone())
     }
 
@@ -76,5 +97,49 @@ impl Credentials {
         };
         *self.made.lock().await = None;
         Err(error)
+    }
+}
+
+/// Whether there is a place that application-default credentials can come from: a file, or a machine of Google's.
+async fn is_somewhere(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr) -> bool {
+    if ["GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"].iter().any(|name| variable(name).is_some()) {
+        return true;
+    }
+    if variable("HOME").is_some_and(|home| Path::new(&home).join(WELL_KNOWN).exists()) {
+        return true;
+    }
+    matches!(timeout(NEXT_DOOR, TcpStream::connect(metadata)).await, Ok(Ok(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[tokio::test]
+    async fn a_login_is_in_a_file_or_next_door_or_nowhere() {
+        let home = tempfile::tempdir().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let there = listener.local_addr().unwrap();
+        // Nobody has this one: it is kept, and nobody listens on it.
+        let kept = tokio::net::TcpSocket::new_v4().unwrap();
+        kept.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let nobody = kept.local_addr().unwrap();
+        let only = |set: &'static str| {
+            let home = home.path().as_os_str().to_owned();
+            move |name: &str| match name {
+                "HOME" => Some(home.clone()),
+                name => (name == set).then(|| "x".into()),
+            }
+        };
+        assert!(!is_somewhere(|_| None, nobody).await);
+        assert!(!is_somewhere(only(""), nobody).await);
+        assert!(is_somewhere(only(""), there).await);
+        assert!(is_somewhere(only("GOOGLE_APPLICATION_CREDENTIALS"), nobody).await);
+        assert!(is_somewhere(only("GCE_METADATA_HOST"), nobody).await);
+        let file = home.path().join(WELL_KNOWN);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "{}").unwrap();
+        assert!(is_somewhere(only(""), nobody).await);
     }
 }

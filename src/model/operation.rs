@@ -53,6 +53,21 @@ pub enum StepName {
 }
 
 impl StepName {
+    /// What it does, in a word or two.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Look => "look",
+            Self::Backup => "save jobs",
+            Self::Stop => "ray down",
+            Self::Clear => "clear machines",
+            Self::Start => "ray up",
+            Self::Answer => "answer",
+            Self::Restore => "restore jobs",
+            Self::Workers => "workers",
+        }
+    }
+
     /// What it does, in words.
     pub const fn what(self) -> &'static str {
         match self {
@@ -66,6 +81,18 @@ impl StepName {
             Self::Restore => "upload the packages and submit the saved jobs again",
             Self::Workers => "see which workers are back",
         }
+    }
+}
+
+impl StepName {
+    /// Whether it changes nothing on the cluster.
+    pub const fn only_looks(self) -> bool {
+        matches!(self, Self::Check | Self::Look | Self::Backup)
+    }
+
+    /// Whether one may go on past it when it failed: what comes after does not rest on it.
+    pub const fn may_be_passed(self) -> bool {
+        matches!(self, Self::Clear | Self::Workers)
     }
 }
 
@@ -121,6 +148,12 @@ impl Operation {
         format!("I am about to {}: {}. Please say so now if that must not be.", self.title, self.consequence)
     }
 
+    /// Whether nothing has been changed when this step is cut off: it may be cancelled there.
+    pub fn is_harmless_at(&self, step: StepName) -> bool {
+        let until = self.number(step);
+        self.steps.iter().take(until).all(|s| s.only_looks())
+    }
+
     /// The number of a step, from 1.
     pub fn number(&self, step: StepName) -> usize {
         self.steps.iter().position(|s| *s == step).map_or(0, |i| i + 1)
@@ -152,6 +185,8 @@ mod tests {
         assert!(restart.number(StepName::Backup) < restart.number(StepName::Stop));
         assert!(restart.number(StepName::Clear) < restart.number(StepName::Restore));
         assert!(restart.destructive && restart.title == "restart a");
+        assert!(restart.is_harmless_at(StepName::Backup) && !restart.is_harmless_at(StepName::Stop));
+        assert!(!restart.is_harmless_at(StepName::Workers), "what comes after a change is none without one");
         let lossy = Operation::new(OperationKind::Restart, ClusterName::new("a"), false);
         assert!(lossy.number(StepName::Backup) == 0 && lossy.consequence.contains("lost"));
     }

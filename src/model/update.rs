@@ -57,6 +57,13 @@ pub enum News {
     Cloud(Result<Arc<CloudView>, Problem>),
     /// What became of leftovers that were to be deleted, each verified.
     Cleaned(Result<Vec<(Leftover, Cleaned)>, Problem>),
+    /// How a delete-job request came out: done, or why not.
+    JobDelete {
+        /// The job.
+        id: SubmissionId,
+        /// What was seen.
+        outcome: Result<(), String>,
+    },
     /// What we cost the head.
     Cost(Cost),
     /// Where the forwards listen: dashboard, GCS, Ray client ports on 127.0.0.1, and notes about ports that were
@@ -97,6 +104,8 @@ pub enum Request {
     Visible(Vec<NodeId>),
     /// Stop a job and watch the effect.
     StopJob(SubmissionId),
+    /// Make Ray forget an ended job.
+    DeleteJob(SubmissionId),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
     /// Close a stream.

@@ -231,7 +231,7 @@ impl Performer {
     async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let folder = self.backup_folder()?;
         let session = self.connect().await?;
-        let restored = backup::restore(&session.client, &folder).await;
+        let restored = backup::restore(&session.client, &folder, backup::Restoring::ForReal).await;
         session.close().await;
         let restored = restored?;
         let mut failed = Vec::new();

@@ -75,9 +75,7 @@ pub struct Journal {
 impl Journal {
     /// Opens and locks the cluster's journal in the state folder.
     pub fn open(state: &Path, cluster: &ClusterName) -> Result<Self, JournalError> {
-        let folder = state.join("operations");
-        let name: String = percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect();
-        let path = folder.join(format!("{name}.jsonl"));
+        let (folder, path) = place(state, cluster);
         let open = || {
             folder::make(&folder)?;
             OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&path)
@@ -97,6 +95,25 @@ impl Journal {
         }
         let unfinished = last_unfinished(&text);
         Ok(Self { file, path, unfinished })
+    }
+
+    /// What was begun and not ended, and whether a program is at it now. Makes nothing, and holds nothing afterwards.
+    pub fn peek(state: &Path, cluster: &ClusterName) -> Result<Option<(Unfinished, bool)>, JournalError> {
+        let (_, path) = place(state, cluster);
+        let disk = |why| JournalError::Disk { path: path.clone(), why };
+        let mut file = match File::open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(disk)?,
+        };
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(disk)?;
+        let Some(unfinished) = last_unfinished(&text) else { return Ok(None) };
+        // Only where something is unfinished, and shared: somebody who opens it right now must not be turned away.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some((unfinished, false))),
+            Err(TryLockError::WouldBlock) => Ok(Some((unfinished, true))),
+            Err(TryLockError::Error(why)) => Err(disk(why)),
+        }
     }
 
     /// What was begun and not ended, if anything.
@@ -143,6 +160,14 @@ impl Journal {
         };
         put().map_err(|why| JournalError::Disk { path: self.path.clone(), why })
     }
+}
+
+/// The folder of journals, and the cluster's in it.
+fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
+    let folder = state.join("operations");
+    let name: String = percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect();
+    let path = folder.join(format!("{name}.jsonl"));
+    (folder, path)
 }
 
 /// Lines that cannot be read are passed over: what they would have said is seen again when the step is done again.

@@ -224,6 +224,17 @@ impl Client {
         Ok(open)
     }
 
+    /// One submission with all that it was submitted with, from the GCS; without one what the dashboard tells. None when
+    /// Ray does not know it.
+    pub async fn record(&self, id: &SubmissionId) -> Result<Option<Recorded>, RayError> {
+        let Some(gcs) = Gcs::of(self)? else { return self.submission(id).await };
+        let key = [wire::JOB_KEY_PREFIX, id.0.raw().as_bytes()].concat();
+        match gcs.kv(Bytes::from(key.clone()), wire::JOB_NAMESPACE).await? {
+            Some(value) => Record::read(&key, &value).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// One submission as it was submitted; none when Ray does not know it.
     pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Recorded>, RayError> {
         #[derive(Deserialize)]

@@ -20,6 +20,8 @@ pub struct Fetched {
     pub token: Secret,
     /// Its version.
     pub version: String,
+    /// The secret's file on this machine has it.
+    pub kept: bool,
     /// What could not be kept on this machine, with the mend.
     pub troubles: Vec<String>,
 }
@@ -130,13 +132,15 @@ impl TokenCare {
         // The folder may lie on a network home.
         let keep = move || care.places.keep(&name, &kept.0, &kept.1);
         let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
+        let own = self.places.file_of(secret);
+        let kept = !troubles.iter().any(|e| matches!(e, TokenError::Unwritable { file, .. } if *file == own));
         let troubles = troubles.iter().map(|e| format!("{e}; {}", e.mend(&self.places.cache)));
         let troubles: Vec<String> = troubles.collect();
         for trouble in &troubles {
             tracing::warn!("the token works, but {trouble}");
         }
         tracing::info!("fetched {place}");
-        Ok(Fetched { token, version: latest.version, troubles })
+        Ok(Fetched { token, version: latest.version, kept, troubles })
     }
 
     /// Makes the secret with a random token, and keeps that. A secret that has versions is left alone, unless a new

@@ -2,7 +2,7 @@
 
 use crate::gcp::{GcpError, Google, TpuPlace};
 use crate::model::cloud::CloudView;
-use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Timestamp, leftovers};
+use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Timestamp};
 
 /// Where the cluster's TPUs are, as its file says.
 pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
@@ -35,12 +35,6 @@ pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
 pub async fn ask_cloud(spec: &ClusterSpec, google: &Google) -> Result<CloudView, Problem> {
     let place = tpu_place(spec)?;
     google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))
-}
-
-/// What of this cluster was taken away and not deleted.
-pub async fn find_leftovers(spec: &ClusterSpec, google: &Google) -> Result<Vec<Leftover>, Problem> {
-    let view = ask_cloud(spec, google).await?;
-    Ok(leftovers(spec.name.as_str(), &view))
 }
 
 /// Deletes leftovers of this cluster and sees that they are gone. Each is looked at once more before it is touched;

@@ -95,6 +95,8 @@ async fn ask(spec: ClusterSpec, options: Arc<Options>, out: Out) -> Done {
 }
 
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {
+    // Before the first is touched: a console that is quit meanwhile has still begun it.
+    options.note.deed(&spec.name, "clean-preempted", &format!("begun: {} in all", all.len()));
     let done = clean(&spec, &options.google, all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
         options.note.deed(&spec.name, &leftover.deed(), &cleaned.words());

@@ -70,7 +70,7 @@ impl Opener {
             (None, Endpoint { dashboard: dashboard.clone(), gcs: gcs.clone() })
         } else {
             self.tell(Phase::Address).await;
-            let Found { host, note } = head_address(&self.spec, &self.options).await?;
+            let Found { host, note } = head_address(&self.spec, &self.options, Some(&self.out)).await?;
             self.tell(Phase::Tunnel).await;
             let (tunnel, ports) = self.open_tunnel(host.clone(), note).await?;
             let [dashboard, gcs, _] = ports.local;
@@ -160,7 +160,7 @@ async fn first_answer(session: &mut Session) -> Result<bool, Problem> {
 
 /// Forgets the known key of the cluster's head and accepts the one with this fingerprint.
 pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> Result<(), Problem> {
-    let found = head_address(spec, options).await?;
+    let found = head_address(spec, options, None).await?;
     let spec = tunnel_spec(spec, options, found.host, Vec::new());
     ssh::trust(&spec, fingerprint).await.map_err(|e| e.problem(Timestamp::now()))
 }

@@ -1,8 +1,9 @@
 //! Where a cluster's head is: in its file, in Google Cloud by the labels that Ray's launcher sets, or as Ray says.
 
+use super::task::Out;
 use super::{Options, SECRET_VARIABLES};
 use crate::gcp::{GcpError, Head};
-use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Timestamp};
+use crate::model::{ClusterSpec, HeadAddress, Link, News, Problem, ProblemKind, Timestamp};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
@@ -24,11 +25,16 @@ impl From<String> for Found {
     }
 }
 
-/// The head's address now. Asked again at every connection: a head that was recreated has another.
-pub async fn head_address(spec: &ClusterSpec, options: &Options) -> Result<Found, Problem> {
+/// The head's address now. Asked again at every connection: a head that was recreated has another. `out` hears of a
+/// missing login before Ray, which is asked then, takes its time.
+pub async fn head_address(
+    spec: &ClusterSpec,
+    options: &Options,
+    out: Option<&Out>,
+) -> Result<Found, Problem> {
     let host = match &spec.head {
         HeadAddress::Ssh(host) => host.clone(),
-        HeadAddress::AskRay if spec.provider == "gcp" => return ask_google(spec, options).await,
+        HeadAddress::AskRay if spec.provider == "gcp" => return ask_google(spec, options, out).await,
         HeadAddress::AskRay => ask_ray(spec, options).await?,
         HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
     };
@@ -36,13 +42,21 @@ pub async fn head_address(spec: &ClusterSpec, options: &Options) -> Result<Found
 }
 
 /// Google knows the head by its labels. When it cannot be asked, Ray is.
-async fn ask_google(spec: &ClusterSpec, options: &Options) -> Result<Found, Problem> {
+async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) -> Result<Found, Problem> {
     let Some(project) = &spec.google.project else { return Ok(ask_ray(spec, options).await?.into()) };
     let name = spec.name.as_str();
     let problem = |what: String, mend: &str| Problem::new(ProblemKind::Address, what, mend, Timestamp::now());
     let heads = match options.google.heads(project, Some(name)).await {
         Ok(heads) => heads,
-        Err(e) => return instead_of_google(spec, options, &e).await,
+        Err(e) => {
+            if let Some(out) = out.filter(|_| e.is_login()) {
+                let now = Timestamp::now();
+                let mend = format!("{}; ray is asked meanwhile", e.mend());
+                let problem = Problem::new(ProblemKind::Address, e.to_string(), mend, now);
+                out.send(News::Link(Link::Retrying { problem, at: now })).await;
+            }
+            return instead_of_google(spec, options, &e).await;
+        }
     };
     match heads.running() {
         Some(head) => address(head, spec.google.internal_ips).map(Found::from).ok_or_else(|| {

@@ -12,6 +12,7 @@ use crate::ssh::SshError;
 use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
@@ -25,6 +26,9 @@ const PROBE: Duration = Duration::from_secs(3);
 const POLITE: u32 = 5;
 /// Longest pause after a failed refresh.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// Jobs that are stopped or deleted at once.
+const AT_ONCE: usize = 8;
 
 type Refresh = JoinHandle<(Poller, Duration, Result<Snapshot, RayError>)>;
 
@@ -90,6 +94,8 @@ struct Serving {
     /// Since when the last answer came; none while the head does not answer as it should.
     up_since: Option<Timestamp>,
     refusals: u64,
+    /// Many jobs may be stopped at once; their head is asked for a few at a time.
+    turns: Arc<Semaphore>,
     changed: tokio::sync::mpsc::UnboundedSender<()>,
 }
 
@@ -105,6 +111,7 @@ impl ClusterTask {
             pinged: Instant::now(),
             up_since: None,
             refusals: 0,
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
             changed,
             session,
         };
@@ -149,7 +156,22 @@ impl ClusterTask {
             Some(Request::Refresh) => s.polling.due = Instant::now(),
             Some(Request::StopJob(id)) => {
                 let client = s.session.client.clone();
-                tokio::spawn(stop::stop_and_watch(client, id, self.out.clone(), s.changed.clone()));
+                let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
+                tokio::spawn(async move {
+                    let _turn = turns.acquire().await;
+                    stop::stop_and_watch(client, id, out, changed).await;
+                });
+            }
+            Some(Request::DeleteJob(id)) => {
+                let client = s.session.client.clone();
+                let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
+                tokio::spawn(async move {
+                    let _turn = turns.acquire().await;
+                    let outcome = stop::delete_job(&client, &id).await;
+                    out.send(News::JobDelete { id, outcome }).await;
+                    // The session may have ended meanwhile.
+                    let _ = changed.send(());
+                });
             }
             Some(other) => {
                 if let Request::Focus(true) = other {

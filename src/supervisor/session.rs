@@ -1,6 +1,6 @@
 //! One connection for one command: the console's own way up, once, without retrying and without a screen.
 
-use super::connect::{Opener, Session, tunnel_spec};
+use super::connect::{Opener, Session, renew_token, tunnel_spec};
 use super::task::Out;
 use super::{Options, Reach, TokenCare};
 use crate::model::{ClusterName, ClusterSpec, Link, News, Phase, Problem, Timestamp};
@@ -9,6 +9,10 @@ use std::ffi::{OsStr, OsString};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+
+/// Other tokens that a command tries: a newer file on this machine, then the secret's latest version. After them it is
+/// said which one was refused.
+const RENEWALS: usize = 3;
 
 /// Connects to a cluster, and has it answer a first question with the token in force. `place` is the cluster's in the
 /// list; `tell` hears what is being done. The session ends when it is dropped or closed.
@@ -24,9 +28,11 @@ pub async fn connect(
     let ports = Arc::new(Mutex::new(PortPlan::new()));
     let (spec, options) = (Arc::new(spec), Arc::new(options));
     let care = Arc::new(TokenCare::new(options.token.clone(), options.google.clone()));
-    let opening = Opener { before: None, spec, place, options, ports, out, reach, care }.open();
+    let opener =
+        Opener { before: None, spec: spec.clone(), place, options, ports, out, reach, care: care.clone() };
+    let opening = opener.open();
     tokio::pin!(opening);
-    let session = loop {
+    let mut session = loop {
         tokio::select! {
             opened = &mut opening => break opened?,
             Some(update) = news.recv() => {
@@ -36,11 +42,27 @@ pub async fn connect(
             }
         }
     };
-    match session.client.version().await {
-        Ok(_) => Ok(session),
-        Err(e) => {
+    match prove(&spec, &care, &mut session).await {
+        Ok(()) => Ok(session),
+        Err(problem) => {
             session.close().await;
-            Err(e.problem(Timestamp::now()))
+            Err(problem)
+        }
+    }
+}
+
+/// Has the cluster answer with the token in force. A refused one is replaced by the latest; when that is refused too,
+/// the second renewal says which version it was.
+async fn prove(spec: &ClusterSpec, care: &Arc<TokenCare>, session: &mut Session) -> Result<(), Problem> {
+    let mut renewals = 0;
+    loop {
+        match session.client.version().await {
+            Ok(_) => return Ok(()),
+            Err(e) if e.is_token() && renewals < RENEWALS => {
+                renewals += 1;
+                renew_token(spec, care, session).await?;
+            }
+            Err(e) => return Err(e.problem(Timestamp::now())),
         }
     }
 }

@@ -35,6 +35,17 @@ pub async fn stop_job(client: &Client, id: &SubmissionId) -> JobStopOutcome {
     }
 }
 
+/// Makes Ray forget an ended job; why not, in words.
+pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String> {
+    match client.delete_job(id).await {
+        Ok(()) => Ok(()),
+        Err(RayError::Status { message, .. }) if message.contains("non-terminal") => {
+            Err("has not ended; stop-job stops it".to_owned())
+        }
+        Err(e) => Err(e.to_string()),
+    }
+}
+
 async fn seen_to_end(client: &Client, id: &SubmissionId) -> JobStopOutcome {
     let began = Instant::now();
     loop {

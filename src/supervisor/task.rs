@@ -209,6 +209,10 @@ impl ClusterTask {
                 let outcome = JobStopOutcome::Failed("the cluster is not connected; nothing was sent".into());
                 self.out.send(News::JobStop { id, outcome }).await;
             }
+            Some(Request::DeleteJob(id)) => {
+                let outcome = Err("the cluster is not connected; nothing was sent".into());
+                self.out.send(News::JobDelete { id, outcome }).await;
+            }
             Some(other) => self.note(other),
         }
         None
@@ -221,9 +225,14 @@ impl ClusterTask {
             Request::Visible(nodes) => self.visible = nodes,
             Request::Follow(stream, source) => self.streams.open(stream, source, &self.out),
             Request::Unfollow(stream) => self.streams.close(stream),
-            Request::Refresh | Request::Reconnect | Request::StopJob(_) | Request::TrustHostKey(_)
+            Request::Refresh
+            | Request::Reconnect
+            | Request::StopJob(_)
+            | Request::DeleteJob(_)
+            | Request::TrustHostKey(_)
             // Another task's.
-            | Request::Cloud | Request::CleanPreempted(_) => {}
+            | Request::Cloud
+            | Request::CleanPreempted(_) => {}
         }
     }
 

@@ -15,8 +15,13 @@ fn problem(what: String, mend: impl AsRef<str>) -> Problem {
 }
 
 /// The host that a person means: an address, a TPU VM's name (`NAME/2` for its third host), or (not with provider
-/// gcp) any host's name.
-pub async fn find_host(spec: &ClusterSpec, options: &Options, wish: &str) -> Result<TpuHost, Problem> {
+/// gcp) any host's name. An address is taken as it is when Google cannot be asked; `note` hears why then.
+pub async fn find_host(
+    spec: &ClusterSpec,
+    options: &Options,
+    wish: &str,
+    note: impl FnOnce(&Problem),
+) -> Result<TpuHost, Problem> {
     if wish.is_empty() || wish.starts_with('-') || wish.contains(char::is_whitespace) {
         return Err(problem(format!("`{wish}` is no host"), "name an address or a TPU VM"));
     }
@@ -29,7 +34,7 @@ pub async fn find_host(spec: &ClusterSpec, options: &Options, wish: &str) -> Res
         Ok(view) => by_name(&view, spec.name.as_str(), wish),
         // The head may know the way where Google is not asked.
         Err(e) if is_address => {
-            tracing::warn!(cluster = %spec.name, "{}; {}", e.what, e.mend);
+            note(&e);
             Ok(TpuHost::at(wish))
         }
         Err(e) => Err(e),
@@ -104,7 +109,7 @@ pub async fn visit(
                 let mend = "choose a cluster with a file or with settings, and leave --address out";
                 Err(problem("there is no SSH here: the dashboard is reached directly".into(), mend))
             }
-            _ => Ok(tunnel_spec(spec, options, head_address(spec, options).await?.host, Vec::new())),
+            _ => Ok(tunnel_spec(spec, options, head_address(spec, options, None).await?.host, Vec::new())),
         },
     };
     let visit = match host {

@@ -1,7 +1,8 @@
 //! Carries out what the app asks of the world outside, and reports how it came out.
 
 use super::clipboard::{Copier, Place};
-use crate::app::{Effect, Outcome};
+use super::operate::{Ground, Operator};
+use crate::app::{Effect, Event, Outcome};
 use crate::model::ClusterName;
 use crate::model::cloud::TpuHost;
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
@@ -14,7 +15,8 @@ pub struct Performer {
     supervisor: Supervisor,
     copier: Copier,
     remote: bool,
-    outcomes: (mpsc::UnboundedSender<Outcome>, mpsc::UnboundedReceiver<Outcome>),
+    operator: Option<Operator>,
+    events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
 }
 
 impl Performer {
@@ -24,14 +26,22 @@ impl Performer {
             supervisor,
             copier: Copier::new(place),
             remote: place.remote,
-            outcomes: mpsc::unbounded_channel(),
+            operator: None,
+            events: mpsc::unbounded_channel(),
         }
     }
 
-    /// The next outcome; waits for ever when there is none.
-    pub async fn done(&mut self) -> Outcome {
-        match self.outcomes.1.recv().await {
-            Some(outcome) => outcome,
+    /// The same, and runs operations on that ground. Called in a runtime.
+    #[must_use]
+    pub fn operating(mut self, ground: Ground) -> Self {
+        self.operator = Some(Operator::start(ground, self.events.0.clone()));
+        self
+    }
+
+    /// What comes of effects: the next event; waits for ever when there is none.
+    pub async fn done(&mut self) -> Event {
+        match self.events.1.recv().await {
+            Some(event) => event,
             None => std::future::pending().await,
         }
     }
@@ -53,6 +63,25 @@ impl Performer {
                 Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
             },
             Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
+            Effect::Note(cluster, what, outcome) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.note(cluster, what, outcome);
+                }
+            }
+            Effect::Submit(cluster, draft) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.submit(&cluster, *draft);
+                }
+            }
+            Effect::Fill(cluster, id) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.fill(&cluster, id);
+                }
+            }
+            Effect::Operate(cluster, order) => match &mut self.operator {
+                Some(operator) => operator.order(&cluster, order),
+                None => self.report(Outcome::Failed("operations are not run here".into())),
+            },
             Effect::Quit | Effect::Redraw | Effect::SshHead(_) | Effect::SshHost(..) => {}
         }
     }
@@ -75,7 +104,7 @@ impl Performer {
 
     fn report(&self, outcome: Outcome) {
         // The receiver lives as long as we do.
-        let _ = self.outcomes.0.send(outcome);
+        let _ = self.events.0.send(Event::Done(outcome));
     }
 
     fn copy(&mut self, what: &str, text: &str) {
@@ -95,14 +124,14 @@ impl Performer {
             // A browser started here would open where nobody sits.
             return self.copy(&format!("dashboard address {url}"), &url);
         }
-        let outcomes = self.outcomes.0.clone();
+        let events = self.events.0.clone();
         std::thread::spawn(move || {
             let outcome = match start_browser(&url) {
                 Ok(()) => Outcome::Opened(format!("opened {url}")),
                 Err(e) => Outcome::Failed(format!("no browser could be started ({e}); the address is {url}")),
             };
             // The console may have been quit meanwhile.
-            let _ = outcomes.send(outcome);
+            let _ = events.send(Event::Done(outcome));
         });
     }
 }
@@ -130,6 +159,10 @@ pub(super) async fn hand_over(mut command: Command) -> Outcome {
     let ran = tokio::task::spawn_blocking(move || command.status()).await;
     match ran {
         Ok(Ok(status)) if status.success() => Outcome::Returned(format!("back from {program}")),
+        // What ssh said is gone with its screen.
+        Ok(Ok(status)) if status.code() == Some(255) => Outcome::Failed(format!(
+            "{program} ended without a connection (255); `marin-tui ssh` in a shell shows what it says"
+        )),
         Ok(Ok(status)) => Outcome::Returned(format!("back from {program} ({status})")),
         Ok(Err(e)) => Outcome::Failed(format!("could not start {program}: {e}")),
         Err(e) => Outcome::Failed(format!("{program}: {e}")),

@@ -4,9 +4,9 @@ use super::frame::{Title, pane};
 use super::grid::{cut, put};
 use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
-use crate::app::{Action, Cluster, Context, Pane, PromptKind, Tone, View};
+use crate::app::{Action, Cluster, Context, Pane, PromptKind, Running, Tone, View};
 use crate::model::text::printable;
-use crate::model::{Link, ProblemKind};
+use crate::model::{Job, Link, ProblemKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -51,6 +51,9 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
             parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
         }
     }
+    if d.app.is_read_only() {
+        parts.push(("read-only".into(), d.theme.accent));
+    }
     // From the left the less important ones give way.
     let room = usize::from(area.width.saturating_sub(2));
     while parts.len() > 2
@@ -78,7 +81,17 @@ fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
 /// What is wrong, since when, and the mend; nothing when nothing is. Returns what is left of the area.
 pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
     let mut lines: Vec<(String, Style)> = Vec::new();
-    if let Some(problem) = cluster.problem() {
+    let operating = cluster.operating();
+    if let Some(running) = operating {
+        let (glyph, tone) = if running.is_stopped() { ("▲", d.theme.bad) } else { ("◐", d.theme.accent) };
+        let what = running.step().map_or_else(String::new, |s| format!(": {}", s.what()));
+        let more = format!("; {} shows it", d.key(Action::Progress));
+        lines.push((format!("{glyph} {}{what}{more}", running.brief()), tone));
+    }
+    if operating.is_some_and(Running::takes_down) && cluster.problem().is_some() {
+        // The connection is gone because the cluster is being restarted: no trouble.
+        lines.push(("  that the cluster does not answer meanwhile is expected".to_owned(), d.theme.dim));
+    } else if let Some(problem) = cluster.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
         let mend = match (&cluster.link, &problem.kind) {
@@ -235,6 +248,33 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             (key(Action::Accept), "yes"),
             (key(Action::Back), "cancel"),
         ],
+        Context::Form => vec![
+            (key(Action::NextPane), "next field"),
+            (key(Action::PreviousPane), "previous field"),
+            (key(Action::Open), "press"),
+            (key(Action::Back), "cancel"),
+        ],
+        Context::Plan => vec![
+            (key(Action::NextPane), "next field"),
+            (key(Action::Mark), "turn a switch"),
+            (key(Action::Open), "press"),
+            (key(Action::Copy), "copy the announcement"),
+            (key(Action::Back), "cancel"),
+        ],
+        Context::Progress => {
+            let running = d.app.watched();
+            let offered = |action: Action, is: bool| is.then(|| (key(action), action.describe().label));
+            let stopped = running.is_some_and(Running::is_stopped);
+            let hints = [
+                offered(Action::Resume, stopped),
+                offered(Action::RollForward, running.is_some_and(Running::may_be_passed)),
+                offered(Action::Abandon, stopped),
+                offered(Action::Cancel, running.is_some_and(Running::may_be_cancelled)),
+                Some((key(Action::Copy), "copy what it said")),
+                Some((key(Action::Back), "close")),
+            ];
+            hints.into_iter().flatten().collect()
+        }
         Context::Tell => {
             vec![(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Back), "close")]
         }
@@ -264,10 +304,19 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         );
     };
     let up = matches!(cluster.link, Some(Link::Up { .. }));
+    if d.app.is_read_only() && action.changes_a_cluster() {
+        return false;
+    }
     match action {
         Action::StopJob => {
-            d.app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some() && !j.status.is_ended())
+            let may = |j: &Job| j.submission_id().is_some() && !j.status.is_ended();
+            d.app.marked() > 0 || d.app.meant_job().is_some_and(|(_, j)| may(j))
         }
+        Action::DeleteJob => {
+            let may = |j: &Job| j.submission_id().is_some() && j.status.is_ended();
+            d.app.marked() > 0 || d.app.meant_job().is_some_and(|(_, j)| may(j))
+        }
+        Action::Mark => d.app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some()),
         Action::Log | Action::Describe | Action::Copy | Action::Open => match d.app.context() {
             Context::Nodes | Context::AllNodes => d.app.meant_node().is_some(),
             Context::Jobs | Context::AllJobs => d.app.meant_job().is_some(),
@@ -284,6 +333,7 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::Tpus => cluster.spec.provider == "gcp",
         Action::Ssh if d.app.tpus().is_some() => cluster.tpus.selected().is_some(),
         Action::Dashboard | Action::Ssh => up,
+        Action::Progress => cluster.running.is_some(),
         Action::Clusters => d.app.clusters().len() + d.app.broken().len() > 1,
         Action::Quit => d.app.view() == View::Clusters,
         _ => true,

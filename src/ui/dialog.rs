@@ -4,28 +4,43 @@ use super::Draw;
 use super::chrome::{clear, wrap};
 use super::frame::{Title, pane};
 use super::grid::put;
+use super::{form, plan, progress};
 use crate::app::{Area, Areas, Dialog};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
-/// Draws it in the middle; notes where it and its buttons are, and the highest first line of what is told.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, dialog: &Dialog, areas: &mut Areas) {
-    let (title, rows, buttons) = match dialog {
+/// Draws it in the middle; notes where it and its buttons are, and the highest first line of what is told. Returns the
+/// cursor's place when something is typed.
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    dialog: &Dialog,
+    areas: &mut Areas,
+) -> Option<(u16, u16)> {
+    let (title, rows, pressed) = match dialog {
         Dialog::Ask { title, lines, yes, on_yes, .. } => (title, lines, Some((*yes, *on_yes))),
         Dialog::Tell { title, lines, .. } => (title, lines, None),
+        Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
+        Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
+        Dialog::Progress { top, .. } => {
+            if let Some(running) = d.app.watched() {
+                progress::draw(buf, area, d, running, *top, areas);
+            }
+            return None;
+        }
     };
-    let widest = if buttons.is_some() { 84 } else { 110 };
+    let widest = if pressed.is_some() { 84 } else { 110 };
     let width = area.width.saturating_sub(4).min(widest);
     let inside = usize::from(width.saturating_sub(4));
     let label =
         rows.iter().filter(|(_, t)| !t.is_empty()).map(|(l, _)| l.width()).max().unwrap_or(0).min(inside / 3);
     let lines = lay_out(rows, label, inside);
-    let extra = if buttons.is_some() { 4 } else { 2 };
+    let extra = if pressed.is_some() { 4 } else { 2 };
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(extra).min(area.height);
-    let frame =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let frame = middle(area, width, height);
     clear(buf, frame);
     let body = usize::from(height.saturating_sub(extra));
     let last = lines.len().saturating_sub(body);
@@ -37,11 +52,18 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, dialog: &Dialog, areas: 
         put(buf, inner.x, y, u16::try_from(label).unwrap_or(0), false, name, d.theme.dim);
         put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
     }
-    if let Some((yes, on_yes)) = buttons {
-        areas.buttons = Some(draw_buttons(buf, inner, d, yes, on_yes));
+    if let Some((yes, on_yes)) = pressed {
+        areas.buttons = Some(buttons(buf, inner, d, yes, Some(on_yes)));
     }
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
     areas.dialog_last = last;
+    None
+}
+
+/// A frame of that size in the middle of the area.
+pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
 }
 
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
@@ -63,8 +85,8 @@ fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String
     lines
 }
 
-/// Draws cancel and yes; returns where they are.
-fn draw_buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: bool) -> [Area; 2] {
+/// Draws cancel and yes, of which one may be focused; returns where they are.
+pub fn buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: Option<bool>) -> [Area; 2] {
     let button = |text: &str, focused: bool| {
         let style = if focused { d.theme.selected } else { d.theme.text };
         (
@@ -72,8 +94,8 @@ fn draw_buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: 
             style.add_modifier(Modifier::BOLD),
         )
     };
-    let (cancel, cancel_style) = button("Cancel", !on_yes);
-    let (accept, accept_style) = button(yes, on_yes);
+    let (cancel, cancel_style) = button("Cancel", on_yes == Some(false));
+    let (accept, accept_style) = button(yes, on_yes == Some(true));
     let width = u16::try_from(cancel.width() + 3 + accept.width()).unwrap_or(0);
     let y = inner.bottom().saturating_sub(1);
     let x = inner.right().saturating_sub(width).max(inner.x);

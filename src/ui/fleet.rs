@@ -5,7 +5,7 @@ use super::grid::{Cell, Column, Grid, put};
 use super::names::Names;
 use super::{Draw, alerts, filtered, split_bottom, words};
 use crate::app::describe::number;
-use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Totals, Trend};
+use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Running, Totals, Trend};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::text::printable;
 use crate::model::{Chip, Link, Problem, ProblemKind, Tally};
@@ -179,6 +179,11 @@ fn row<'a>(cluster: &'a Cluster, d: &Draw<'_>, columns: &[Column], names: &Names
 
 /// The row's state in a glyph.
 fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
+    match cluster.operating() {
+        Some(running) if running.is_stopped() => return ("▲", d.theme.bad),
+        Some(_) => return ("◐", d.theme.accent),
+        None => {}
+    }
     match (cluster.says(), &cluster.link) {
         (Some(Finding { kind: FindingKind::Unreachable, .. }), _) => ("✕", d.theme.bad),
         (Some(Finding { severity: Severity::Bad, .. }), _) => ("▲", d.theme.bad),
@@ -192,6 +197,9 @@ fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
 /// The way to it, as long as the column allows: what is broken stands at length in the last column.
 fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
     let roomy = width > NARROW;
+    if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
+        return ("◌ away".into(), d.theme.accent);
+    }
     match &cluster.link {
         Some(Link::Up { latency, .. }) if !roomy => (format!("● {}", words::trip(*latency)), d.theme.good),
         Some(Link::Connecting { .. }) if !roomy => ("◌ opening".into(), d.theme.warn),
@@ -209,6 +217,10 @@ fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
 /// The first finding and since when it is so. Beside the link's words a broken way says when it is tried again, in
 /// place of those words.
 fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
+    if let Some(running) = cluster.operating() {
+        let tone = if running.is_stopped() { d.theme.bad } else { d.theme.accent };
+        return (format!("{}: {}", running.brief(), d.key(Action::Progress)), tone);
+    }
     if let (Some(problem), Some(link)) = (cluster.problem(), &cluster.link) {
         let since = words::minutes(problem.since.age(d.now));
         let state = match link {

@@ -204,7 +204,7 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
 }
 
 /// The end of the text in at most so many columns, after `…` when something was cut.
-fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
+pub fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
     if (text.is_ascii() && text.len() <= width) || text.width() <= width {
         return Cow::Borrowed(text);
     }

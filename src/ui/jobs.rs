@@ -28,6 +28,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let mut counts = vec![format!("{running} running")];
     counts.extend((waiting > 0).then(|| format!("{waiting} waiting")));
     counts.extend((failed > 0).then(|| format!("{failed} failed today")));
+    let marked = d.app.marked();
+    counts.extend((marked > 0 && d.is_focused(Pane::Jobs)).then(|| format!("{marked} marked")));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
     let title = filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len());
     let focused = d.is_focused(Pane::Jobs);
@@ -59,7 +61,9 @@ pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
     let tone = if stale { d.theme.dim } else { tone };
     let stopping = job.submission_id().is_some_and(|id| cluster.stopping.contains(id));
     let state = if stopping { "stopping…" } else { job.status.word() };
+    let marked = job.submission_id().is_some_and(|id| cluster.marked.contains(id));
     let id: Cow<'a, str> = match &job.key {
+        crate::model::JobKey::Submission(id) if marked => Cow::Owned(format!("◆ {id}")),
         crate::model::JobKey::Submission(id) => id.0.shown(),
         crate::model::JobKey::Driver(id) => Cow::Owned(format!("{id} (by hand)")),
     };
@@ -75,7 +79,7 @@ pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
     };
     vec![
         Cell::new(glyph, tone),
-        Cell::new(id, text),
+        Cell::new(id, if marked { d.theme.accent } else { text }),
         Cell::new(job.owner().map_or(Cow::Borrowed("-"), printable), text),
         Cell::new(state, if stopping { d.theme.warn } else { tone }),
         Cell::new(age, text),

@@ -35,7 +35,9 @@ pub fn jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let clusters = d.app.clusters();
     let rows = d.app.all_jobs();
     let totals = d.app.totals();
-    let counts = format!("{} running · {} waiting", totals.running, totals.waiting);
+    let marked = d.app.marked();
+    let marked = if marked > 0 { format!(" · {marked} marked") } else { String::new() };
+    let counts = format!("{} running · {} waiting{marked}", totals.running, totals.waiting);
     let names = names(area, d);
     let columns = with_cluster(jobs::COLUMNS.to_vec(), &names);
     let titles = ("Jobs of all", counts.as_str(), "no job");

@@ -126,6 +126,15 @@ pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     }
 }
 
+/// A duration with its seconds: `8 s`, `1m 08s`, `1h 02m`.
+pub fn span(d: Duration) -> String {
+    match d.as_secs() {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{}m {:02}s", s / 60, s % 60),
+        _ => brief(d),
+    }
+}
+
 /// A duration without seconds, so that it stands still for a minute.
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }

@@ -178,3 +178,56 @@ fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
     let file = LogSource::File { node: head, name: "raylet.out".into() };
     assert!(matches!(&effects[..], [_, Effect::Ask(_, Request::Follow(_, f))] if *f == file), "{effects:?}");
 }
+
+#[test]
+fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
+    let mut app = shown();
+    // The third is a driver, which cannot be marked.
+    press(&mut app, "   ");
+    assert_eq!(app.marked(), 2);
+    assert!(said(&app).contains("started by hand"), "{}", said(&app));
+    press(&mut app, "j<down> ");
+    assert_eq!(app.marked(), 3, "one that has ended is marked, too");
+    press(&mut app, "s");
+    let Some(Dialog::Ask { lines, title, on_yes: false, .. }) = app.dialog() else {
+        panic!("{:?}", app.dialog())
+    };
+    assert_eq!(title, "stop 2 jobs");
+    let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+    assert!(told(JOBS[0]) && told(JOBS[1]) && told("bo") && told("1 of the marked have ended"), "{lines:?}");
+    assert_eq!(press(&mut app, "<esc>"), []);
+    assert_eq!(app.marked(), 3, "who cancels keeps the marks");
+    // Jobs that have gone are marked no longer.
+    let mut fewer = snapshot();
+    fewer.jobs = Arc::new(fewer.jobs.iter().filter(|j| j.key.to_string() != JOBS[4]).cloned().collect());
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(fewer)));
+    let mut effects = press(&mut app, "sy");
+    effects.sort_by_key(|e| format!("{e:?}"));
+    assert_eq!(effects, [asks(Request::StopJob(id(JOBS[0]))), asks(Request::StopJob(id(JOBS[1])))]);
+    assert_eq!(app.marked(), 0);
+}
+
+#[test]
+fn ended_jobs_are_deleted_and_esc_takes_marks_away() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "x"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("has not ended; stop it first"), "{}", said(&app));
+    press(&mut app, "jjjj x");
+    let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text.contains(JOBS[4])), "{lines:?}");
+    assert_eq!(press(&mut app, "y"), [asks(Request::DeleteJob(id(JOBS[4])))]);
+    let outcome = News::JobDelete { id: id(JOBS[4]), outcome: Err("no route".into()) };
+    let noted = tell(&mut app, CLUSTER, outcome);
+    assert!(said(&app).contains("was not deleted: no route"));
+    let note = (format!("delete-job {}", JOBS[4]), "not deleted: no route".to_owned());
+    assert_eq!(noted, [Effect::Note(ClusterName::new(CLUSTER), note.0, note.1)]);
+    press(&mut app, "<esc>gg ");
+    assert_eq!(app.marked(), 1);
+    press(&mut app, "<esc>");
+    assert_eq!(app.marked(), 0);
+    // On the page of all jobs those of every cluster count.
+    press(&mut app, " cJs");
+    assert_eq!(app.marked(), 1);
+    let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text.contains(JOBS[1])), "{lines:?}");
+}

@@ -37,7 +37,8 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
     }
     // A dialog has no palette over it, so that what only answers a dialog is the one thing left.
     let out_of_reach = ACTIONS.iter().filter(|d| !reached.iter().any(|c| c == d.name));
-    assert_eq!(out_of_reach.map(|d| d.action).collect::<Vec<_>>(), [Action::Accept]);
+    let answers = ["resume", "roll-forward", "abandon", "cancel", "accept"];
+    assert_eq!(out_of_reach.map(|d| d.name).collect::<Vec<_>>(), answers);
 }
 
 #[test]

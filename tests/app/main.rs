@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod fleet;
+mod form;
 mod jobs;
 mod keys;
 mod mouse;
+mod operate;
 #[path = "../sample/mod.rs"]
 mod sample;
 mod screen;
@@ -13,7 +15,7 @@ mod tpus;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;
-use marin_tui::app::{Action, App, Area, Context, Dialog, Effect, Event, Outcome, Pane, View};
+use marin_tui::app::{App, Area, Context, Dialog, Effect, Event, Outcome, Pane, View};
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
 use proptest::prelude::*;

@@ -189,6 +189,9 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
     let seen = terminal.backend().to_string();
     assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
+    press(&mut app, "/worker-02<enter>d");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone at google"), "{lines:?}");
 }
 
 #[test]
@@ -206,4 +209,15 @@ fn a_click_selects_a_row_and_a_second_one_opens_it() {
     assert_eq!(app.tpus().unwrap().tpus.selected().unwrap().name.raw(), "ray-leak");
     click(&mut app, 5);
     assert!(matches!(app.dialog(), Some(Dialog::Tell { .. })));
+}
+
+#[test]
+fn the_same_answer_again_draws_nothing_where_it_is_not_shown() {
+    let mut app = opened();
+    press(&mut app, "q");
+    paint(&mut app, 120, 40);
+    tell(&mut app, CLUSTER, cloud());
+    assert!(!app.is_dirty());
+    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(CloudView::default()))));
+    assert!(app.is_dirty(), "the ghost is none any more");
 }

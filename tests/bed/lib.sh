@@ -32,6 +32,15 @@ pid_of() {
   echo "$pid"
 }
 
+# Closes what a caller left open, a lock perhaps: what runs on a host outlives the caller. (255 is bash's own.)
+close_inherited() {
+  local path fd
+  for path in /proc/self/fd/*; do
+    fd=${path##*/}
+    if ((fd > 2 && fd != 255)); then exec {fd}>&-; fi
+  done
+}
+
 # wait_for SECONDS CMD..: polls until CMD succeeds, every $pause seconds; fails when the time is over.
 pause=0.1
 wait_for() {

@@ -1,4 +1,4 @@
-//! Google in our place: Secret Manager, Compute Engine, Cloud TPU and the OAuth token endpoint on one loopback port,
+//! Google in our place: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry and the OAuth token endpoint on one loopback port,
 //! with the wire shapes, paging, long-running operations and errors that were recorded of the real services' clients.
 //!
 //! Who asks without a token that `/token` gave out is refused, as there.
@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "each test crate uses its part")]
 
 pub mod compute;
+pub mod registry;
 mod secrets;
 pub mod tpu;
 
@@ -51,6 +52,8 @@ pub enum Fault {
     Latency(Duration),
     /// The token endpoint refuses: `invalid_grant` or another OAuth error, with its `error_subtype`.
     Grant { error: &'static str, subtype: Option<&'static str> },
+    /// The token endpoint finds that our clock is wrong.
+    Skew,
     /// Closes the connection without an answer.
     HangUp,
 }
@@ -70,6 +73,8 @@ pub struct State {
     pub nodes: Vec<Value>,
     /// Queued resources likewise.
     pub queued: Vec<Value>,
+    /// Images of Artifact Registry likewise.
+    pub images: Vec<Value>,
     /// Operations under way: name to (times asked until done, the finished operation).
     operations: BTreeMap<String, (u32, Value)>,
     /// Fails operations that begin from now on with this message.
@@ -290,11 +295,12 @@ async fn serve(
     let host = parts.headers.get("host").and_then(|v| v.to_str().ok()).unwrap_or_default();
     let query = parts.uri.query().unwrap_or_default();
     let query = query.split('&').filter_map(|p| p.split_once('=')).map(|(k, v)| (decoded(k), decoded(v)));
+    let form = parts.headers.get("content-type").is_some_and(|t| t == "application/x-www-form-urlencoded");
     let asked = Asked {
         method: parts.method,
         path: decoded(&path),
         query: query.collect(),
-        body: serde_json::from_slice(&text).unwrap_or_default(),
+        body: if form { from_form(&text) } else { serde_json::from_slice(&text).unwrap_or_default() },
         base: format!("http://{host}"),
     };
     let (code, body) = if asked.path == "/token" {
@@ -329,6 +335,9 @@ async fn serve(
 fn route(asked: &Asked, state: &mut State, fault: Option<&Fault>) -> Answer {
     let parts: Vec<&str> = asked.path.trim_start_matches('/').split('/').collect();
     match parts.as_slice() {
+        ["v1", "projects", project, "locations", location, "repositories", repository, rest @ ..] => {
+            registry::answer(asked, state, [project, location, repository], rest)
+        }
         ["v1", "projects", project, rest @ ..] => secrets::answer(asked, state, project, rest, fault),
         ["compute", "v1", "projects", project, rest @ ..] => compute::answer(asked, state, project, rest),
         [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {
@@ -349,6 +358,11 @@ fn token(asked: &Asked, fault: Option<&Fault>) -> Answer {
             }
             (StatusCode::BAD_REQUEST, body)
         }
+        Some(Fault::Skew) => {
+            let why = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. \
+                       Check your iat and exp values in the JWT claim.";
+            (StatusCode::BAD_REQUEST, json!({"error": "invalid_grant", "error_description": why}))
+        }
         Some(Fault::Refuse { code, .. }) => {
             (StatusCode::from_u16(*code).unwrap(), json!({"error": "internal_failure"}))
         }
@@ -357,6 +371,13 @@ fn token(asked: &Asked, fault: Option<&Fault>) -> Answer {
         }
         _ => ok(json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"})),
     }
+}
+
+/// The token endpoint takes forms too (RFC 6749, section 6); Google's Python client sends one.
+fn from_form(text: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(text);
+    let fields = text.split('&').filter_map(|p| p.split_once('='));
+    fields.map(|(k, v)| (decoded(k), Value::String(decoded(v)))).collect::<serde_json::Map<_, _>>().into()
 }
 
 fn text_answer(code: u16, kind: &str, body: String) -> Response<Full<Bytes>> {

@@ -1,4 +1,4 @@
-//! Secret Manager v1: access, create, add a version, list the versions.
+//! Secret Manager v1: access, create, add a version, list secrets and versions.
 
 use super::{Answer, Asked, Fault, NUMBER, PROJECT, State, base64, crc32c, not_found, ok, refusal};
 use base64::Engine as _;
@@ -41,6 +41,11 @@ pub(super) fn answer(
     let get = asked.method == Method::GET;
     match rest {
         ["secrets"] if asked.method == Method::POST => create(asked, state),
+        ["secrets"] if get => {
+            let named = |name: &String| json!({"name": format!("projects/{NUMBER}/secrets/{name}"), "replication": {"automatic": {}}});
+            let all: Vec<Value> = state.secrets.keys().map(named).collect();
+            listed(asked, state, "secrets", &all)
+        }
         ["secrets", name] if asked.method == Method::POST => match name.strip_suffix(":addVersion") {
             Some(name) => add_version(asked, state, name),
             None => not_found(&asked.path),
@@ -120,8 +125,12 @@ fn list(asked: &Asked, state: &State, name: &str) -> Answer {
     // Newest first.
     let all: Vec<Value> =
         versions.iter().enumerate().rev().map(|(i, v)| shown(name, i + 1, v.state)).collect();
-    let (page, next) = asked.page(&all, state.page);
-    let mut body = json!({"versions": page, "totalSize": all.len()});
+    listed(asked, state, "versions", &all)
+}
+
+fn listed(asked: &Asked, state: &State, key: &str, all: &[Value]) -> Answer {
+    let (page, next) = asked.page(all, state.page);
+    let mut body = json!({key: page, "totalSize": all.len()});
     if let Some(next) = next {
         body["nextPageToken"] = json!(next);
     }

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod fleet;
+mod operate;
 #[path = "../sample/mod.rs"]
 mod sample;
 
-use marin_tui::app::App;
+use marin_tui::app::{App, Event};
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;
@@ -178,7 +179,7 @@ fn nothing_hostile_reaches_a_cell() {
     let name = "evil\x1b]0;x\x07";
     tell(&mut app, name, News::Link(up()));
     tell(&mut app, name, News::Snapshot(Arc::new(hostile)));
-    for keys in ["", "s", "<esc>d", "<esc>1d", "<esc>/\x1b", "<esc>m"] {
+    for keys in ["", "s", "<esc>R", "<esc>y", "<esc> s", "<esc><esc>d", "<esc>1d", "<esc>/\x1b", "<esc>m"] {
         press(&mut app, keys);
         let buffer = paint(&mut app, Colors::Full, 120, 40);
         for cell in buffer.content() {
@@ -193,8 +194,14 @@ fn nothing_hostile_reaches_a_cell() {
 
 #[test]
 fn no_size_is_too_small() {
-    for keys in ["", "1", "3z", "s", "?", "/x", ":c", "m"] {
+    for keys in ["", "1", "3z", "s", "?", "/x", ":c", "m", "R", "n", "p"] {
         let mut app = shown();
+        app.update(Event::Operation(ClusterName::new(CLUSTER), operate::stopped()), NOW);
+        press(&mut app, if keys == "p" { "" } else { "<esc>" });
+        if keys == "R" {
+            // Nothing stands half way.
+            app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Standing(None)), NOW);
+        }
         press(&mut app, keys);
         for width in 1..32 {
             for height in 1..14 {

@@ -5,7 +5,7 @@ use super::super::reach::{Progress, Reach, confirm};
 use super::CleanArguments;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Cleaned, Leftover, LeftoverKind, Timestamp};
+use crate::model::{Cleaned, Leftover, LeftoverKind, Timestamp, leftovers};
 use crate::supervisor;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -15,8 +15,12 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     let progress = Progress::new();
     progress.tell("asking google");
     let google = &reach.options.google;
-    let found = supervisor::find_leftovers(&reach.spec, google).await.map_err(|p| reach.error(&p))?;
+    let view = supervisor::ask_cloud(&reach.spec, google).await.map_err(|p| reach.error(&p))?;
     drop(progress);
+    if !view.complete {
+        eprintln!("google could not list everything: more may be left; run it again in a minute");
+    }
+    let found = leftovers(reach.spec.name.as_str(), &view);
     if found.is_empty() {
         eprintln!("{}: nothing was preempted and left, so nothing is deleted", reach.spec.name);
         return report(arguments, &[]);
@@ -29,6 +33,8 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
         print(&mut io::stderr().lock(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
     }
     confirm(&format!("deletes {} of {}", counted(&found), reach.spec.name), arguments.yes)?;
+    // Before the first is touched: whoever is interrupted has still done it.
+    reach.note("clean-preempted", &format!("begun: {}", counted(&found)));
     eprintln!("deleting {}; a large slice takes some minutes", counted(&found));
     let tell = |leftover: &Leftover, cleaned: &Cleaned| {
         eprintln!("{} {}: {}", leftover.kind.word(), leftover.name, printable(&cleaned.words()));

@@ -135,7 +135,7 @@ async fn start_local(
     reach: &Reach,
 ) -> anyhow::Result<ExitCode> {
     let (spec, options) = (&reach.spec, &reach.options);
-    let to = supervisor::find_host(spec, options, host).await.map_err(|p| reach.error(&p))?;
+    let to = supervisor::find_host(spec, options, host, |_| ()).await.map_err(|p| reach.error(&p))?;
     let launch = launch(reach)?;
     let node = launch.find("").map(|(_, node)| node);
     let node = node.ok_or_else(|| anyhow::anyhow!("{} names no way to start a worker", spec.name))?;

@@ -167,7 +167,7 @@ async fn remove(
         worker::delete(&reach.options.google, &place, doomed).await.map_err(|p| reach.error(&p))?;
     } else {
         for host in &doomed.hosts {
-            let to = supervisor::find_host(&reach.spec, &reach.options, host)
+            let to = supervisor::find_host(&reach.spec, &reach.options, host, |_| ())
                 .await
                 .map_err(|p| reach.error(&p))?;
             eprintln!("stopping ray on {}", printable(host));

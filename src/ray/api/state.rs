@@ -128,7 +128,7 @@ struct Nested<'a> {
     result: Loose<Summaries<'a>>,
 }
 
-fn of_job(kind: &str, job: &JobId) -> String {
+pub(super) fn of_job(kind: &str, job: &JobId) -> String {
     let job = encoded(job.0.raw());
     format!("/api/v0/{kind}?filter_keys=job_id&filter_predicates=%3D&filter_values={job}")
 }

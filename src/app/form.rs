@@ -1,0 +1,299 @@
+//! The form of a job that is to be submitted, empty or made from one that was.
+
+use super::dialog::Dialog;
+use super::{App, Effect, Tone};
+use crate::model::draft::AS_IT_WAS;
+use crate::model::{ClusterName, Draft, FormNews, JobKey, Request, SubmissionId, Timestamp};
+
+/// What a row of the form holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The shell command.
+    Command,
+    /// The folder it runs in.
+    WorkingDir,
+    /// A variable; there may be several.
+    Variable,
+    /// The rest of the runtime environment.
+    RuntimeEnv,
+    /// CPUs of the command itself.
+    Cpus,
+    /// GPUs of the command itself.
+    Gpus,
+    /// Memory of the command itself.
+    Memory,
+    /// Other resources of the command itself.
+    Resources,
+    /// Its id.
+    Id,
+    /// A pair of one's own; there may be several.
+    Metadata,
+}
+
+impl Field {
+    const ALL: [Self; 10] = [
+        Self::Command,
+        Self::WorkingDir,
+        Self::Variable,
+        Self::RuntimeEnv,
+        Self::Cpus,
+        Self::Gpus,
+        Self::Memory,
+        Self::Resources,
+        Self::Id,
+        Self::Metadata,
+    ];
+
+    /// Its word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::WorkingDir => "working dir",
+            Self::Variable => "variable",
+            Self::RuntimeEnv => "runtime env",
+            Self::Cpus => "cpus",
+            Self::Gpus => "gpus",
+            Self::Memory => "memory",
+            Self::Resources => "resources",
+            Self::Id => "job id",
+            Self::Metadata => "metadata",
+        }
+    }
+
+    /// What may stand there.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Command => "a shell command, e.g. python train.py --steps 10",
+            Self::WorkingDir => "a folder or .zip here, or a URI; none runs in the cluster's own",
+            Self::Variable => "NAME=VALUE, or NAME to take it from here; values are not shown",
+            Self::RuntimeEnv => "JSON or YAML, or a file of it, e.g. {pip: [wandb]}",
+            Self::Cpus | Self::Gpus => "of the command itself, apart from its tasks",
+            Self::Memory => "of the command itself, e.g. 2 GB",
+            Self::Resources => "others of the command itself, e.g. {\"TPU\": 4}",
+            Self::Id => "one is made up when this is empty",
+            Self::Metadata => "KEY=VALUE, e.g. owner=alice",
+        }
+    }
+
+    const fn repeats(self) -> bool {
+        matches!(self, Self::Variable | Self::Metadata)
+    }
+}
+
+/// A row of the form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What it holds.
+    pub field: Field,
+    /// As far as it is typed.
+    pub text: String,
+}
+
+/// It may hold a secret.
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Row").field("field", &self.field).finish_non_exhaustive()
+    }
+}
+
+impl Row {
+    /// As it is shown: the value of a variable is not.
+    pub fn shown(&self) -> String {
+        let text = crate::model::text::printable(&self.text);
+        match text.split_once('=') {
+            Some((name, value)) if self.field == Field::Variable && value != AS_IT_WAS => {
+                format!("{name}={}", "•".repeat(value.chars().count()))
+            }
+            _ => text.into_owned(),
+        }
+    }
+}
+
+/// The form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Form {
+    /// Where the job is submitted.
+    pub cluster: ClusterName,
+    /// The job that it was made from.
+    pub like: Option<SubmissionId>,
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// The row that has the focus; after the rows come cancel and submit.
+    pub at: usize,
+    /// What is being done, when something is.
+    pub doing: Option<String>,
+    /// Why it was not submitted.
+    pub said: String,
+}
+
+impl Form {
+    /// An empty one; we are its owner.
+    pub fn new(cluster: ClusterName) -> Self {
+        let mut form =
+            Self { cluster, like: None, rows: Vec::new(), at: 0, doing: None, said: String::new() };
+        form.fill(&Draft::default());
+        form
+    }
+
+    /// Puts a draft in.
+    pub fn fill(&mut self, draft: &Draft) {
+        self.like.clone_from(&draft.like);
+        let row = |field: Field, text: &str| Row { field, text: text.to_owned() };
+        self.rows.clear();
+        for field in Field::ALL {
+            let one = match field {
+                Field::Command => &draft.entrypoint,
+                Field::WorkingDir => &draft.working_dir,
+                Field::RuntimeEnv => &draft.runtime_env,
+                Field::Cpus => &draft.cpus,
+                Field::Gpus => &draft.gpus,
+                Field::Memory => &draft.memory,
+                Field::Resources => &draft.resources,
+                Field::Id => &draft.id,
+                Field::Variable | Field::Metadata => {
+                    let several = if field == Field::Variable { &draft.variables } else { &draft.metadata };
+                    self.rows.extend(several.iter().map(|text| row(field, text)));
+                    self.rows.push(row(field, ""));
+                    continue;
+                }
+            };
+            self.rows.push(row(field, one));
+        }
+    }
+
+    /// What it says.
+    pub fn draft(&self) -> Draft {
+        let mut draft = Draft { like: self.like.clone(), ..Draft::default() };
+        for Row { field, text } in &self.rows {
+            let one = match field {
+                Field::Command => &mut draft.entrypoint,
+                Field::WorkingDir => &mut draft.working_dir,
+                Field::RuntimeEnv => &mut draft.runtime_env,
+                Field::Cpus => &mut draft.cpus,
+                Field::Gpus => &mut draft.gpus,
+                Field::Memory => &mut draft.memory,
+                Field::Resources => &mut draft.resources,
+                Field::Id => &mut draft.id,
+                Field::Variable => {
+                    draft.variables.push(text.clone());
+                    continue;
+                }
+                Field::Metadata => {
+                    draft.metadata.push(text.clone());
+                    continue;
+                }
+            };
+            one.clone_from(text);
+        }
+        draft
+    }
+
+    /// Moves the focus by so many places, round and round. Fields that repeat have one empty row at their end.
+    pub fn turn(&mut self, by: isize) {
+        self.said.clear();
+        if let Some(Row { field, text }) = self.rows.get(self.at)
+            && field.repeats()
+        {
+            let (field, is_last) =
+                (*field, self.rows.get(self.at + 1).is_none_or(|next| next.field != *field));
+            if !text.is_empty() && is_last {
+                self.rows.insert(self.at + 1, Row { field, text: String::new() });
+            }
+        }
+        let places = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);
+        let at = isize::try_from(self.at).unwrap_or(0);
+        self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
+    }
+
+    /// Whether cancel or submit has the focus: `false`, `true`.
+    pub fn button(&self) -> Option<bool> {
+        self.at.checked_sub(self.rows.len()).map(|button| button == 1)
+    }
+}
+
+impl App {
+    /// Whether the form is at work: what is typed meanwhile would be lost, or press keys.
+    pub(super) fn is_form_at_work(&self) -> bool {
+        matches!(&self.dialog, Some(Dialog::Form(form)) if form.doing.is_some())
+    }
+
+    /// Opens the form, empty.
+    pub(super) fn submit_form(&mut self) -> Vec<Effect> {
+        if let Some(cluster) = self.meant() {
+            self.dialog = Some(Dialog::Form(Box::new(Form::new(cluster.name().clone()))));
+        }
+        Vec::new()
+    }
+
+    /// Opens the form with what the selected job was submitted with.
+    pub(super) fn resubmit_form(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
+            return Vec::new();
+        };
+        let cluster = self.clusters[place].name().clone();
+        match key {
+            JobKey::Driver(id) => {
+                let text = format!("{id} was started by hand: what it was started with is not known");
+                self.toasts.say(Tone::Info, text, now);
+                Vec::new()
+            }
+            JobKey::Submission(id) => {
+                let mut form = Form::new(cluster.clone());
+                form.doing = Some(format!("reading what {id} was submitted with"));
+                self.dialog = Some(Dialog::Form(Box::new(form)));
+                vec![Effect::Fill(cluster, id)]
+            }
+        }
+    }
+
+    /// Enter in the form.
+    pub(super) fn form_pressed(&mut self) -> Vec<Effect> {
+        let Some(Dialog::Form(form)) = &mut self.dialog else { return Vec::new() };
+        match form.button() {
+            None => {
+                form.turn(1);
+                Vec::new()
+            }
+            Some(false) => {
+                self.dialog = None;
+                Vec::new()
+            }
+            Some(true) if form.doing.is_some() => Vec::new(),
+            Some(true) => {
+                form.said.clear();
+                form.doing = Some("submitting".to_owned());
+                vec![Effect::Submit(form.cluster.clone(), Box::new(form.draft()))]
+            }
+        }
+    }
+
+    /// News of a form on a cluster.
+    pub(super) fn form_news(&mut self, cluster: &ClusterName, news: FormNews, now: Timestamp) -> Vec<Effect> {
+        self.dirty = true;
+        let form = match &mut self.dialog {
+            Some(Dialog::Form(form)) if form.cluster == *cluster => Some(form),
+            _ => None,
+        };
+        match (news, form) {
+            (FormNews::Filled(draft), Some(form)) => {
+                form.fill(&draft);
+                form.doing = None;
+            }
+            (FormNews::Doing(words), Some(form)) => form.doing = Some(words),
+            (FormNews::Failed(why), Some(form)) => {
+                form.doing = None;
+                form.said = why;
+            }
+            (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
+            (FormNews::Submitted(id), form) => {
+                if form.is_some() {
+                    self.dialog = None;
+                }
+                self.toasts.say(Tone::Good, format!("{cluster}: {id} is submitted"), now);
+                return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
+            }
+            (FormNews::Filled(_) | FormNews::Doing(_), None) => {}
+        }
+        Vec::new()
+    }
+}

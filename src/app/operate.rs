@@ -1,0 +1,328 @@
+//! Operations on whole clusters: asked about, watched, resumed, forgotten.
+
+use super::dialog::{Dialog, Question};
+use super::plan::{Looked, Plan, Spot};
+use super::running::{Mark, Running, Stand};
+use super::{Action, App, Cluster, Effect, Tone, describe};
+use crate::model::{
+    ClusterName, Doomed, OperationEnd, OperationKind, OperationNews, Order, Progress, Request, Timestamp,
+};
+
+impl App {
+    /// Opens the dialog before an operation, or the one of what stands half way already.
+    pub(super) fn plan(&mut self, kind: OperationKind, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.meant() else { return Vec::new() };
+        let name = cluster.name().clone();
+        if let Some(running) = cluster.operating() {
+            let text = format!("{name}: {}; nothing else can begin before that is over", running.brief());
+            self.toasts.say(Tone::Info, text, now);
+            self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
+            return Vec::new();
+        }
+        let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended());
+        let jobs = open.map(|j| Doomed::of(j)).collect();
+        let plan = Plan::new(kind, name.clone(), jobs);
+        let order = Order::Look(kind, plan.preserves());
+        self.dialog = Some(Dialog::Plan(Box::new(plan)));
+        vec![Effect::Operate(name, order)]
+    }
+
+    /// The progress of the operation on the cluster that is meant.
+    pub(super) fn show_progress(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.meant() else { return Vec::new() };
+        let name = cluster.name().clone();
+        if cluster.running.is_some() {
+            self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
+        } else {
+            self.toasts.say(Tone::Info, format!("no operation runs on {name}, nor stopped half way"), now);
+        }
+        Vec::new()
+    }
+
+    /// The dialog's line that is typed into, if that has the focus.
+    pub(super) fn field(&mut self) -> Option<&mut String> {
+        match &mut self.dialog {
+            Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => Some(&mut plan.name),
+            Some(Dialog::Form(form)) if form.doing.is_none() => {
+                form.rows.get_mut(form.at).map(|row| &mut row.text)
+            }
+            _ => None,
+        }
+    }
+
+    /// Enter, or the space bar on a switch.
+    pub(super) fn plan_pressed(&mut self) -> Vec<Effect> {
+        let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
+        match plan.spot {
+            Spot::Cancel => {
+                self.dialog = None;
+                Vec::new()
+            }
+            Spot::Jobs => {
+                plan.operation = crate::model::Operation::new(
+                    plan.operation.kind,
+                    plan.operation.cluster.clone(),
+                    !plan.preserves(),
+                );
+                plan.looked = Looked::Looking;
+                let order = Order::Look(plan.operation.kind, plan.preserves());
+                vec![Effect::Operate(plan.operation.cluster.clone(), order)]
+            }
+            Spot::Others => {
+                plan.others = !plan.others;
+                Vec::new()
+            }
+            Spot::Name => {
+                plan.turn(1);
+                Vec::new()
+            }
+            Spot::Go => {
+                if let Some(why) = plan.obstacle() {
+                    plan.said = why;
+                    return Vec::new();
+                }
+                let order = Order::Begin(plan.operation.kind, plan.preserves());
+                let cluster = plan.operation.cluster.clone();
+                self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
+                vec![Effect::Operate(cluster, order)]
+            }
+        }
+    }
+
+    /// What a key means for the operation whose progress is shown.
+    pub(super) fn in_progress(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
+        let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return Vec::new() };
+        let cluster = cluster.clone();
+        let Some(running) = self.cluster_mut(&cluster).and_then(|c| c.running.as_mut()) else {
+            return Vec::new();
+        };
+        let mut say = None;
+        let order = match action {
+            Action::Resume if running.is_stopped() => Some(Order::Resume),
+            Action::RollForward if running.may_be_passed() => Some(Order::Forward),
+            Action::RollForward if running.is_stopped() => {
+                say = Some("what comes next rests on this step: it cannot be passed over");
+                None
+            }
+            Action::Cancel if running.may_be_cancelled() => {
+                running.stand = Stand::Cancelling;
+                Some(Order::Cancel)
+            }
+            Action::Cancel if running.stand == Stand::Works => {
+                say =
+                    Some("something was changed already: it goes on to its end, or stops and can be resumed");
+                None
+            }
+            Action::Abandon if running.is_stopped() => {
+                self.ask_to_abandon(&cluster, now);
+                None
+            }
+            _ => None,
+        };
+        if let Some(text) = say {
+            self.toasts.say(Tone::Info, format!("{cluster}: {text}"), now);
+        }
+        order.map(|order| vec![Effect::Operate(cluster, order)]).unwrap_or_default()
+    }
+
+    /// Quits; asks first when that would stop an operation half way.
+    pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
+        let ours = |r: &&Running| matches!(r.stand, Stand::Works | Stand::Cancelling);
+        let running: Vec<&Running> =
+            self.clusters.iter().filter_map(|c| c.running.as_ref()).filter(ours).collect();
+        if running.is_empty() {
+            return vec![Effect::Quit];
+        }
+        let line = |r: &&Running| {
+            let since = describe::ago(r.since, now);
+            (r.operation.cluster.to_string(), format!("{}, begun {since}", r.brief()))
+        };
+        let mut lines: Vec<_> = running.iter().map(line).collect();
+        let text = "Quitting ends it where it is: nothing is lost, and the next start offers to resume it.";
+        lines.extend([(String::new(), String::new()), (String::new(), text.to_owned())]);
+        self.dialog = Some(Dialog::ask(Question::Quit, "quit", lines, "Quit"));
+        Vec::new()
+    }
+
+    fn ask_to_abandon(&mut self, cluster: &ClusterName, now: Timestamp) {
+        let Some(running) =
+            self.clusters.iter().find(|c| c.name() == cluster).and_then(|c| c.running.as_ref())
+        else {
+            return;
+        };
+        let line = |label: &str, text: String| (label.to_owned(), text);
+        let mut lines = vec![
+            line("operation", running.operation.title.clone()),
+            line("begun", describe::ago(running.since, now)),
+            line("stands", running.brief()),
+        ];
+        if let Stand::Stopped(_, Some(saved)) = &running.stand {
+            lines.push(line("jobs", format!("stay saved in {saved}; restore-jobs submits them again")));
+        }
+        lines.push(line("", String::new()));
+        let text = "The cluster stays as it is now: what was stopped stays stopped, what is up stays up.";
+        lines.push(line("", text.to_owned()));
+        let question = Question::Abandon { cluster: cluster.clone() };
+        self.dialog = Some(Dialog::ask(question, "leave it as it is", lines, "Leave it"));
+    }
+
+    /// News of an operation on a cluster.
+    pub(super) fn operation_news(
+        &mut self,
+        name: &ClusterName,
+        news: OperationNews,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        self.dirty = true;
+        let reconnect = || vec![Effect::Ask(name.clone(), Request::Reconnect)];
+        match news {
+            OperationNews::Refused(kind, problem) => self.refused(name, kind, problem, now),
+            OperationNews::Previewed(kind, preview) => {
+                if let Some(plan) = self.plan_of(name, kind) {
+                    plan.preview = crate::model::Preview {
+                        jobs: if preview.trouble.is_some() {
+                            std::mem::take(&mut plan.preview.jobs)
+                        } else {
+                            preview.jobs
+                        },
+                        ..preview
+                    };
+                    plan.looked = Looked::Seen;
+                }
+            }
+            OperationNews::Standing(standing) => self.standing(name, standing.map(Running::standing)),
+            OperationNews::Began(operation) => {
+                if let Some(cluster) = self.cluster_mut(name) {
+                    cluster.running = Some(Running::new(operation, now));
+                }
+            }
+            OperationNews::Progress(progress) => {
+                let answers = matches!(progress, Progress::Done(crate::model::StepName::Answer, _));
+                if let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) {
+                    running.take(progress, now);
+                }
+                if answers {
+                    return reconnect();
+                }
+            }
+            OperationNews::Ended(end) => {
+                self.ended(name, end, now);
+                self.arrange_list();
+                return reconnect();
+            }
+        }
+        self.arrange_list();
+        Vec::new()
+    }
+
+    fn refused(
+        &mut self,
+        name: &ClusterName,
+        kind: OperationKind,
+        problem: crate::model::Problem,
+        now: Timestamp,
+    ) {
+        if let Some(plan) = self.plan_of(name, kind) {
+            plan.looked = Looked::Refused(problem);
+            plan.spot = Spot::Cancel;
+        } else {
+            let text = format!("{name}: {} cannot begin: {}; {}", kind.word(), problem.what, problem.mend);
+            self.toasts.say(Tone::Bad, text, now);
+            if matches!(&self.dialog, Some(Dialog::Progress { cluster, .. }) if cluster == name)
+                && self.cluster_mut(name).is_some_and(|c| c.running.is_none())
+            {
+                self.dialog = None;
+            }
+        }
+    }
+
+    fn standing(&mut self, name: &ClusterName, running: Option<Running>) {
+        let stopped = running.as_ref().is_some_and(Running::is_stopped);
+        let Some(cluster) = self.cluster_mut(name) else { return };
+        let known = cluster.running.is_some();
+        // What works here is known better than its journal tells; what is over stays to be looked at.
+        let keeps = |r: &Running| match r.stand {
+            Stand::Works | Stand::Cancelling => true,
+            Stand::Over(_) => running.is_none(),
+            Stand::Stopped(Some(_), _) => stopped,
+            Stand::Stopped(None, _) | Stand::Elsewhere => false,
+        };
+        if cluster.running.as_ref().is_some_and(keeps) {
+            return;
+        }
+        cluster.running = running;
+        let name = name.clone();
+        if stopped && !known && self.dialog.is_none() && self.prompt.is_none() {
+            self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
+        }
+    }
+
+    fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
+        let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
+        running.end(end.clone(), now);
+        let title = running.operation.title.clone();
+        let workers = match running.marks.last() {
+            Some(Mark::Done(said, _)) => said.clone(),
+            _ => String::new(),
+        };
+        let (tone, text) = match end {
+            OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
+            OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
+            OperationEnd::Cancelled => {
+                (Tone::Info, format!("{title}: cancelled; nothing was changed on the cluster"))
+            }
+            OperationEnd::Abandoned => {
+                (Tone::Info, format!("{title} is forgotten; a backup that was made stays"))
+            }
+            OperationEnd::Stopped(problem, saved) => {
+                let saved = saved.map_or_else(String::new, |s| format!("; the jobs are saved in {s}"));
+                (Tone::Bad, format!("{title} stopped: {}; {}{saved}", problem.what, problem.mend))
+            }
+        };
+        // Who looks at the panel has it before the eyes.
+        if !matches!(&self.dialog, Some(Dialog::Progress { cluster, .. }) if cluster == name) {
+            self.toasts.say(tone, text, now);
+        }
+    }
+
+    fn plan_of(&mut self, name: &ClusterName, kind: OperationKind) -> Option<&mut Plan> {
+        match &mut self.dialog {
+            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind == kind => {
+                Some(plan)
+            }
+            _ => None,
+        }
+    }
+
+    fn cluster_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
+        self.clusters.iter_mut().find(|c| c.name() == name)
+    }
+
+    /// The announcement of a plan, or what a running operation said.
+    pub(super) fn copied_of_operation(&self) -> Option<Vec<Effect>> {
+        let (what, text) = match &self.dialog {
+            Some(Dialog::Plan(plan)) => ("announcement", plan.announcement()),
+            Some(Dialog::Progress { .. }) => {
+                let lines: Vec<&str> = self.watched()?.output().collect();
+                ("what it said", lines.join("\n"))
+            }
+            _ => return None,
+        };
+        Some(vec![Effect::Copy { what: what.to_owned(), text }])
+    }
+
+    /// The space bar: marks a job, or turns the switch that has the focus.
+    pub(super) fn mark(&mut self, now: Timestamp) -> Vec<Effect> {
+        match &self.dialog {
+            None => self.mark_job(now),
+            Some(Dialog::Plan(plan)) if matches!(plan.spot, Spot::Jobs | Spot::Others) => self.plan_pressed(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The operation whose progress is shown.
+    pub fn watched(&self) -> Option<&Running> {
+        let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return None };
+        self.clusters.iter().find(|c| c.name() == cluster)?.running.as_ref()
+    }
+}

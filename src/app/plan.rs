@@ -1,0 +1,184 @@
+//! The dialog before an operation: whom it hits, what stands in its way, and the cluster's name to be typed.
+
+use crate::model::{ClusterName, Doomed, Fate, Operation, OperationKind, Preview, Problem, StepName};
+
+/// Whether it is known yet what an operation would hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// It is being looked at.
+    Looking,
+    /// It is known.
+    Seen,
+    /// The operation cannot begin, and why.
+    Refused(Problem),
+}
+
+/// What has the focus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// The button that does nothing.
+    Cancel,
+    /// Whether jobs are saved.
+    Jobs,
+    /// Whether other people's jobs are ended, too.
+    Others,
+    /// The cluster's name.
+    Name,
+    /// The button that begins.
+    Go,
+}
+
+/// An operation that is about to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The operation.
+    pub operation: Operation,
+    /// Whether what follows is known.
+    pub looked: Looked,
+    /// Whom it hits.
+    pub preview: Preview,
+    /// Other people's jobs are ended, too.
+    pub others: bool,
+    /// The name as far as it is typed.
+    pub name: String,
+    /// What has the focus.
+    pub spot: Spot,
+    /// Why it did not begin when it was asked to.
+    pub said: String,
+    /// First job shown.
+    pub top: usize,
+    /// Highest first job, known once drawn.
+    pub last: usize,
+}
+
+impl Plan {
+    /// Before anything was looked at; `jobs` are those that the console remembers.
+    pub fn new(kind: OperationKind, cluster: ClusterName, jobs: Vec<Doomed>) -> Self {
+        let preview = Preview { jobs, ..Preview::default() };
+        Self {
+            operation: Operation::new(kind, cluster, kind == OperationKind::Restart),
+            // Starting hits nobody, yet it may be refused.
+            looked: Looked::Looking,
+            preview,
+            others: false,
+            name: String::new(),
+            spot: Spot::Cancel,
+            said: String::new(),
+            top: 0,
+            last: 0,
+        }
+    }
+
+    /// Whether jobs are saved.
+    pub fn preserves(&self) -> bool {
+        self.operation.number(StepName::Backup) > 0
+    }
+
+    /// Other people whose jobs would end. Who we are is known once it was looked.
+    pub fn strangers(&self) -> Vec<String> {
+        if self.looked == Looked::Seen { self.preview.strangers() } else { Vec::new() }
+    }
+
+    /// What can have the focus, in order.
+    pub fn spots(&self) -> Vec<Spot> {
+        let mut spots = vec![Spot::Cancel];
+        if matches!(self.looked, Looked::Refused(_)) {
+            return spots;
+        }
+        spots.extend((self.operation.kind == OperationKind::Restart).then_some(Spot::Jobs));
+        spots.extend((!self.strangers().is_empty()).then_some(Spot::Others));
+        spots.extend(self.operation.destructive.then_some(Spot::Name));
+        spots.push(Spot::Go);
+        spots
+    }
+
+    /// Moves the focus by so many spots, round and round.
+    pub fn turn(&mut self, by: usize) {
+        let spots = self.spots();
+        let here = spots.iter().position(|s| *s == self.spot).unwrap_or(0);
+        self.spot = spots[(here + by % spots.len()) % spots.len()];
+        self.said.clear();
+    }
+
+    /// A text for the team's channel: what will happen, to whose jobs.
+    pub fn announcement(&self) -> String {
+        let line = |job: &Doomed| {
+            let owner = job.owner.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
+            let fate = match &job.fate {
+                Fate::Unknown => String::new(),
+                Fate::Back => ": comes back".to_owned(),
+                Fate::Lost(_) => format!(": comes back? {}", job.fate.words()),
+            };
+            format!("- {} ({owner}){fate}", job.key)
+        };
+        let first = self.operation.announcement();
+        std::iter::once(first).chain(self.preview.jobs.iter().map(line)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Why it cannot begin now, if something stands in the way.
+    pub fn obstacle(&self) -> Option<String> {
+        let strangers = self.strangers();
+        match &self.looked {
+            Looked::Refused(problem) => Some(format!("{}; {}", problem.what, problem.mend)),
+            Looked::Looking => Some("it is still being looked at what it would hit".to_owned()),
+            Looked::Seen if !self.others && !strangers.is_empty() => {
+                Some(format!("jobs of {} run here: ask them, then allow it above", strangers.join(", ")))
+            }
+            Looked::Seen if self.operation.destructive && self.name != self.operation.cluster.as_str() => {
+                Some("type the cluster's whole name first".to_owned())
+            }
+            Looked::Seen => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Fate, JobKey, JobStatus, SubmissionId};
+
+    fn seen(kind: OperationKind, owner: &str) -> Plan {
+        let job = Doomed {
+            key: JobKey::Submission(SubmissionId("j".into())),
+            owner: Some(owner.into()),
+            status: JobStatus::Running,
+            started: None,
+            holds: None,
+            fate: Fate::Back,
+        };
+        let mut plan = Plan::new(kind, ClusterName::new("lab"), vec![job]);
+        plan.preview.me = "me".into();
+        plan.looked = Looked::Seen;
+        plan
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_told_in_turn() {
+        let mut plan = seen(OperationKind::Restart, "bo");
+        plan.looked = Looked::Looking;
+        assert!(plan.obstacle().unwrap().contains("still"));
+        plan.looked = Looked::Seen;
+        assert!(plan.obstacle().unwrap().contains("bo"));
+        plan.others = true;
+        plan.name = "la".into();
+        assert!(plan.obstacle().unwrap().contains("name"));
+        plan.name = "lab".into();
+        assert_eq!(plan.obstacle(), None);
+        let start = seen(OperationKind::Start, "me");
+        assert_eq!((start.obstacle(), start.spots()), (None, vec![Spot::Cancel, Spot::Go]));
+    }
+
+    #[test]
+    fn the_focus_goes_round_what_is_there() {
+        let mut plan = seen(OperationKind::Stop, "me");
+        let mut met = Vec::new();
+        for _ in 0..4 {
+            met.push(plan.spot);
+            plan.turn(1);
+        }
+        assert_eq!(met, [Spot::Cancel, Spot::Name, Spot::Go, Spot::Cancel]);
+        plan.spot = Spot::Cancel;
+        plan.turn(usize::MAX / 2 * 2);
+        assert!(plan.spots().contains(&plan.spot));
+    }
+}

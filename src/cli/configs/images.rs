@@ -1,0 +1,61 @@
+//! `configs images`: what Artifact Registry holds of a cluster's image.
+
+use super::print;
+use crate::config::Settings;
+use crate::infra::{self, Table};
+use crate::model::{ImageName, Text, Timestamp};
+use crate::supervisor;
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::json;
+use std::io;
+use std::path::Path;
+
+/// Lists the builds by tag, the newest first.
+pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
+    let plan = infra::plan(folder, table)?;
+    let text = plan.iter().find(|p| p.stem == stem).map_or("", |p| p.after.as_str());
+    let file: serde_yaml::Value = serde_yaml::from_str(text)?;
+    let said = file["docker"]["image"].as_str().unwrap_or_default();
+    let image = ImageName::parse(said)
+        .with_context(|| format!("the image of {stem} (`{said}`) lies in no Artifact Registry"))?;
+    let google = supervisor::google(settings);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let asked = runtime.block_on(google.images(&image));
+    // Threads that still wait for a network must not keep the shell waiting.
+    runtime.shutdown_background();
+    let builds = asked.map_err(|e| anyhow!("the images of {stem} cannot be listed: {e}; {}", e.mend()))?;
+    let tagged = || builds.iter().filter(|b| !b.tags.is_empty());
+    let used = |tag: &str| tag == image.tag;
+    if as_json {
+        let rows: Vec<_> = tagged()
+            .map(|b| {
+                let tags: Vec<&str> = b.tags.iter().map(Text::raw).collect();
+                json!({"tags": tags, "digest": b.digest.raw(), "bytes": b.bytes,
+                    "uploaded_ms": b.uploaded.map(Timestamp::as_millis),
+                    "used": b.tags.iter().any(|t| used(t.raw()))})
+            })
+            .collect();
+        print::json(&rows)?;
+    } else {
+        let now = Timestamp::now();
+        let rows: Vec<Vec<String>> = tagged()
+            .map(|b| {
+                let tags: Vec<String> = b.tags.iter().map(ToString::to_string).collect();
+                let size = b.bytes.map(|n| format!("{:.1} GiB", n as f64 / f64::from(1 << 30)));
+                let age = b.uploaded.map(|t| format!("{} ago", crate::model::time::brief(t.age(now))));
+                let mark = if b.tags.iter().any(|t| used(t.raw())) { "in use" } else { "" };
+                let digest = b.digest.to_string().chars().take(19).collect();
+                vec![tags.join(", "), age.unwrap_or_default(), size.unwrap_or_default(), digest, mark.into()]
+            })
+            .collect();
+        let header = ["TAGS", "UPLOADED", "SIZE", "DIGEST", ""];
+        super::super::columns::print(&mut io::stdout().lock(), &header, &rows)?;
+    }
+    let there = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
+    if !there {
+        bail!(
+            "{said} is not there: push it, or choose another tag (`marin-tui configs set-image TAG {stem}`)"
+        );
+    }
+    Ok(())
+}

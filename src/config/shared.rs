@@ -1,0 +1,107 @@
+//! `.marin.yaml`: variables that a project's people share, in its `env` map.
+//!
+//! Its values may be secrets: no error shows one.
+
+use super::yaml::{self, FileError};
+use serde_yaml::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The file in the working folder.
+const FILE: &str = ".marin.yaml";
+/// Variables that the console itself takes from it.
+pub const NAMES: [&str; 3] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"];
+
+/// The variables of the folder's file; none when there is no file, or no `env` in it.
+pub fn read(folder: &Path) -> Result<BTreeMap<String, String>, FileError> {
+    let file = folder.join(FILE);
+    if !file.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let text = yaml::read(&file)?;
+    if text.trim().is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // To a value first: that tells of the place of an error, and never of what stands there.
+    let parsed: Value = yaml::parse(&text, &file)?;
+    let variables = match parsed.get("env") {
+        None | Some(Value::Null) => return Ok(BTreeMap::new()),
+        Some(Value::Mapping(variables)) => variables,
+        Some(_) => return Err(FileError::new(&file, "`env` is no table", "write NAME: value below it")),
+    };
+    let mut read = BTreeMap::new();
+    for (name, value) in variables {
+        let Some(name) = name.as_str().filter(|n| !n.is_empty() && !n.contains(['=', '\0'])) else {
+            return Err(FileError::new(
+                &file,
+                "`env` holds a name that no variable has",
+                "correct that name",
+            ));
+        };
+        let value = match value {
+            Value::Null => continue,
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            Value::Bool(yes) => yes.to_string(),
+            _ => {
+                let why = format!("`env.{name}` is no single value");
+                return Err(FileError::new(&file, why, "write it as one text, in quotes"));
+            }
+        };
+        read.insert(name.to_owned(), value);
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Env;
+    use super::*;
+    use std::fs;
+
+    fn env(text: &str, vars: &[(&str, &str)]) -> Result<Env, FileError> {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(FILE), text).unwrap();
+        Env::new(vars, dir.path()).with_shared()
+    }
+
+    #[test]
+    fn it_gives_what_is_not_set_and_only_what_leads_to_a_cluster() {
+        let text = "env:\n  RAY_AUTH_TOKEN: shared\n  RAY_ADDRESS: http://shared:8265\n  HOME: /elsewhere\n  \
+                    WANDB_API_KEY: key\n  STEPS: 10\n  DEBUG: true\n  NOTHING:\nother: 1\n";
+        let env = env(text, &[("RAY_ADDRESS", "http://mine:8265")]).unwrap();
+        assert_eq!(env.var("RAY_AUTH_TOKEN"), Some("shared"));
+        assert_eq!(env.var("RAY_ADDRESS"), Some("http://mine:8265"));
+        assert_eq!((env.home(), env.var("WANDB_API_KEY")), (None, None));
+        let for_job = ["WANDB_API_KEY", "STEPS", "DEBUG", "NOTHING"].map(|name| env.for_job(name));
+        assert_eq!(for_job, [Some("key"), Some("10"), Some("true"), None]);
+        assert!(!format!("{env:?}").contains("shared:8265"), "{env:?}");
+    }
+
+    #[test]
+    fn what_is_set_and_empty_is_set() {
+        let env = env("env: {RAY_AUTH_TOKEN: shared}", &[("RAY_AUTH_TOKEN", "")]).unwrap();
+        assert_eq!((env.var("RAY_AUTH_TOKEN"), env.for_job("RAY_AUTH_TOKEN")), (None, None));
+    }
+
+    #[test]
+    fn without_a_file_or_a_table_there_is_nothing_and_errors_show_no_value() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Env::new(&[], dir.path()).with_shared().unwrap().var("RAY_AUTH_TOKEN").is_none());
+        for text in ["", "\n", "other: 1\n", "env:\n"] {
+            assert!(env(text, &[]).is_ok(), "{text:?}");
+        }
+        let broken = [
+            "env: s3cret",
+            "env: [s3cret]",
+            "env: {A: [s3cret]}",
+            "env: {1: s3cret}",
+            "env: {A: s3cret",
+            "env:\n\tA: s3cret",
+        ];
+        for text in broken {
+            let error = env(text, &[]).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("s3cret") && !error.mend.is_empty(), "{error}");
+        }
+    }
+}

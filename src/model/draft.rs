@@ -1,0 +1,57 @@
+//! A job that is about to be submitted, as a person writes it down.
+
+use super::SubmissionId;
+use std::fmt;
+
+/// What stands in place of a variable's value that is to stay what it was.
+pub const AS_IT_WAS: &str = "***";
+
+/// A job as it is typed into the form. Empty means: not said.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// The job that it was made from: values that stand as [`AS_IT_WAS`] are its.
+    pub like: Option<SubmissionId>,
+    /// The shell command.
+    pub entrypoint: String,
+    /// A folder or `.zip` here, or a URI.
+    pub working_dir: String,
+    /// `NAME=VALUE`, or `NAME` to take it from here. Values are secrets.
+    pub variables: Vec<String>,
+    /// The rest of the runtime environment: JSON or YAML, or a file of it.
+    pub runtime_env: String,
+    /// CPUs of the entrypoint itself.
+    pub cpus: String,
+    /// GPUs of the entrypoint itself.
+    pub gpus: String,
+    /// Memory of the entrypoint itself: bytes, or with a unit (`2 GB`).
+    pub memory: String,
+    /// Other resources of the entrypoint itself, as JSON.
+    pub resources: String,
+    /// Its id; one is made up when it is empty.
+    pub id: String,
+    /// Pairs of the submitter's own, `KEY=VALUE`.
+    pub metadata: Vec<String>,
+}
+
+/// Without what may be secret.
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draft")
+            .field("entrypoint", &self.entrypoint)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// News for a form that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormNews {
+    /// What the job was submitted with.
+    Filled(Box<Draft>),
+    /// What is being done.
+    Doing(String),
+    /// Ray has it.
+    Submitted(SubmissionId),
+    /// It was not submitted, or could not be read; why, and what to do.
+    Failed(String),
+}

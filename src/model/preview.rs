@@ -1,0 +1,203 @@
+//! What an operation would hit, looked at before it begins, and what a console is told of one that runs.
+
+use super::{Job, JobKey, JobStatus, Operation, OperationKind, Problem, Progress, StepName, Text, Timestamp};
+
+/// A job that an operation would end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doomed {
+    /// Which.
+    pub key: JobKey,
+    /// Whose, where that can be told.
+    pub owner: Option<Text>,
+    /// Its state.
+    pub status: JobStatus,
+    /// Submitted or started at.
+    pub started: Option<Timestamp>,
+    /// What its tasks, actors and entrypoint hold, by resource; none when that could not be read.
+    pub holds: Option<Vec<(Text, f64)>>,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// What becomes of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Not known yet.
+    Unknown,
+    /// It is saved and submitted again, from its beginning.
+    Back,
+    /// It is lost, and why.
+    Lost(String),
+}
+
+impl Fate {
+    /// Whether it comes back, in words, safe to print.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Unknown => "?".to_owned(),
+            Self::Back => "yes".to_owned(),
+            Self::Lost(why) => format!("NO: {}", super::text::printable(why)),
+        }
+    }
+}
+
+impl Doomed {
+    /// What a table of jobs tells of it: neither what it holds nor what becomes of it.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            key: job.key.clone(),
+            owner: job.owner().map(Text::from),
+            status: job.status,
+            started: job.started,
+            holds: None,
+            fate: Fate::Unknown,
+        }
+    }
+
+    /// What it holds in a few words, chips first: `16 TPU`, `2 CPU`; `-` for nothing, `?` when that is not known.
+    pub fn holding(&self) -> String {
+        let Some(holds) = &self.holds else { return "?".to_owned() };
+        let rank = |name: &str| match name {
+            "TPU" => 0,
+            "GPU" => 1,
+            "CPU" => 3,
+            "memory" | "object_store_memory" => 4,
+            // A slice's or a type's own word says more than its CPUs.
+            _ => 2,
+        };
+        let held = holds.iter().filter(|(_, n)| *n > 0.0);
+        match held.min_by_key(|(name, _)| rank(name.raw())) {
+            Some((name, n)) if rank(name.raw()) == 4 => format!("{:.1} GB", n / 1e9),
+            Some((name, n)) => format!("{} {name}", (n * 100.0).round() / 100.0),
+            None => "-".to_owned(),
+        }
+    }
+}
+
+/// What was seen before an operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preview {
+    /// Jobs that have not ended, in the order of the jobs' table.
+    pub jobs: Vec<Doomed>,
+    /// Who we are: other people's jobs stand in the way.
+    pub me: String,
+    /// Why it could not be looked at.
+    pub trouble: Option<Problem>,
+}
+
+impl Preview {
+    /// Other people whose jobs would end, each once, sorted.
+    pub fn strangers(&self) -> Vec<String> {
+        let owners = self.jobs.iter().filter_map(|j| j.owner.as_ref());
+        let mut names: Vec<String> =
+            owners.filter(|o| o.raw() != self.me).map(|o| o.shown().into_owned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// How many jobs come back.
+    pub fn back(&self) -> usize {
+        self.jobs.iter().filter(|j| j.fate == Fate::Back).count()
+    }
+}
+
+/// What a person wants of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Look what it would hit.
+    Look(OperationKind, bool),
+    /// Begin it; whether jobs are saved and submitted again.
+    Begin(OperationKind, bool),
+    /// Go on with the one that stopped.
+    Resume,
+    /// Go on with it, past the step at which it stopped.
+    Forward,
+    /// Forget it.
+    Abandon,
+    /// End it before anything is changed.
+    Cancel,
+}
+
+/// An operation that was begun and has not ended, as its journal tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// The operation.
+    pub operation: Operation,
+    /// Begun at.
+    pub since: Timestamp,
+    /// Steps that are done, with what was said.
+    pub done: Vec<(StepName, String)>,
+    /// Why it stopped; empty when it was killed.
+    pub why: String,
+    /// Where its jobs are saved.
+    pub saved: Option<String>,
+    /// Another program on this machine is at it now.
+    pub elsewhere: bool,
+}
+
+/// News of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OperationNews {
+    /// It cannot begin, and why.
+    Refused(OperationKind, Problem),
+    /// What it would hit.
+    Previewed(OperationKind, Preview),
+    /// One stands half way, here or in another program; none when none does.
+    Standing(Option<Standing>),
+    /// It begins, or goes on.
+    Began(Operation),
+    /// How it goes on.
+    Progress(Progress),
+    /// It is over.
+    Ended(OperationEnd),
+}
+
+/// How an operation came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperationEnd {
+    /// Done.
+    Done,
+    /// Ended before anything was changed.
+    Cancelled,
+    /// Forgotten.
+    Abandoned,
+    /// It stopped; it can be resumed. With where its jobs are saved.
+    Stopped(Problem, Option<String>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SubmissionId;
+
+    fn doomed(owner: Option<&str>, holds: Option<&[(&str, f64)]>) -> Doomed {
+        let holds = holds.map(|h| h.iter().map(|(name, n)| ((*name).into(), *n)).collect());
+        Doomed {
+            key: JobKey::Submission(SubmissionId("j".into())),
+            owner: owner.map(Text::from),
+            status: JobStatus::Running,
+            started: None,
+            holds,
+            fate: Fate::Back,
+        }
+    }
+
+    #[test]
+    fn what_a_job_holds_is_said_by_its_dearest_resource() {
+        let said = |holds: Option<&[(&str, f64)]>| doomed(None, holds).holding();
+        assert_eq!(said(Some(&[("CPU", 12.0), ("TPU", 16.0)])), "16 TPU");
+        assert_eq!(said(Some(&[("CPU", 0.1 + 0.2), ("memory", 2e9)])), "0.3 CPU");
+        assert_eq!(said(Some(&[("memory", 2e9)])), "2.0 GB");
+        assert_eq!((said(Some(&[("CPU", 0.0)])).as_str(), said(None).as_str()), ("-", "?"));
+    }
+
+    #[test]
+    fn strangers_are_named_once_and_we_are_none() {
+        let jobs = [Some("bo"), Some("me"), None, Some("al\x1bice"), Some("bo")];
+        let jobs = jobs.into_iter().map(|o| doomed(o, None)).collect();
+        let preview = Preview { jobs, me: "me".into(), trouble: None };
+        assert_eq!(preview.strangers(), ["al·ice", "bo"]);
+        assert_eq!(preview.back(), 5);
+    }
+}

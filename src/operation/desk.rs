@@ -1,0 +1,75 @@
+//! Jobs that are submitted from a form. What a job was submitted with stays here: its variables are secrets.
+
+use super::submit::{Upload, draft_of, prepared, upload, wanted_of};
+use crate::config::Env;
+use crate::model::{ClusterName, Draft, Problem, SubmissionId, Text, Timestamp};
+use crate::ray::{RayError, Submission};
+use crate::supervisor::Session;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Submissions that forms were made from.
+#[derive(Default)]
+pub struct Desk(Mutex<HashMap<(ClusterName, SubmissionId), Submission>>);
+
+/// A job that is ready to be sent.
+pub struct Ready {
+    job: Submission,
+    uploads: Vec<Upload>,
+}
+
+/// A problem in one sentence with its mend.
+fn words(problem: &Problem) -> String {
+    let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
+    format!("{}{mend}", problem.what)
+}
+
+fn asked(e: &RayError) -> String {
+    words(&e.problem(Timestamp::now()))
+}
+
+impl Desk {
+    fn all(&self) -> MutexGuard<'_, HashMap<(ClusterName, SubmissionId), Submission>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a job was submitted with, for the form; why not, in words.
+    pub async fn draft(
+        &self,
+        session: &Session,
+        cluster: &ClusterName,
+        id: &SubmissionId,
+    ) -> Result<Draft, String> {
+        let record = session.client.record(id).await.map_err(|e| asked(&e))?;
+        let submission = record.ok_or_else(|| format!("ray knows {id} no longer"))?.submission;
+        let draft = draft_of(&submission);
+        self.all().insert((cluster.clone(), id.clone()), submission);
+        Ok(draft)
+    }
+
+    /// The job that a form wants, with what must be uploaded. Reads this machine: may take a while.
+    pub fn ready(&self, cluster: &ClusterName, draft: &Draft, here: &Env) -> Result<Ready, String> {
+        let like = draft.like.clone().and_then(|id| self.all().get(&(cluster.clone(), id)).cloned());
+        let wanted = wanted_of(draft, like.as_ref()).map_err(|e| e.to_string())?;
+        let (job, uploads) = prepared(&wanted, here).map_err(|e| e.to_string())?;
+        Ok(Ready { job, uploads })
+    }
+}
+
+impl Ready {
+    /// Uploads and submits; `tell` hears what is being done.
+    pub async fn send(&self, session: &Session, tell: impl FnMut(String)) -> Result<SubmissionId, String> {
+        let client = &session.client;
+        upload(client, &self.uploads, tell).await.map_err(|p| words(&p))?;
+        for uri in self.job.packages() {
+            if !client.has_package(&uri).await.map_err(|e| asked(&e))? {
+                let uri = Text::from(uri);
+                return Err(format!(
+                    "its package {uri} is gone from the cluster; name the folder that it was made of"
+                ));
+            }
+        }
+        client.submit_job(&self.job).await.map_err(|e| asked(&e))?;
+        Ok(self.job.id())
+    }
+}

@@ -1,0 +1,102 @@
+//! What an operation would hit, looked at before it begins: dialog and command show the same list.
+
+use super::backup::left_out;
+use crate::model::{Doomed, Fate, Job, JobKey, JobStatus, OperationKind, Preview, Problem, Text, Timestamp};
+use crate::ray::{Client, Poller, RayError, Recorded};
+use futures_util::stream::{self, StreamExt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Jobs whose tasks are looked at: each costs the dashboard two requests.
+const LOOKED_AT: usize = 64;
+/// So many of them at once.
+const AT_ONCE: usize = 4;
+
+/// Looks which jobs `kind` would end, what they hold and whether they come back. `me` is who asks; with `preserve`
+/// jobs are saved and submitted again.
+pub async fn preview(
+    client: &Client,
+    me: &str,
+    kind: OperationKind,
+    preserve: bool,
+) -> Result<Preview, Problem> {
+    let asked = |e: RayError| e.problem(Timestamp::now());
+    let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
+    let saved = match (kind, preserve) {
+        (OperationKind::Restart, true) => Ok(saved(client).await.map_err(asked)?),
+        (OperationKind::Restart, false) => Err("the jobs are not to be saved"),
+        _ => Err("stopping saves no job; backup-jobs does"),
+    };
+    let open: Vec<Arc<Job>> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).cloned().collect();
+    let looks = open.into_iter().enumerate().map(|(i, job)| {
+        let saved = &saved;
+        async move {
+            let record = match (saved, &job.key) {
+                (Ok(saved), JobKey::Submission(id)) => saved.get(id.0.raw()),
+                _ => None,
+            };
+            let holds = if i < LOOKED_AT { holds(client, &job, record.map(|r| &r.0)).await } else { None };
+            let fate = match saved {
+                Ok(_) => fate(&job, record),
+                Err(why) => Fate::Lost((*why).to_owned()),
+            };
+            Doomed { holds, fate, ..Doomed::of(&job) }
+        }
+    });
+    let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
+    Ok(Preview { jobs, me: me.to_owned(), trouble: None })
+}
+
+/// A submission as it was recorded, and its packages that are gone.
+type Saved = BTreeMap<String, (Recorded, Vec<String>)>;
+
+/// The submissions that have not ended, by id.
+async fn saved(client: &Client) -> Result<Saved, RayError> {
+    let open = client.open_submissions().await?;
+    let packages: BTreeSet<String> = open.iter().flat_map(|r| r.submission.packages()).collect();
+    let looks = packages.into_iter().map(|uri| async move {
+        let there = client.has_package(&uri).await;
+        there.map(|there| (uri, there))
+    });
+    let there: Vec<Result<(String, bool), RayError>> = stream::iter(looks).buffered(AT_ONCE).collect().await;
+    let there: Vec<(String, bool)> = there.into_iter().collect::<Result<_, _>>()?;
+    let gone: BTreeSet<String> = there.into_iter().filter(|(_, there)| !there).map(|(uri, _)| uri).collect();
+    let rows = open.into_iter().map(|record| {
+        let missing = record.submission.packages().into_iter().filter(|p| gone.contains(p)).collect();
+        (record.submission.submission_id.clone(), (record, missing))
+    });
+    Ok(rows.collect())
+}
+
+fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Fate {
+    if matches!(job.key, JobKey::Driver(_)) {
+        return Fate::Lost("started by hand, not submitted".to_owned());
+    }
+    let Some((record, missing)) = record else {
+        return Fate::Lost("ray has no record of its submission".to_owned());
+    };
+    match (left_out(&record.submission), missing.as_slice()) {
+        (Some(why), _) => Fate::Lost(format!("left out: {why}")),
+        (None, []) => Fate::Back,
+        (None, gone) => Fate::Lost(format!("its package is gone ({})", Text::from(gone.join(", ")))),
+    }
+}
+
+/// What a job holds: its tasks and actors, and its entrypoint. None when that cannot be read.
+async fn holds(client: &Client, job: &Job, record: Option<&Recorded>) -> Option<Vec<(Text, f64)>> {
+    let mut sum: BTreeMap<Text, f64> = BTreeMap::new();
+    if let Some(driver) = &job.driver {
+        sum.extend(client.held(driver).await.ok()?);
+    }
+    if let Some(record) = record.filter(|r| r.status == JobStatus::Running) {
+        let s = &record.submission;
+        let cpus = s.entrypoint_num_cpus.map(|n| ("CPU", n));
+        let gpus = s.entrypoint_num_gpus.map(|n| ("GPU", n));
+        let memory = s.entrypoint_memory.map(|n| ("memory", n as f64));
+        let others = s.entrypoint_resources.iter().map(|(name, n)| (name.as_str(), *n));
+        for (name, n) in [cpus, gpus, memory].into_iter().flatten().chain(others) {
+            *sum.entry(Text::from(name)).or_default() += n;
+        }
+    }
+    Some(sum.into_iter().collect())
+}

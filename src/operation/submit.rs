@@ -1,0 +1,442 @@
+//! A job as a person says it becomes a submission: folders and files of this machine are packed as Ray's own client
+//! does, and uploaded unless they are there.
+
+use crate::config::Env;
+use crate::model::draft::AS_IT_WAS;
+use crate::model::text::printable;
+use crate::model::{Draft, Problem, Timestamp};
+use crate::ray::{self, Client, DEFAULT_EXCLUDES, Folder, PackError, Submission};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Why a job cannot be submitted as it is said: one sentence for the person who said it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unfit(String);
+
+impl From<PackError> for Unfit {
+    fn from(e: PackError) -> Self {
+        Self(e.to_string())
+    }
+}
+
+/// `Err` with these words.
+macro_rules! unfit {
+    ($($words:tt)*) => { Unfit(format!($($words)*)) };
+}
+
+/// A job as it is said.
+#[derive(Default)]
+pub struct Wanted {
+    /// The shell command.
+    pub entrypoint: String,
+    /// Folder, archive or URI that it runs in.
+    pub working_dir: Option<String>,
+    /// Patterns of what is left out of that folder.
+    pub exclude: Vec<String>,
+    /// `NAME=VALUE`, or `NAME` to take it from here.
+    pub variables: Vec<String>,
+    /// Packages, or files of requirements.
+    pub pip: Vec<String>,
+    /// The runtime environment: JSON, YAML, or a file of it.
+    pub runtime_env: Option<String>,
+    /// CPUs of the entrypoint itself.
+    pub cpus: Option<f64>,
+    /// GPUs of the entrypoint itself.
+    pub gpus: Option<f64>,
+    /// Bytes of memory of the entrypoint itself.
+    pub memory: Option<u64>,
+    /// Other resources of the entrypoint itself, as JSON.
+    pub resources: Option<String>,
+    /// Pairs of the submitter's own: `KEY=VALUE`, or several as JSON.
+    pub metadata: Vec<String>,
+    /// Its id; one is made up without.
+    pub id: Option<String>,
+}
+
+/// Something to upload unless it is there.
+pub enum Upload {
+    /// A folder of this machine.
+    Folder {
+        /// It.
+        folder: Folder,
+        /// Whether its own name stands in the archive.
+        parent: bool,
+    },
+    /// A file that is an archive already.
+    Archive {
+        /// Its URI in the cluster.
+        uri: String,
+        /// It.
+        content: Bytes,
+    },
+}
+
+impl Upload {
+    /// Its URI in the cluster.
+    pub fn uri(&self) -> &str {
+        match self {
+            Self::Folder { folder, .. } => &folder.uri,
+            Self::Archive { uri, .. } => uri,
+        }
+    }
+
+    /// Its size, in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Folder { folder, .. } => folder.bytes,
+            Self::Archive { content, .. } => content.len() as u64,
+        }
+    }
+
+    fn content(&self) -> Result<Bytes, Unfit> {
+        Ok(match self {
+            Self::Folder { folder, parent } => folder.zip(*parent)?,
+            Self::Archive { content, .. } => content.clone(),
+        })
+    }
+}
+
+/// The job as it will be sent, and what must be there before. Reads this machine only.
+pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>), Unfit> {
+    let mut env = match &wanted.runtime_env {
+        Some(said) => runtime_env(said, here)?,
+        None => Map::new(),
+    };
+    add_variables(&mut env, &wanted.variables, here)?;
+    if !wanted.pip.is_empty() {
+        let mut packages = Vec::new();
+        for said in &wanted.pip {
+            packages.extend(requirements(said, here)?);
+        }
+        env.insert("pip".into(), packages.into());
+    } else if let Some(Value::String(file)) = env.get("pip") {
+        let packages = requirements(&file.clone(), here)?;
+        env.insert("pip".into(), packages.into());
+    }
+    if let Some(dir) = &wanted.working_dir {
+        env.insert("working_dir".into(), dir.as_str().into());
+    }
+    let uploads = pack(&mut env, &wanted.exclude, here)?;
+    let mut metadata = BTreeMap::new();
+    for said in &wanted.metadata {
+        metadata.extend(pairs(said)?);
+    }
+    let resources = wanted.resources.as_deref().map(serde_json::from_str).transpose();
+    let id = wanted.id.clone();
+    let job = Submission {
+        entrypoint: wanted.entrypoint.clone(),
+        submission_id: id.unwrap_or_else(made_up_id),
+        runtime_env: env,
+        metadata,
+        entrypoint_num_cpus: wanted.cpus,
+        entrypoint_num_gpus: wanted.gpus,
+        entrypoint_memory: wanted.memory,
+        entrypoint_resources: resources
+            .map_err(|_| unfit!("the entrypoint's resources are not JSON like {{\"TPU\": 4}}"))?
+            .unwrap_or_default(),
+    };
+    if job.submission_id.is_empty() || job.entrypoint.trim().is_empty() {
+        return Err(unfit!("the submission id or the command is empty"));
+    }
+    Ok((job, uploads))
+}
+
+/// Sixteen characters without the ones that are mistaken for others, as Ray makes ids up.
+fn made_up_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    const LETTERS: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+    let mut random = u128::from(RandomState::new().hash_one(Timestamp::now())) << 64
+        | u128::from(RandomState::new().hash_one(std::process::id()));
+    let mut id = String::from("raysubmit_");
+    for _ in 0..16 {
+        id.push(char::from(LETTERS[(random % LETTERS.len() as u128) as usize]));
+        random /= LETTERS.len() as u128;
+    }
+    id
+}
+
+fn runtime_env(said: &str, here: &Env) -> Result<Map<String, Value>, Unfit> {
+    let text = if said.trim_start().starts_with('{') {
+        said.to_owned()
+    } else {
+        let path = here.expand(Path::new(said));
+        fs::read_to_string(&path).map_err(|e| unfit!("cannot read {}: {e}", path.display()))?
+    };
+    // JSON is YAML. The parser's words may quote a secret: only the place is told.
+    let parsed: Result<Map<String, Value>, _> = serde_yaml::from_str(&text);
+    parsed.map_err(|e| {
+        let place = e.location().map(|l| format!(" (line {}, column {})", l.line(), l.column()));
+        unfit!("the runtime environment is not a table of YAML or JSON{}", place.unwrap_or_default())
+    })
+}
+
+fn add_variables(env: &mut Map<String, Value>, said: &[String], here: &Env) -> Result<(), Unfit> {
+    if said.is_empty() {
+        return Ok(());
+    }
+    let variables = env.entry("env_vars").or_insert_with(|| json!({}));
+    let Value::Object(variables) = variables else { return Err(unfit!("env_vars is not a table")) };
+    for said in said {
+        let (name, value) = if let Some((name, value)) = said.split_once('=') {
+            (name, value.to_owned())
+        } else {
+            let value = here.for_job(said).map(str::to_owned);
+            (said.as_str(), value.ok_or_else(|| unfit!("{} is not set here", printable(said)))?)
+        };
+        if name.is_empty() {
+            return Err(unfit!("a variable is said as NAME=VALUE or NAME"));
+        }
+        variables.insert(name.to_owned(), value.into());
+    }
+    Ok(())
+}
+
+/// A requirements file's lines, or the package itself.
+fn requirements(said: &str, here: &Env) -> Result<Vec<String>, Unfit> {
+    let path = here.expand(Path::new(said));
+    if !path.is_file() {
+        if path.extension().is_some_and(|e| e == "txt") {
+            return Err(unfit!("there is no requirements file {}", path.display()));
+        }
+        return Ok(vec![said.to_owned()]);
+    }
+    let text = fs::read_to_string(&path).map_err(|e| unfit!("cannot read {}: {e}", path.display()))?;
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+fn pairs(said: &str) -> Result<BTreeMap<String, String>, Unfit> {
+    if said.trim_start().starts_with('{') {
+        return serde_json::from_str(said)
+            .map_err(|_| unfit!("metadata is not JSON like {{\"owner\": \"alice\"}}"));
+    }
+    let (key, value) = said.split_once('=').ok_or_else(|| unfit!("metadata is said as KEY=VALUE or JSON"))?;
+    Ok(BTreeMap::from([(key.to_owned(), value.to_owned())]))
+}
+
+/// Replaces folders and files of this machine by the URIs of their packages.
+fn pack(env: &mut Map<String, Value>, more: &[String], here: &Env) -> Result<Vec<Upload>, Unfit> {
+    let mut excludes: Vec<String> = match env.get("excludes") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(list) => {
+            serde_json::from_value(list.clone()).map_err(|_| unfit!("excludes is not a list of patterns"))?
+        }
+    };
+    excludes.extend_from_slice(more);
+    let mut uploads = Vec::new();
+    if let Some(Value::String(dir)) = env.get("working_dir").cloned()
+        && !is_uri(&dir)
+    {
+        let all: Vec<String> =
+            DEFAULT_EXCLUDES.iter().map(ToString::to_string).chain(excludes.iter().cloned()).collect();
+        let packed = local(&here.expand(&PathBuf::from(&dir)), &all, false)?;
+        env.insert("working_dir".into(), packed.uri().into());
+        uploads.push(packed);
+    }
+    if let Some(Value::Array(modules)) = env.get_mut("py_modules") {
+        for module in modules {
+            if let Value::String(path) = module
+                && !is_uri(path)
+            {
+                let packed = local(&here.expand(&PathBuf::from(&*path)), &excludes, true)?;
+                packed.uri().clone_into(path);
+                uploads.push(packed);
+            }
+        }
+    }
+    Ok(uploads)
+}
+
+fn is_uri(path: &str) -> bool {
+    path.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Unfit> {
+    if path.is_file() {
+        let known = path.extension().is_some_and(|e| e == "zip" || e == "whl");
+        if !known {
+            return Err(unfit!("{} is neither a folder nor a .zip nor a .whl", path.display()));
+        }
+        let (uri, content) = ray::archive(path)?;
+        return Ok(Upload::Archive { uri, content });
+    }
+    Ok(Upload::Folder { folder: Folder::survey(path, excludes)?, parent })
+}
+
+/// Uploads what is not there yet; `tell` hears how much is sent.
+pub async fn upload(
+    client: &Client,
+    uploads: &[Upload],
+    mut tell: impl FnMut(String),
+) -> Result<(), Problem> {
+    let asked = |e: ray::RayError| e.problem(Timestamp::now());
+    for upload in uploads {
+        if !client.has_package(upload.uri()).await.map_err(asked)? {
+            let content = upload.content().map_err(|e| {
+                let kind = crate::model::ProblemKind::Other;
+                Problem::new(kind, e.to_string(), "nothing was submitted", Timestamp::now())
+            })?;
+            tell(format!("uploading {:.1} MiB", content.len() as f64 / f64::from(1 << 20)));
+            client.upload_package(upload.uri(), content).await.map_err(asked)?;
+        }
+    }
+    Ok(())
+}
+
+/// The job in the form. Values of variables do not leave this room: they stand as [`AS_IT_WAS`].
+pub(super) fn draft_of(job: &Submission) -> Draft {
+    let mut env = job.runtime_env.clone();
+    let variables = match env.remove("env_vars") {
+        Some(Value::Object(variables)) => variables.keys().map(|k| format!("{k}={AS_IT_WAS}")).collect(),
+        _ => Vec::new(),
+    };
+    let working_dir = match env.remove("working_dir") {
+        Some(Value::String(dir)) => dir,
+        _ => String::new(),
+    };
+    let said = |n: Option<f64>| n.map(|n| n.to_string()).unwrap_or_default();
+    let table = |is_empty: bool, json: Value| if is_empty { String::new() } else { json.to_string() };
+    Draft {
+        like: Some(job.id()),
+        entrypoint: job.entrypoint.clone(),
+        working_dir,
+        variables,
+        runtime_env: table(env.is_empty(), Value::Object(env)),
+        cpus: said(job.entrypoint_num_cpus),
+        gpus: said(job.entrypoint_num_gpus),
+        memory: job.entrypoint_memory.map(|n| n.to_string()).unwrap_or_default(),
+        resources: table(job.entrypoint_resources.is_empty(), json!(job.entrypoint_resources)),
+        id: String::new(),
+        metadata: job.metadata.iter().map(|(k, v)| format!("{k}={v}")).collect(),
+    }
+}
+
+/// What a filled-in form wants; `like` is the job that it was made from.
+pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Wanted, Unfit> {
+    let filled = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+    let number = |text: &str, what: &str| -> Result<Option<f64>, Unfit> {
+        let Some(text) = filled(text) else { return Ok(None) };
+        let n = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+        n.map(Some).ok_or_else(|| unfit!("{what}: `{}` is no number", printable(&text)))
+    };
+    let before = like.and_then(|l| l.runtime_env.get("env_vars")).and_then(Value::as_object);
+    let mut variables = Vec::new();
+    for said in draft.variables.iter().filter_map(|v| filled(v)) {
+        match said.split_once('=') {
+            Some((name, AS_IT_WAS)) => {
+                let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
+                let value = value.ok_or_else(|| unfit!("{} has no value from before", printable(name)))?;
+                variables.push(format!("{name}={value}"));
+            }
+            _ => variables.push(said),
+        }
+    }
+    Ok(Wanted {
+        entrypoint: draft.entrypoint.trim().to_owned(),
+        working_dir: filled(&draft.working_dir),
+        variables,
+        runtime_env: filled(&draft.runtime_env),
+        cpus: number(&draft.cpus, "cpus")?,
+        gpus: number(&draft.gpus, "gpus")?,
+        memory: filled(&draft.memory).map(|text| bytes(&text)).transpose()?,
+        resources: filled(&draft.resources),
+        metadata: draft.metadata.iter().filter_map(|m| filled(m)).collect(),
+        id: filled(&draft.id),
+        ..Wanted::default()
+    })
+}
+
+/// `2147483648`, `2 GB`, `2GiB`.
+fn bytes(text: &str) -> Result<u64, Unfit> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let unit = match unit.trim() {
+        "" | "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" | "M" => 1e6,
+        "GB" | "G" => 1e9,
+        "TB" | "T" => 1e12,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(unfit!("memory: `{}` is no amount like 2 GB", printable(text))),
+    };
+    let number = number.trim().parse::<f64>().ok().filter(|n| *n >= 0.0 && *n * unit < 1e18);
+    number
+        .map(|n| (n * unit) as u64)
+        .ok_or_else(|| unfit!("memory: `{}` is no amount like 2 GB", printable(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_ids_differ() {
+        let (a, b) = (made_up_id(), made_up_id());
+        assert_ne!(a, b);
+        assert_eq!(a.len(), "raysubmit_".len() + 16);
+    }
+
+    #[test]
+    fn metadata_is_a_pair_or_json() {
+        assert_eq!(pairs("owner=a=b").unwrap()["owner"], "a=b");
+        assert_eq!(pairs(r#"{"owner": "a"}"#).unwrap()["owner"], "a");
+        assert!(pairs("owner").is_err() && pairs("{owner}").is_err());
+    }
+
+    fn submitted() -> Submission {
+        let env = json!({
+            "working_dir": "gcs://_ray_pkg_1.zip", "env_vars": {"A": "hunter2", "B": "b"}, "pip": ["x"]
+        });
+        Submission {
+            entrypoint: "python x.py".into(),
+            submission_id: "old".into(),
+            runtime_env: env.as_object().unwrap().clone(),
+            metadata: BTreeMap::from([("owner".into(), "alice".into())]),
+            entrypoint_num_cpus: Some(0.5),
+            entrypoint_resources: BTreeMap::from([("TPU".into(), 4.0)]),
+            ..Submission::default()
+        }
+    }
+
+    #[test]
+    fn a_job_goes_through_the_form_unchanged_but_for_its_id_and_without_its_secrets() {
+        let job = submitted();
+        let draft = draft_of(&job);
+        let everything = format!("{} {} {draft:?}", draft.variables.join(" "), draft.runtime_env);
+        assert!(!everything.contains("hunter2"), "{everything}");
+        let wanted = wanted_of(&draft, Some(&job)).unwrap();
+        let (again, uploads) = prepared(&wanted, &Env::default()).unwrap();
+        assert!(uploads.is_empty() && again.submission_id != "old");
+        assert_eq!(Submission { submission_id: "old".into(), ..again }, job);
+    }
+
+    #[test]
+    fn what_is_changed_is_changed_and_what_is_wrong_is_said() {
+        let job = submitted();
+        let changed = Draft {
+            variables: vec!["B=***".into(), "C=new".into(), String::new()],
+            cpus: "2".into(),
+            memory: "2 GB".into(),
+            id: " mine ".into(),
+            ..draft_of(&job)
+        };
+        let (again, _) = prepared(&wanted_of(&changed, Some(&job)).unwrap(), &Env::default()).unwrap();
+        assert_eq!(again.runtime_env["env_vars"], json!({"B": "b", "C": "new"}));
+        assert_eq!((again.submission_id.as_str(), again.entrypoint_memory), ("mine", Some(2_000_000_000)));
+        let wrong = |draft: Draft| {
+            let wanted = wanted_of(&draft, Some(&job));
+            wanted.and_then(|w| prepared(&w, &Env::default())).map(|_| ()).unwrap_err().to_string()
+        };
+        assert!(wrong(Draft { cpus: "two".into(), ..draft_of(&job) }).contains("cpus: `two`"));
+        assert!(wrong(Draft { memory: "2 cows".into(), ..draft_of(&job) }).contains("2 cows"));
+        assert!(wrong(Draft { variables: vec!["Z=***".into()], ..draft_of(&job) }).contains("from before"));
+        assert!(wrong(Draft { entrypoint: " ".into(), ..draft_of(&job) }).contains("empty"));
+        assert!(wrong(Draft { resources: "TPU".into(), ..draft_of(&job) }).contains("JSON"));
+    }
+}

@@ -1,0 +1,364 @@
+//! Runs operations on whole clusters beside the loop, each in a task of its own, and tells the app how they go on.
+
+use super::submit;
+use crate::app::Event;
+use crate::config::Env;
+use crate::model::{
+    ClusterName, ClusterSpec, Draft, Operation, OperationEnd, OperationKind, OperationNews, Order, Preview,
+    Problem, ProblemKind, Progress, StepName, SubmissionId, Timestamp,
+};
+use crate::operation::{Audit, Desk, Journal, Performer, Unfinished, preflight, preview, standing};
+use crate::supervisor::{self, Options, Session};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// How often journals are looked into: another program's operation is seen so late at most.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What an operation needs to know of the world.
+#[derive(Clone)]
+pub struct Ground {
+    /// The clusters, in the order of the list.
+    pub clusters: Vec<ClusterSpec>,
+    /// How to connect.
+    pub options: Options,
+    /// Our state folder: journals, backups.
+    pub state: PathBuf,
+    /// Variables and folder that paths and variables of jobs are read in.
+    pub env: Env,
+    /// Who we are, as jobs name their owners.
+    pub me: String,
+    /// Where it is written down who did what.
+    pub audit: Audit,
+}
+
+/// Operations that work here: how to cancel them. News of them are sent while this is held, so that what a journal
+/// tells never overtakes them.
+type Works = Arc<Mutex<HashMap<ClusterName, Option<oneshot::Sender<()>>>>>;
+
+/// Runs operations.
+pub struct Operator {
+    ground: Arc<Ground>,
+    tell: mpsc::UnboundedSender<Event>,
+    works: Works,
+    desk: Arc<Desk>,
+    tasks: JoinSet<()>,
+}
+
+impl Operator {
+    /// Looks after the journals from now on. News go to `tell`.
+    pub fn start(ground: Ground, tell: mpsc::UnboundedSender<Event>) -> Self {
+        let mut operator = Self {
+            ground: Arc::new(ground),
+            tell,
+            works: Works::default(),
+            desk: Arc::default(),
+            tasks: JoinSet::new(),
+        };
+        let (ground, tell, works) = operator.parts();
+        operator.tasks.spawn(watch(ground, tell, works));
+        operator
+    }
+
+    fn parts(&self) -> (Arc<Ground>, mpsc::UnboundedSender<Event>, Works) {
+        (Arc::clone(&self.ground), self.tell.clone(), Arc::clone(&self.works))
+    }
+
+    /// Submits a job, beside the loop.
+    pub fn submit(&mut self, cluster: &ClusterName, draft: Draft) {
+        if let Some(errand) = self.errand(cluster) {
+            self.tasks.spawn(submit::submit(errand, Arc::clone(&self.desk), draft));
+        }
+    }
+
+    /// Reads what a job was submitted with, beside the loop.
+    pub fn fill(&mut self, cluster: &ClusterName, id: SubmissionId) {
+        if let Some(errand) = self.errand(cluster) {
+            self.tasks.spawn(submit::fill(errand, Arc::clone(&self.desk), id));
+        }
+    }
+
+    fn errand(&self, cluster: &ClusterName) -> Option<Errand> {
+        let place = self.ground.clusters.iter().position(|c| c.name == *cluster)?;
+        let (ground, tell, works) = self.parts();
+        Some(Errand { spec: ground.clusters[place].clone(), place, ground, tell, works })
+    }
+
+    /// Writes the audit log, beside the loop: its disk may be slow.
+    pub fn note(&mut self, cluster: ClusterName, what: String, outcome: String) {
+        let audit = self.ground.audit.clone();
+        self.tasks.spawn_blocking(move || write(&audit, &cluster, &what, &outcome));
+    }
+
+    /// Carries an order out, beside the loop.
+    pub fn order(&mut self, cluster: &ClusterName, order: Order) {
+        while self.tasks.try_join_next().is_some() {}
+        if order == Order::Cancel {
+            if let Some(cancel) = locked(&self.works).get_mut(cluster).and_then(Option::take) {
+                // It may have ended meanwhile.
+                let _ = cancel.send(());
+            }
+            return;
+        }
+        if let Some(errand) = self.errand(cluster) {
+            self.tasks.spawn(errand.run(order));
+        }
+    }
+}
+
+fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &str) {
+    if let Err(e) = audit.note(cluster, what, outcome) {
+        tracing::error!("the audit log cannot be written: {e}");
+    }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells what stands half way on the clusters, whenever that changes.
+async fn watch(ground: Arc<Ground>, tell: mpsc::UnboundedSender<Event>, works: Works) {
+    let mut known: BTreeMap<ClusterName, Option<crate::model::Standing>> = BTreeMap::new();
+    loop {
+        for spec in &ground.clusters {
+            let works = locked(&works);
+            if works.contains_key(&spec.name) {
+                known.remove(&spec.name);
+                continue;
+            }
+            // A journal that cannot be read is told of when an operation is to begin.
+            let Ok(seen) = standing(&ground.state, &spec.name) else { continue };
+            if *known.get(&spec.name).unwrap_or(&None) != seen {
+                known.insert(spec.name.clone(), seen.clone());
+                let _ = tell.send(Event::Operation(spec.name.clone(), OperationNews::Standing(seen)));
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// One order on one cluster.
+pub(super) struct Errand {
+    /// The cluster.
+    pub spec: ClusterSpec,
+    place: usize,
+    /// What it needs to know of the world.
+    pub ground: Arc<Ground>,
+    /// Where news go.
+    pub tell: mpsc::UnboundedSender<Event>,
+    works: Works,
+}
+
+impl Errand {
+    async fn run(self, order: Order) {
+        match order {
+            Order::Look(kind, preserve) => self.look(kind, preserve).await,
+            Order::Begin(kind, preserve) => self.begin(kind, preserve).await,
+            Order::Resume => self.resume(false).await,
+            Order::Forward => self.resume(true).await,
+            Order::Abandon => self.abandon(),
+            Order::Cancel => {}
+        }
+    }
+
+    fn say(&self, news: OperationNews) {
+        // The console may be on its way out.
+        let _ = self.tell.send(Event::Operation(self.spec.name.clone(), news));
+    }
+
+    pub(super) fn note(&self, title: &str, outcome: &str) {
+        write(&self.ground.audit, &self.spec.name, title, outcome);
+    }
+
+    pub(super) async fn connect(&self) -> Result<Session, Problem> {
+        let options = self.ground.options.clone();
+        supervisor::connect(self.spec.clone(), self.place, options, |_| ()).await
+    }
+
+    async fn look(&self, kind: OperationKind, preserve: bool) {
+        if let Err(problem) = preflight(&self.spec, kind) {
+            return self.say(OperationNews::Refused(kind, problem));
+        }
+        if let Err(problem) = self.is_free() {
+            return self.say(OperationNews::Refused(kind, problem));
+        }
+        let me = self.ground.me.clone();
+        if kind == OperationKind::Start {
+            return self.say(OperationNews::Previewed(kind, Preview { me, ..Preview::default() }));
+        }
+        let seen = match self.connect().await {
+            Ok(session) => {
+                let seen = preview(&session.client, &me, kind, preserve).await;
+                session.close().await;
+                seen
+            }
+            Err(problem) => Err(problem),
+        };
+        let seen = seen.unwrap_or_else(|trouble| Preview { me, trouble: Some(trouble), jobs: Vec::new() });
+        self.say(OperationNews::Previewed(kind, seen));
+    }
+
+    /// Whether nothing stands half way or is under way on the cluster.
+    fn is_free(&self) -> Result<(), Problem> {
+        match standing(&self.ground.state, &self.spec.name)? {
+            None => Ok(()),
+            Some(standing) => {
+                let what = format!("{} stands half way", standing.operation.title);
+                let mend = if standing.elsewhere {
+                    "another program on this machine is at it; wait for its end"
+                } else {
+                    "resume it or leave it as it is first"
+                };
+                self.say(OperationNews::Standing(Some(standing)));
+                Err(Problem::new(ProblemKind::Other, what, mend, Timestamp::now()))
+            }
+        }
+    }
+
+    /// What stands half way, as far as that can be told.
+    fn kind(&self) -> OperationKind {
+        let standing = standing(&self.ground.state, &self.spec.name).ok().flatten();
+        standing.map_or(OperationKind::Restart, |s| s.operation.kind)
+    }
+
+    fn journal(&self) -> Result<Journal, Problem> {
+        Ok(Journal::open(&self.ground.state, &self.spec.name)?)
+    }
+
+    async fn begin(&self, kind: OperationKind, preserve: bool) {
+        let opened = preflight(&self.spec, kind).and_then(|()| self.is_free()).and_then(|()| {
+            let mut journal = self.journal()?;
+            if journal.unfinished().is_some() {
+                // It came in between; it is told of by the look at the journals.
+                return Err(Problem::new(
+                    ProblemKind::Other,
+                    "another operation stands half way",
+                    "",
+                    Timestamp::now(),
+                ));
+            }
+            journal.begin(kind, preserve)?;
+            Ok(journal)
+        });
+        let operation = Operation::new(kind, self.spec.name.clone(), preserve);
+        match opened {
+            Ok(journal) => self.work(operation, journal, None).await,
+            Err(problem) => self.say(OperationNews::Refused(kind, problem)),
+        }
+    }
+
+    async fn resume(&self, forward: bool) {
+        let kind = self.kind();
+        let journal = match self.journal() {
+            Ok(journal) => journal,
+            Err(problem) => return self.say(OperationNews::Refused(kind, problem)),
+        };
+        let Some(mut unfinished) = journal.unfinished().cloned() else {
+            return self.say(OperationNews::Standing(None));
+        };
+        let operation = unfinished.operation(&self.spec.name);
+        let done = |step: &StepName| unfinished.done.iter().any(|(d, _)| d == step);
+        let next = operation.steps.iter().copied().find(|s| !done(s));
+        if let Some(step) = next.filter(|s| forward && s.may_be_passed()) {
+            unfinished.done.push((step, "passed over".to_owned()));
+        }
+        self.work(operation, journal, Some(unfinished)).await;
+    }
+
+    fn abandon(&self) {
+        let mut journal = match self.journal() {
+            Ok(journal) => journal,
+            Err(problem) => return self.say(OperationNews::Refused(self.kind(), problem)),
+        };
+        if let Some(unfinished) = journal.unfinished().cloned() {
+            let title = unfinished.operation(&self.spec.name).title;
+            if let Err(e) = journal.end("abandoned") {
+                return self.say(OperationNews::Refused(unfinished.kind, e.into()));
+            }
+            self.note(&title, "abandoned");
+        }
+        self.say(OperationNews::Ended(OperationEnd::Abandoned));
+    }
+
+    /// Does the steps. While it does, nothing of the journal is told but by us.
+    async fn work(&self, operation: Operation, mut journal: Journal, unfinished: Option<Unfinished>) {
+        let (cancel, cancelled) = oneshot::channel();
+        {
+            let mut works = locked(&self.works);
+            works.insert(self.spec.name.clone(), Some(cancel));
+            self.say(OperationNews::Began(operation.clone()));
+        }
+        let end = self.steps(&operation, &mut journal, unfinished, cancelled).await;
+        drop(journal);
+        let outcome = match &end {
+            OperationEnd::Done => "done".to_owned(),
+            OperationEnd::Cancelled => "cancelled".to_owned(),
+            OperationEnd::Abandoned => "abandoned".to_owned(),
+            OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
+        };
+        self.note(&operation.title, &outcome);
+        let mut works = locked(&self.works);
+        works.remove(&self.spec.name);
+        self.say(OperationNews::Ended(end));
+    }
+
+    async fn steps(
+        &self,
+        operation: &Operation,
+        journal: &mut Journal,
+        unfinished: Option<Unfinished>,
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> OperationEnd {
+        let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
+        let mut performer = Performer {
+            spec: self.spec.clone(),
+            place: self.place,
+            options: self.ground.options.clone(),
+            state: self.ground.state.clone(),
+            preserve: operation.number(StepName::Backup) > 0,
+            facts: unfinished.map(|u| u.facts).unwrap_or_default(),
+        };
+        let (tell, mut heard) = mpsc::unbounded_channel();
+        let mut at = None;
+        let ended = {
+            let running = performer.run(operation, journal, &done, &tell);
+            tokio::pin!(running);
+            loop {
+                tokio::select! {
+                    // In this order all that was said is heard when a cancel is looked at, and no step has moved since.
+                    biased;
+                    Some(progress) = heard.recv() => {
+                        if let Progress::Began(step) = progress {
+                            at = Some(step);
+                        }
+                        self.say(OperationNews::Progress(progress));
+                    }
+                    Ok(()) = &mut cancelled, if !cancelled.is_terminated() => {
+                        if at.is_none_or(|step| operation.is_harmless_at(step)) {
+                            break None;
+                        }
+                    }
+                    ended = &mut running => break Some(ended),
+                }
+            }
+        };
+        while let Ok(progress) = heard.try_recv() {
+            self.say(OperationNews::Progress(progress));
+        }
+        match ended {
+            Some(Ok(())) => OperationEnd::Done,
+            None => match journal.end("cancelled") {
+                Ok(()) => OperationEnd::Cancelled,
+                Err(e) => OperationEnd::Stopped(e.into(), None),
+            },
+            Some(Err(problem)) => {
+                let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
+                OperationEnd::Stopped(problem, saved.map(|b| b.display().to_string()))
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The form of a job that is to be submitted.
+
+use super::Draw;
+use super::chrome::{clear, wrap};
+use super::dialog::{buttons, middle};
+use super::frame::{Title, pane};
+use super::grid::{cut_front, put};
+use crate::app::form::Form;
+use crate::app::{Area, Areas};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns it takes where there is room.
+const WIDEST: u16 = 100;
+/// Columns of the labels.
+const LABEL: u16 = 13;
+
+/// Draws it; returns the cursor's place when a row has the focus.
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    form: &Form,
+    areas: &mut Areas,
+) -> Option<(u16, u16)> {
+    let width = area.width.saturating_sub(4).min(WIDEST);
+    let inside = usize::from(width.saturating_sub(4)).max(1);
+    let (words, tone) = match (&form.doing, form.said.as_str()) {
+        (Some(doing), _) => (format!("◌ {doing}"), d.theme.warn),
+        (None, "") => match form.rows.get(form.at) {
+            Some(row) => (row.field.hint().to_owned(), d.theme.dim),
+            None => (String::new(), d.theme.dim),
+        },
+        (None, why) => (format!("✕ not submitted: {}", crate::model::text::printable(why)), d.theme.bad),
+    };
+    let words = wrap(&words, inside);
+    let said = u16::try_from(words.len().min(4)).unwrap_or(1);
+    let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
+    let frame = middle(area, width, rows.saturating_add(said + 5));
+    clear(buf, frame);
+    let left = match &form.like {
+        Some(id) => format!("submit again: {id}"),
+        None => "submit a job".to_owned(),
+    };
+    let cluster = form.cluster.to_string();
+    let inner = pane(buf, frame, d.theme, &Title { left: &left, right: &cluster, tone: None, focused: true });
+    areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
+    let visible = inner.height.saturating_sub(said + 3);
+    let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
+    let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
+    let room = inner.width.saturating_sub(LABEL + 1);
+    let mut cursor = None;
+    for (i, (y, row)) in (inner.y..inner.y + visible).zip(form.rows.iter().skip(top)).enumerate() {
+        let focused = top + i == form.at;
+        let label = if focused { d.theme.accent } else { d.theme.dim };
+        put(buf, inner.x, y, LABEL, false, row.field.word(), label);
+        let shown = row.shown();
+        // What is typed is seen at its end.
+        let text = if focused { cut_front(&shown, room.into()) } else { shown.as_str().into() };
+        let style = if focused { d.theme.text.patch(d.theme.marked) } else { d.theme.text };
+        put(buf, inner.x + LABEL, y, room + 1, false, &text, style);
+        if focused {
+            let column = u16::try_from(text.width()).unwrap_or(u16::MAX).min(room);
+            cursor = Some((inner.x + LABEL + column, y));
+        }
+    }
+    for (y, line) in (inner.y + visible + 1..inner.bottom().saturating_sub(1)).zip(&words) {
+        put(buf, inner.x, y, inner.width, false, line, tone);
+    }
+    if inner.height > 0 {
+        areas.buttons = Some(buttons(buf, inner, d, "Submit", form.button()));
+    }
+    cursor
+}

@@ -1,0 +1,215 @@
+//! The dialog before an operation: consequence, whom it hits, switches, the name to be typed, the two buttons.
+
+use super::Draw;
+use super::chrome::{clear, wrap};
+use super::dialog::{buttons, middle};
+use super::frame::{Title, pane};
+use super::grid::{Cell, Column, Grid, cut, put};
+use crate::app::plan::{Looked, Plan, Spot};
+use crate::app::{Action, Area, Areas, Sort};
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::{Doomed, Fate, OperationKind};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns it takes where there is room.
+const WIDEST: u16 = 108;
+/// Rows that the table gets at least: titles and two jobs.
+const TABLE: u16 = 3;
+
+/// A line below the table, its style, and what is focused there.
+struct Line {
+    text: String,
+    style: Style,
+    spot: Option<Spot>,
+}
+
+/// Draws it; notes where it and its buttons are, and how far the table can be scrolled.
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    plan: &Plan,
+    areas: &mut Areas,
+) -> Option<(u16, u16)> {
+    let width = area.width.saturating_sub(4).min(WIDEST);
+    let inside = usize::from(width.saturating_sub(4)).max(1);
+    let head = head(plan, d, inside);
+    let below = below(plan, d, inside);
+    let jobs = plan.preview.jobs.len();
+    let table = if jobs > 0 { u16::try_from(jobs + 1).unwrap_or(u16::MAX) } else { 0 };
+    // Air around the table goes first, then jobs: those can be scrolled.
+    let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    let fixed = rows(head.len()).saturating_add(rows(below.len())).saturating_add(3);
+    let room = area.height.saturating_sub(fixed);
+    let table = table.min(room.max(TABLE));
+    let air = u16::from(fixed + table + 2 < area.height);
+    let frame = middle(area, width, fixed + table + 2 * air);
+    clear(buf, frame);
+    let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
+    let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
+    let title = Title {
+        left: &plan.operation.title,
+        right: zone.as_deref().unwrap_or_default(),
+        tone: None,
+        focused: true,
+    };
+    let inner = pane(buf, frame, d.theme, &title);
+    areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
+    let mut y = inner.y;
+    for (text, style) in head.iter().take(usize::from(inner.height)) {
+        put(buf, inner.x, y, inner.width, false, text, *style);
+        y += 1;
+    }
+    y += air;
+    if table > 0 {
+        let last_row = inner.bottom().saturating_sub(1);
+        let place = Rect { y, height: table.min(last_row.saturating_sub(y)), ..inner };
+        areas.dialog_last = draw_jobs(buf, place, d, plan);
+        y += table;
+    }
+    y += air;
+    let mut cursor = None;
+    for line in &below {
+        if y + 1 >= inner.bottom() {
+            break;
+        }
+        let style = if line.spot == Some(plan.spot) { line.style.patch(d.theme.marked) } else { line.style };
+        put(buf, inner.x, y, inner.width, false, &line.text, style);
+        if line.spot == Some(Spot::Name) && plan.spot == Spot::Name {
+            let column =
+                u16::try_from(line.text.width()).unwrap_or(u16::MAX).min(inner.width.saturating_sub(1));
+            cursor = Some((inner.x + column, y));
+        }
+        y += 1;
+    }
+    let focused = match plan.spot {
+        Spot::Cancel => Some(false),
+        Spot::Go => Some(true),
+        _ => None,
+    };
+    areas.buttons = Some(buttons(buf, inner, d, go(plan), focused));
+    cursor
+}
+
+fn go(plan: &Plan) -> &'static str {
+    match plan.operation.kind {
+        OperationKind::Restart => "Restart",
+        OperationKind::Start => "Start",
+        OperationKind::Stop => "Stop the cluster",
+    }
+}
+
+/// What happens, and to how many.
+fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+    let mut lines = Vec::new();
+    let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
+    say(&plan.operation.consequence, d.theme.text);
+    let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
+    match (&plan.looked, &plan.preview.trouble) {
+        (Looked::Refused(problem), _) => {
+            say(&format!("✕ {}", problem.what), d.theme.bad);
+            say(&format!("  {}", problem.mend), d.theme.text);
+        }
+        (Looked::Looking, _) => say("◌ looking whom it hits", d.theme.warn),
+        (Looked::Seen, Some(trouble)) => {
+            let what = format!("! whom it hits cannot be told: {}", trouble.what);
+            say(&what, d.theme.warn);
+            if !trouble.mend.is_empty() {
+                say(&format!("  {}", trouble.mend), d.theme.text);
+            }
+        }
+        (Looked::Seen, None) if !plan.operation.destructive => {}
+        (Looked::Seen, None) if jobs == 0 => say("no job runs or waits here", d.theme.text),
+        (Looked::Seen, None) => {
+            let tone = if back == jobs { d.theme.text } else { d.theme.warn };
+            say(&format!("{back} of {jobs} jobs come back"), tone);
+        }
+    }
+    lines
+}
+
+/// The switches, the announcement, the steps, the name.
+fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let switch = |on: bool, text: String| format!("{} {text}", if on { "[x]" } else { "[ ]" });
+    let spots = plan.spots();
+    if spots.contains(&Spot::Jobs) {
+        let text = switch(plan.preserves(), "save the jobs and submit them again".into());
+        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Jobs) });
+    }
+    if spots.contains(&Spot::Others) {
+        let text = switch(plan.others, format!("end the jobs of {}, too", plan.strangers().join(", ")));
+        let text = cut(&text, width).into_owned();
+        lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Others) });
+    }
+    if plan.operation.destructive && spots.contains(&Spot::Go) {
+        let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));
+        lines.push(Line { text, style: d.theme.dim, spot: None });
+    }
+    let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));
+    // Steps are not broken in two.
+    let steps = steps.map(|s| s.replace(' ', "\u{a0}")).collect::<Vec<_>>().join("   ");
+    for line in wrap(&steps, width) {
+        lines.push(Line { text: line.replace('\u{a0}', " "), style: d.theme.dim, spot: None });
+    }
+    if spots.contains(&Spot::Name) {
+        let text = format!("type the cluster's name to go on: {}", printable(&plan.name));
+        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Name) });
+    }
+    for line in wrap(&plan.said, width).into_iter().filter(|l| !l.is_empty()) {
+        lines.push(Line { text: line, style: d.theme.bad, spot: None });
+    }
+    lines
+}
+
+fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> usize {
+    let jobs = &plan.preview.jobs;
+    let widest = jobs.iter().map(|j| j.key.to_string().width()).max().unwrap_or(0).clamp(3, 36);
+    let columns = [
+        Column::text("JOB", u16::try_from(widest).unwrap_or(36).min(area.width / 3), 0),
+        Column::text("OWNER", 8, 0),
+        Column::number("AGE", 7, 1),
+        Column::text("HOLDS", 9, 0),
+        Column::rest("COMES BACK", 18, 0),
+    ];
+    let visible = usize::from(area.height.saturating_sub(1));
+    let last = jobs.len().saturating_sub(visible);
+    let top = plan.top.min(last);
+    let grid = Grid {
+        columns: &columns,
+        sort: Sort::default(),
+        sortable: &[],
+        top,
+        rows: jobs.len(),
+        selected: None,
+    };
+    grid.draw(buf, area, d.theme, |i| jobs.get(i).map(|j| row(j, d, plan)).unwrap_or_default());
+    if last > top {
+        let more = format!("{} more below", last - top);
+        let width = u16::try_from(more.width()).unwrap_or(0).min(area.width);
+        put(buf, area.right() - width, area.y, width, true, &more, d.theme.dim);
+    }
+    last
+}
+
+fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
+    let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(d.now)));
+    let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+    let ours = job.owner.as_ref().is_none_or(|o| o.raw() == plan.preview.me);
+    let tone = match &job.fate {
+        Fate::Lost(_) => d.theme.bad,
+        Fate::Back => d.theme.good,
+        Fate::Unknown => d.theme.dim,
+    };
+    vec![
+        Cell::new(job.key.to_string(), d.theme.text),
+        Cell::new(owner, if ours || plan.looked != Looked::Seen { d.theme.text } else { d.theme.warn }),
+        Cell::new(age, d.theme.text),
+        Cell::new(job.holding(), d.theme.text),
+        Cell::new(job.fate.words(), tone),
+    ]
+}

@@ -1,0 +1,129 @@
+//! How an operation goes on: its steps with their marks, what its programs say, and what to do when it stopped.
+
+use super::Draw;
+use super::chrome::{clear, wrap};
+use super::dialog::middle;
+use super::frame::{Title, pane};
+use super::grid::put;
+use super::words::span;
+use crate::app::running::{Mark, Running, Stand};
+use crate::app::{Action, Area, Areas};
+use crate::model::StepName;
+use crate::model::text::printable;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// Columns it takes where there is room.
+const WIDEST: u16 = 130;
+/// Lines of output shown at least, and at most.
+const OUTPUT: (usize, usize) = (2, 18);
+
+/// Draws it, its output from line `top` from the end; notes where it is and how far it can be scrolled.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: usize, areas: &mut Areas) {
+    let width = area.width.saturating_sub(4).min(WIDEST);
+    let inside = usize::from(width.saturating_sub(4)).max(1);
+    let steps: Vec<(String, Style)> =
+        running.operation.steps.iter().zip(&running.marks).map(|(s, m)| step(*s, m, running, d)).collect();
+    let verdict = verdict(running, d, inside);
+    let output: Vec<&str> = running.output().collect();
+    let fixed = steps.len() + verdict.len() + 2;
+    let room = usize::from(area.height).saturating_sub(fixed + 1);
+    let shown = output.len().min(room.clamp(OUTPUT.0, OUTPUT.1));
+    let gap = usize::from(shown > 0);
+    let height = u16::try_from(fixed + gap + shown).unwrap_or(u16::MAX);
+    let frame = middle(area, width, height);
+    clear(buf, frame);
+    let took = match running.until {
+        Some(until) => until.age(running.since),
+        None => d.now.age(running.since),
+    };
+    let right = format!("{} · {}", running.brief(), span(took));
+    let tone = match running.stand {
+        Stand::Stopped(..) => d.theme.bad,
+        Stand::Over(_) => d.theme.good,
+        _ => d.theme.accent,
+    };
+    let title = Title { left: &running.operation.title, right: &right, tone: Some(tone), focused: true };
+    let inner = pane(buf, frame, d.theme, &title);
+    areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
+    // Where not all has room, what is to be done stays, and the step that it is at.
+    let kept = usize::from(inner.height).saturating_sub(verdict.len() + gap + shown).max(1);
+    let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
+    let first = at.saturating_sub(kept).min(steps.len().saturating_sub(kept));
+    let mut lines: Vec<(String, Style)> = steps.into_iter().skip(first).take(kept).collect();
+    lines.extend((gap > 0).then(|| (String::new(), d.theme.text)));
+    let last = output.len().saturating_sub(shown);
+    let top = top.min(last);
+    let tail = output.iter().skip(last - top).take(shown);
+    lines.extend(tail.map(|line| (format!("  {line}"), d.theme.dim)));
+    lines.extend(verdict);
+    for (y, (text, style)) in (inner.y..inner.bottom()).zip(lines) {
+        put(buf, inner.x, y, inner.width, false, &text, style);
+    }
+    areas.dialog_last = last;
+}
+
+fn step(step: StepName, mark: &Mark, running: &Running, d: &Draw<'_>) -> (String, Style) {
+    let (glyph, tail, style) = match mark {
+        Mark::Waits => ("○", String::new(), d.theme.dim),
+        Mark::Works(since) => ("◐", format!("  {}", span(d.now.age(*since))), d.theme.accent),
+        Mark::Done(said, took) => {
+            let took =
+                took.map_or_else(String::new, |s| format!("  {}", span(std::time::Duration::from_secs(s))));
+            ("✓", format!(": {}{took}", printable(said)), d.theme.text)
+        }
+        Mark::Failed => ("✕", String::new(), d.theme.bad),
+    };
+    // What was seen says more than what was to be done.
+    let words = if matches!(mark, Mark::Done(..)) { step.word() } else { step.what() };
+    (format!("{glyph} {} {words}{tail}", running.operation.number(step)), style)
+}
+
+/// How it stands, and what can be done now.
+fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+    let mut lines = vec![(String::new(), d.theme.text)];
+    let mut say =
+        |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));
+    let key = |action| d.key(action);
+    match &running.stand {
+        Stand::Works if running.may_be_cancelled() => {
+            say(format!("nothing is changed yet; {} cancels", key(Action::Cancel)), d.theme.text);
+        }
+        Stand::Works => {
+            let text = "it goes on when this is closed; quitting the console stops it, and it can be resumed";
+            say(text.into(), d.theme.dim);
+        }
+        Stand::Cancelling => say("it is being cancelled".into(), d.theme.warn),
+        Stand::Elsewhere => {
+            say("another program on this machine is at it: it is watched from there".into(), d.theme.warn);
+        }
+        Stand::Over(how) => say(format!("{}: {how}", running.operation.title), d.theme.good),
+        Stand::Stopped(problem, saved) => {
+            match problem {
+                Some(problem) => {
+                    say(format!("✕ {}", problem.what), d.theme.bad);
+                    if !problem.mend.is_empty() {
+                        say(format!("  {}", problem.mend), d.theme.text);
+                    }
+                }
+                None => say("✕ the program that was at it ended before it was done".into(), d.theme.bad),
+            }
+            if let Some(folder) = saved {
+                say(format!("  its jobs are saved in {}", printable(folder)), d.theme.text);
+            }
+            let past = if running.may_be_passed() {
+                format!("{} goes on past it   ", key(Action::RollForward))
+            } else {
+                String::new()
+            };
+            if d.app.is_read_only() {
+                say("read-only: it is resumed from a console that may change clusters".into(), d.theme.text);
+                return lines;
+            }
+            let (resume, leave) = (key(Action::Resume), key(Action::Abandon));
+            say(format!("{resume} resumes at this step   {past}{leave} leaves it as it is"), d.theme.accent);
+        }
+    }
+    lines
+}

@@ -1,0 +1,256 @@
+"""Google's own Python clients against the double: what they ask must be understood, what they are answered must parse.
+
+clients.py URL ADC CHECK: runs one check of those below and fails with what is wrong. Every answer that is parsed by hand
+is parsed strictly, so that a field that the real service does not have is an error here.
+"""
+
+import json
+import sys
+
+from google.api_core import exceptions as wrong
+from google.auth.transport.requests import AuthorizedSession
+from google.oauth2.credentials import Credentials
+from google.cloud import artifactregistry_v1, compute_v1, secretmanager_v1, tpu_v2, tpu_v2alpha1
+from google.protobuf import json_format
+
+URL, ADC, CHECK = sys.argv[1:4]
+PROJECT, ZONE = "hai-test", "us-central2-b"
+# By hand: Google's own reading of the file leaves `token_uri` out.
+GRANT = {k: v for k, v in json.load(open(ADC)).items() if k != "type"}
+CREDENTIALS = Credentials(None, **GRANT)
+NO_RETRY = None
+
+
+def client(kind):
+    return kind(credentials=CREDENTIALS, client_options={"api_endpoint": URL}, transport="rest")
+
+
+def raises(error, call, *words):
+    try:
+        call()
+    except error as e:
+        assert type(e) is error, f"{type(e)} for {error}: {e}"
+        assert all(w in str(e) for w in words), e
+        return e
+    raise AssertionError(f"no {error} of {call}")
+
+
+def crc32c(data):
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = (n >> 1) ^ 0x82F63B78 if n & 1 else n >> 1
+        table.append(n)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = (crc >> 8) ^ table[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def secrets():
+    sm = client(secretmanager_v1.SecretManagerServiceClient)
+    parent, secret = f"projects/{PROJECT}", f"projects/{PROJECT}/secrets/PY"
+    replication = {"replication": {"automatic": {}}}
+    create = lambda: sm.create_secret(parent=parent, secret_id="PY", secret=replication)
+    assert create().name.endswith("/secrets/PY")
+    raises(wrong.Conflict, create)
+    missing = lambda: sm.access_secret_version(name=f"{secret}/versions/latest")
+    raises(wrong.NotFound, missing)
+    for text in (b"first", b"second", b"third"):
+        payload = {"data": text, "data_crc32c": crc32c(text)}
+        made = sm.add_secret_version(parent=secret, payload=payload)
+        assert made.client_specified_payload_checksum and made.state.name == "ENABLED", made
+    bad = {"data": b"x", "data_crc32c": 1}
+    raises(wrong.BadRequest, lambda: sm.add_secret_version(parent=secret, payload=bad), "checksum")
+    got = sm.access_secret_version(name=f"{secret}/versions/latest")
+    assert got.payload.data == b"third" and got.payload.data_crc32c == crc32c(b"third"), got
+    assert got.name.endswith("/versions/3"), got.name
+    assert sm.access_secret_version(name=f"{secret}/versions/1").payload.data == b"first"
+    # The double puts two on a page.
+    versions = [v.name.rsplit("/", 1)[1] for v in sm.list_secret_versions(parent=secret)]
+    assert versions == ["3", "2", "1"], versions
+    names = [s.name.rsplit("/", 1)[1] for s in sm.list_secrets(parent=parent)]
+    assert names == ["OFF", "PY", "RAY_AUTH_TOKEN"], names
+    off = f"projects/{PROJECT}/secrets/OFF/versions/latest"
+    raises(wrong.BadRequest, lambda: sm.access_secret_version(name=off), "DISABLED")
+    theirs = "projects/other/secrets/X/versions/latest"
+    e = raises(wrong.Forbidden, lambda: sm.access_secret_version(name=theirs))
+    assert e.reason == "IAM_PERMISSION_DENIED" and e.metadata["permission"], e
+
+
+def finished(operation):
+    """A zone's operation at its end. The clients' own `delete` would ask at the real address for it."""
+    operations = client(compute_v1.ZoneOperationsClient)
+    states = [operation.status.name]
+    while states[-1] != "DONE":
+        assert len(states) < 10, states
+        operation = operations.get(project=PROJECT, zone=ZONE, operation=operation.name)
+        states.append(operation.status.name)
+    assert states[:2] == ["PENDING", "RUNNING"], states
+    return operation
+
+
+def compute():
+    instances = client(compute_v1.InstancesClient)
+    label = '(labels.ray-node-type = "head") AND (labels.ray-cluster-name = "a")'
+
+    def pages(**more):
+        """The client has no `returnPartialSuccess` yet: its messages over an authorized session."""
+        session, token, pages = AuthorizedSession(CREDENTIALS), "", []
+        while token is not None:
+            query = {"filter": label, "returnPartialSuccess": "true", "pageToken": token}
+            url = f"{URL}/compute/v1/projects/{PROJECT}/aggregated/instances"
+            answer = session.get(url, params=query)
+            assert answer.status_code == 200, answer.text
+            page = compute_v1.InstanceAggregatedList.from_json(answer.text, ignore_unknown_fields=False)
+            pages.append(page)
+            token = page.next_page_token or None
+        return pages
+
+    # A zone is out of reach: without partial success that is a failure.
+    request = compute_v1.AggregatedListInstancesRequest(project=PROJECT, filter=label)
+    raises(wrong.ServiceUnavailable, lambda: list(instances.aggregated_list(request=request, retry=NO_RETRY)))
+    partial = pages()
+    scopes = [scope for page in partial for scope in page.items.values()]
+    found = [i for scope in scopes for i in scope.instances]
+    warnings = [s.warning.code for s in scopes if not s.instances]
+    assert len(partial) == 2 and [i.name for i in found] == ["ray-a-head-1", "ray-a-head-2"], found
+    assert "NO_RESULTS_ON_PAGE" in warnings and list(partial[0].unreachables) == ["zones/us-east1-z"], partial
+    assert found[0].network_interfaces[0].access_configs[0].nat_i_p == "34.0.0.1", found[0]
+    assert found[0].labels["ray-cluster-name"] == "a" and found[0].zone.endswith(f"/zones/{ZONE}")
+
+    delete = lambda name: instances.delete_unary(project=PROJECT, zone=ZONE, instance=name)
+    done = finished(delete("ray-a-head-1"))
+    assert not done.error.errors and done.target_link.endswith("/instances/ray-a-head-1"), done
+    raises(wrong.NotFound, lambda: delete("ray-a-head-1"), "was not found")
+    theirs = compute_v1.AggregatedListInstancesRequest(project="other")
+    raises(wrong.Forbidden, lambda: list(instances.aggregated_list(request=theirs)), "compute.instances.list")
+
+
+def operations_that_fail():
+    instances = client(compute_v1.InstancesClient)
+    failed = finished(instances.delete_unary(project=PROJECT, zone=ZONE, instance="ray-a-head-1"))
+    assert failed.error.errors[0].message == "in use by another", failed
+    assert failed.http_error_status_code == 400, failed
+    tpu = client(tpu_v2.TpuClient)
+    operation = tpu.delete_node(name=f"projects/{PROJECT}/locations/{ZONE}/nodes/n1")
+    raises(wrong.ResourceExhausted, lambda: operation.result(timeout=60), "in use by another")
+
+
+def tpus():
+    tpu = client(tpu_v2.TpuClient)
+    parent = f"projects/{PROJECT}/locations/{ZONE}"
+    nodes = list(tpu.list_nodes(parent=parent))
+    assert [n.name.rsplit("/", 1)[1] for n in nodes] == ["n1", "n2", "n3"], nodes
+    assert [n.state.name for n in nodes] == ["READY", "PREEMPTED", "CREATING"], nodes
+    first = tpu.get_node(name=f"{parent}/nodes/n1")
+    assert first.accelerator_type == "v4-16" and first.labels["ray-cluster-name"] == "a", first
+    assert [e.ip_address for e in first.network_endpoints] == ["10.1.0.1", "10.1.0.2"], first
+    assert first.scheduling_config.preemptible and first.health.name == "HEALTHY", first
+    raises(wrong.NotFound, lambda: tpu.get_node(name=f"{parent}/nodes/none"))
+    operation = tpu.delete_node(name=f"{parent}/nodes/n2")
+    operation.result(timeout=60)
+    assert operation.metadata.target.endswith("/nodes/n2") and operation.metadata.verb == "delete"
+    assert len(list(tpu.list_nodes(parent=parent))) == 2
+    raises(wrong.NotFound, lambda: tpu.delete_node(name=f"{parent}/nodes/n2"))
+
+    spec = {"parent": parent, "node_id": "q1-node",
+            "node": {"accelerator_type": "v4-128", "runtime_version": "tpu-ubuntu2204-base"}}
+    queued = {"tpu": {"node_spec": [spec]}, "spot": {}}
+    create = lambda: tpu.create_queued_resource(
+        parent=parent, queued_resource_id="q1", queued_resource=queued)
+    made = create().result(timeout=60)
+    assert made.name == f"{parent}/queuedResources/q1" and made.tpu.node_spec[0].node_id == "q1-node", made
+    assert made.state.state.name == "WAITING_FOR_RESOURCES", made.state
+    raises(wrong.Conflict, create)
+    assert [q.name for q in tpu.list_queued_resources(parent=parent)] == [made.name]
+    assert tpu.get_queued_resource(name=made.name) == made
+    raises(wrong.BadRequest, lambda: tpu.delete_queued_resource(name=made.name), "force")
+    tpu.delete_queued_resource(request={"name": made.name, "force": True}).result(timeout=60)
+    raises(wrong.NotFound, lambda: tpu.get_queued_resource(name=made.name))
+
+
+def tpus_alpha():
+    """v2alpha1 has no client over REST: its messages over an authorized session."""
+    session = AuthorizedSession(CREDENTIALS)
+    parent = f"projects/{PROJECT}/locations/{ZONE}"
+
+    def call(method, path, message, **more):
+        answer = session.request(method, f"{URL}/v2alpha1/{path}", **more)
+        assert answer.status_code == 200, answer.text
+        return json_format.Parse(answer.text, message.pb()())
+
+    queued = tpu_v2alpha1.QueuedResource(
+        tpu={"node_spec": [{"parent": parent, "node_id": "q2-node", "node": {"accelerator_type": "v4-128"}}]},
+        best_effort={})
+    body = json.loads(tpu_v2alpha1.QueuedResource.to_json(
+        queued, always_print_fields_with_no_presence=False))
+    path = f"{parent}/queuedResources?queuedResourceId=q2"
+    first = session.post(f"{URL}/v2alpha1/{path}", json=body)
+    assert first.status_code == 200, first.text
+    operation = first.json()
+    for _ in range(5):
+        if operation["done"]:
+            break
+        operation = session.get(f"{URL}/v2alpha1/{operation['name']}").json()
+    assert operation["response"].pop("@type").endswith("tpu.v2alpha1.QueuedResource"), operation
+    assert operation["metadata"].pop("@type").endswith("tpu.v2alpha1.OperationMetadata"), operation
+    json_format.ParseDict(operation["response"], tpu_v2alpha1.QueuedResource.pb()())
+    json_format.ParseDict(operation["metadata"], tpu_v2alpha1.OperationMetadata.pb()())
+    assert session.post(f"{URL}/v2alpha1/{path}", json=body).status_code == 409
+    listed = call("GET", f"{parent}/queuedResources", tpu_v2alpha1.ListQueuedResourcesResponse)
+    assert listed.queued_resources[0].HasField("best_effort"), listed
+    nodes, token = [], ""
+    while True:
+        page = call("GET", f"{parent}/nodes?pageToken={token}", tpu_v2alpha1.ListNodesResponse)
+        nodes += page.nodes
+        token = page.next_page_token
+        if not token:
+            break
+    assert len(nodes) == 3, nodes
+    # What only v2alpha1 has is no field of v2's.
+    refused = session.post(f"{URL}/v2/{path}3", json=body)
+    assert refused.status_code == 400 and "bestEffort" in refused.json()["error"]["message"], refused.text
+
+
+def registry():
+    ar = client(artifactregistry_v1.ArtifactRegistryClient)
+    parent = f"projects/{PROJECT}/locations/us-central2/repositories/marin"
+    images = list(ar.list_docker_images(parent=parent))
+    assert [list(i.tags) for i in images] == [["20261101"], ["20261120", "latest"], [], ["latest"]], images
+    assert images[1].image_size_bytes == 5368709120 and images[1].upload_time.year == 2026, images[1]
+    tags = list(ar.list_tags(parent=f"{parent}/packages/marin_cluster"))
+    assert sorted(t.name.rsplit("/", 1)[1] for t in tags) == ["20261101", "20261120", "latest"], tags
+    raises(wrong.NotFound, lambda: list(ar.list_docker_images(parent=parent + "x")))
+    theirs = parent.replace(PROJECT, "other")
+    raises(wrong.Forbidden, lambda: list(ar.list_docker_images(parent=theirs)), "artifactregistry")
+
+
+def refused():
+    """The caller has made every service refuse with the status that is the last argument."""
+    error = {403: wrong.Forbidden, 404: wrong.NotFound, 409: wrong.Conflict, 429: wrong.TooManyRequests}
+    code = int(sys.argv[4])
+    sm, tpu = client(secretmanager_v1.SecretManagerServiceClient), client(tpu_v2.TpuClient)
+    compute, ar = client(compute_v1.InstancesClient), client(artifactregistry_v1.ArtifactRegistryClient)
+    parent = f"projects/{PROJECT}/locations/{ZONE}"
+    request = compute_v1.AggregatedListInstancesRequest(project=PROJECT)
+    calls = [
+        lambda: sm.access_secret_version(
+            name=f"projects/{PROJECT}/secrets/X/versions/latest", retry=NO_RETRY),
+        lambda: list(tpu.list_nodes(parent=parent, retry=NO_RETRY)),
+        lambda: tpu.delete_queued_resource(name=f"{parent}/queuedResources/q", retry=NO_RETRY),
+        lambda: list(compute.aggregated_list(request=request, retry=NO_RETRY)),
+        lambda: list(ar.list_docker_images(parent=f"{parent}/repositories/r", retry=NO_RETRY)),
+    ]
+    for call in calls:
+        try:
+            call()
+        except error[code] as e:
+            assert e.code == code and "as Google says" in str(e), e
+        else:
+            raise AssertionError(f"no {code}")
+
+
+{f.__name__: f for f in (
+    secrets, compute, operations_that_fail, tpus, tpus_alpha, registry, refused)}[CHECK]()
+print("all well")

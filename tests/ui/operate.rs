@@ -1,0 +1,122 @@
+//! Operations on the screen: the dialog before one, its progress, what stands half way.
+
+use super::*;
+use marin_tui::app::Effect;
+
+const KIND: OperationKind = OperationKind::Restart;
+
+fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+}
+
+fn restart() -> Operation {
+    Operation::new(KIND, ClusterName::new(CLUSTER), true)
+}
+
+/// One that could not clear a machine.
+pub fn stopped() -> OperationNews {
+    use StepName::{Backup, Check, Look, Stop};
+    OperationNews::Standing(Some(Standing {
+        operation: restart(),
+        since: before(600),
+        done: [Check, Look, Backup, Stop].iter().map(|s| (*s, "seen \x1b[31m".to_owned())).collect(),
+        why: "10.0.0.7 cannot be cleared\x1b]0;x\x07".into(),
+        saved: Some("/state/backups/marin-us-central2-1".into()),
+        elsewhere: false,
+    }))
+}
+
+fn doomed(id: &str, owner: &str, tpu: f64, fate: Fate) -> Doomed {
+    let holds = Some(vec![("TPU".into(), tpu)]);
+    Doomed { fate, holds, ..Doomed::of(&job(id, JobStatus::Running, owner, 21_720)) }
+}
+
+fn seen(app: &mut App, width: u16, height: u16) -> String {
+    text(&paint(app, Colors::Full, width, height))
+}
+
+#[test]
+fn whom_a_restart_hits_stands_beside_what_comes_back() {
+    let mut app = shown();
+    press(&mut app, "R");
+    assert!(seen(&mut app, 120, 40).contains("◌ looking whom it hits"));
+    let lost = Fate::Lost("its package is gone".into());
+    let mut jobs = vec![doomed("exp1395", "alice", 16.0, Fate::Back), doomed("notebook", "bo", 0.0, lost)];
+    jobs.extend((0..30).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Fate::Back)));
+    hears(&mut app, OperationNews::Previewed(KIND, Preview { jobs, me: "alice".into(), trouble: None }));
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let text = seen(&mut app, width, height);
+        assert!(text.contains("31 of 32 jobs come back"), "{text}");
+        let row = |name: &str| text.lines().find(|l| l.contains(name)).unwrap_or_default().to_owned();
+        assert!(row("exp1395").contains("16 TPU") && row("exp1395").contains("6h 02m"), "{text}");
+        assert!(row("notebook").contains("NO: its pack") && row("notebook").contains("bo"), "{text}");
+        for needed in
+            ["[ ] end the jobs of bo, too", "[x] save the jobs", "9 workers", "[ Cancel ]", "Restart"]
+        {
+            assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
+        }
+        assert!(text.contains("type the cluster's name to go on:"), "{text}");
+    }
+    // The list is scrolled to its end.
+    assert!(!seen(&mut app, 80, 24).contains("sweep-29"));
+    press(&mut app, "G");
+    assert!(seen(&mut app, 80, 24).contains("sweep-29"));
+}
+
+#[test]
+fn progress_shows_steps_output_and_what_can_be_done() {
+    let mut app = shown();
+    hears(&mut app, OperationNews::Began(restart()));
+    press(&mut app, "p");
+    for step in [StepName::Check, StepName::Look] {
+        hears(&mut app, OperationNews::Progress(Progress::Began(step)));
+        hears(&mut app, OperationNews::Progress(Progress::Done(step, "2 workers".into())));
+    }
+    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Backup)));
+    for i in 0..40 {
+        hears(&mut app, OperationNews::Progress(Progress::Output(format!("line {i} of ray up"))));
+    }
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let text = seen(&mut app, width, height);
+        for needed in ["✓ 2 look: 2 workers", "◐ 3 save the jobs", "restart 3/9", "line 39", "c cancels"]
+        {
+            assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
+        }
+    }
+    press(&mut app, "<esc>");
+    assert!(seen(&mut app, 120, 40).contains("◐ restart 3/9: save the jobs"), "the banner");
+    hears(&mut app, OperationNews::Progress(Progress::Done(StepName::Backup, String::new())));
+    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
+    let gone = problem(ProblemKind::TunnelLost, "the connection broke", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    let text = seen(&mut app, 120, 40);
+    assert!(
+        text.contains("does not answer meanwhile is expected") && !text.contains("the connection broke"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_stands_half_way_is_told_with_its_ways_out() {
+    let mut app = shown();
+    hears(&mut app, stopped());
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let buffer = paint(&mut app, Colors::Full, width, height);
+        assert!(buffer.content().iter().all(|c| !c.symbol().chars().any(char::is_control)));
+        let text = text(&buffer);
+        for needed in [
+            "restart stopped at 5/9",
+            "✕ 5 end what ray leaves",
+            "10.0.0.7 cannot be cleared",
+            "marin-us-central2-1",
+            "r resumes",
+            "f goes on past it",
+            "a leaves it as it is",
+        ] {
+            assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
+        }
+    }
+    press(&mut app, "<esc>c");
+    let text = seen(&mut app, 120, 40);
+    assert!(text.contains("restart stopped at 5/9: p"), "the fleet tells it, too:\n{text}");
+}
