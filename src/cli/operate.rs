@@ -165,9 +165,12 @@ async fn operate(
             who_is_hit(&operation, reach, others || arguments.dry_run).await?;
         }
         if arguments.dry_run {
-            let calls = calls(&reach.spec, &reach.options, kind).await.map_err(|p| reach.error(&p))?;
+            let calls =
+                Box::pin(calls(&reach.spec, &reach.options, kind)).await.map_err(|p| reach.error(&p))?;
             eprintln!("the calls and commands, in order:");
-            calls.iter().for_each(|call| println!("{}", printable(call)));
+            for call in &calls {
+                println!("{}", printable(call));
+            }
             return Ok(ExitCode::SUCCESS);
         }
         if operation.destructive {

@@ -32,6 +32,7 @@ Exit codes: 0 it is gone, from Ray and from Google; 1 otherwise; it says what to
 
 /// What to do with workers.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::enum_variant_names, reason = "each is the name of a command")]
 pub enum WorkerCommand {
     /// Add a worker outside the autoscaler; it joins by itself, also after a restart of the head
     #[command(after_help = ADD_EXAMPLES)]
@@ -189,5 +190,5 @@ async fn nodes(session: &Session, reach: &Reach) -> anyhow::Result<Vec<Node>> {
         let problem: Problem = e.problem(Timestamp::now());
         reach.error(&problem)
     })?;
-    Ok(snapshot.nodes.iter().map(|n| Node::clone(n)).collect())
+    Ok(snapshot.nodes.iter().map(Node::clone).collect())
 }

@@ -60,8 +60,8 @@ struct File {
     worker_setup_commands: Vec<String>,
     #[serde(default)]
     worker_start_ray_commands: Vec<String>,
-    #[serde(default)]
-    file_mounts: serde_yaml::Mapping,
+    #[serde(default, rename = "file_mounts")]
+    mounts: serde_yaml::Mapping,
     #[serde(default)]
     provider: Provider,
 }
@@ -140,7 +140,7 @@ impl Launch {
             container: file.docker.container_name.clone().unwrap_or_else(|| "ray_container".into()),
             port: port(&start),
             worker_ips: file.provider.worker_ips.clone(),
-            has_file_mounts: !file.file_mounts.is_empty(),
+            has_file_mounts: !file.mounts.is_empty(),
             types,
         })
     }

@@ -95,7 +95,8 @@ impl Performer {
                 continue;
             }
             say(Progress::Began(step));
-            match self.step(step, journal, tell).await {
+            // Boxed: what asks Google and Ray at once is large.
+            match Box::pin(self.step(step, journal, tell)).await {
                 Ok(said) => {
                     journal.done(step, &said)?;
                     say(Progress::Done(step, said));

@@ -55,7 +55,11 @@ async fn send(
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().rev().map(str::trim).find(|l| !l.is_empty()).unwrap_or("it did not say why");
+    // What an interactive bash says of itself is no reason.
+    let is_noise = |l: &&str| l.is_empty() || *l == "logout" || *l == "exit" || l.starts_with("bash: ");
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|l| !is_noise(l)).collect();
+    let said = lines[lines.len().saturating_sub(3)..].join("; ");
+    let said = if said.is_empty() { "it did not say why" } else { &said };
     let what = format!("{name}: {}", printable(said));
     Err(trouble(what, format!("`marin-tui -c {} ssh {name}` logs in there to look", spec.name)))
 }
@@ -110,7 +114,7 @@ pub async fn install_script(
 fn in_login_shell(script: &str) -> String {
     format!(
         "out=$(mktemp) && {{ bash --login -c -i {} >\"$out\" 2>&1 </dev/null; code=$?; \
-         [ $code = 0 ] || tail -n 3 \"$out\" >&2; rm -f \"$out\"; exit $code; }}",
+         [ $code = 0 ] || tail -n 12 \"$out\" >&2; rm -f \"$out\"; exit $code; }}",
         quote(script)
     )
 }

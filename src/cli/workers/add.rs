@@ -203,7 +203,9 @@ async fn init_tpu(worker: &str, common: &CommonArguments, reach: &Reach) -> anyh
     let script = script.map_err(|p| reach.error(&p))?;
     let hosts: Vec<TpuHost> = vm.logins().collect();
     eprintln!("{} as a worker of type {kind}: its startup script into its metadata, then by ssh on", vm.name);
-    hosts.iter().for_each(|h| eprintln!("  {}", h.internal));
+    for host in &hosts {
+        eprintln!("  {}", host.internal);
+    }
     eprintln!("then look until its {} hosts have joined ray", hosts.len());
     if common.dry_run {
         return Ok(ExitCode::SUCCESS);

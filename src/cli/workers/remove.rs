@@ -121,7 +121,9 @@ async fn hit(session: &Session, doomed: &Doomed, reach: &Reach) -> anyhow::Resul
     } else {
         eprintln!("what runs there:");
     }
-    by_job.iter().for_each(|(what, n)| eprintln!("  {what}  x{n}"));
+    for (what, n) in &by_job {
+        eprintln!("  {what}  x{n}");
+    }
     Ok(all)
 }
 
@@ -143,7 +145,7 @@ fn steps(arguments: &RemoveArguments, doomed: &Doomed, shown: &str) {
     }
     match (&doomed.queued, &doomed.vm) {
         (Some(queued), _) => {
-            eprintln!("- DELETE queuedResources/{}?force=true, with its TPU VM", printable(queued))
+            eprintln!("- DELETE queuedResources/{}?force=true, with its TPU VM", printable(queued));
         }
         (None, Some(vm)) => eprintln!("- DELETE nodes/{}", printable(vm)),
         (None, None) => eprintln!("- by ssh on {shown}: ray stop --force"),
