@@ -209,8 +209,8 @@ fn without_ray_here_nothing_is_stopped() {
 
 #[test]
 fn a_worker_by_hand_survives_a_restart_and_is_removed() {
-    let bed = fresh(Ray::Newest);
     const SPARE: &str = "10.77.0.4";
+    let bed = fresh(Ray::Newest);
     let alive = || -> Vec<String> {
         let is_it = |n: &Value| n["node_ip"] == SPARE && n["state"] == "ALIVE";
         bed.nodes().iter().filter(|n| is_it(n)).map(|n| n["node_id"].as_str().unwrap().to_owned()).collect()
