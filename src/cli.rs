@@ -17,6 +17,7 @@ mod reach;
 mod ssh;
 mod token;
 mod tpus;
+mod workers;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
@@ -145,6 +146,9 @@ pub enum Command {
     /// Log in to a cluster's head, a node or a TPU host, or run a command there
     #[command(after_help = ssh::EXAMPLES)]
     Ssh(ssh::SshArguments),
+    /// Workers by hand.
+    #[command(flatten)]
+    Workers(workers::WorkerCommand),
     /// Show who did what to which cluster when, from this machine
     Audit {
         /// Print JSON
@@ -167,6 +171,7 @@ impl Command {
             Self::Operate(command) => command.changes(),
             Self::Token { action } => action.changes(),
             Self::Tpus(command) => command.changes(),
+            Self::Workers(command) => command.changes(),
             Self::Clusters { .. }
             | Self::Configs { .. }
             | Self::Auth(_)
@@ -219,6 +224,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let chosen = arguments.sources.cluster.as_deref();
     match &arguments.command {
         Some(Command::Clusters { json }) => list::print(&config, *json)?,
+        Some(Command::Workers(command)) => {
+            return workers::run(command, &reach::Reach::new(arguments, &config, env)?);
+        }
         Some(Command::Operate(command)) => {
             return operate::run(command, &reach::Reach::new(arguments, &config, env)?);
         }

@@ -6,6 +6,7 @@
 mod cluster;
 mod env;
 mod google;
+mod launch;
 mod nearest;
 mod paths;
 mod resolve;
@@ -14,10 +15,11 @@ mod shared;
 pub mod yaml;
 
 pub use env::Env;
+pub use launch::{Launch, NodeLaunch};
 pub use nearest::nearest;
 pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};
-pub use settings::{DEFAULTS, Override, Settings};
+pub use settings::{CapacityField, DEFAULTS, Override, Settings, TpuVersion};
 
 use crate::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp,

@@ -92,6 +92,11 @@ impl Google {
         Self { inner: Arc::new(Inner { endpoints, credentials, http: OnceLock::new(), look }) }
     }
 
+    /// Base URLs of the services.
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.inner.endpoints
+    }
+
     /// The credentials work: without any, a call of Google's crates would try for a minute.
     pub async fn preflight(&self) -> Result<(), GcpError> {
         self.inner.headers().await.map(|_| ())

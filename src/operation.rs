@@ -8,16 +8,31 @@ mod backup;
 mod cluster;
 mod desk;
 mod folder;
+mod google;
+mod host;
 mod journal;
 mod preview;
 mod standing;
+mod start;
+mod startup;
+mod stop;
 mod submit;
+pub mod worker;
 
 pub use audit::{Audit, Entry};
-pub use backup::{Backed, Kept, Restored, back_up, restore};
+pub use backup::{Backed, Kept, Restored, Restoring, back_up, restore};
 pub use cluster::{Facts, Performer, preflight};
 pub use desk::{Desk, Ready};
+pub use google::calls;
+pub use host::{install_script, start_line, start_ray, stop_ray};
 pub use journal::{Journal, JournalError, Unfinished};
 pub use preview::preview;
 pub use standing::standing;
+pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
+
+use crate::model::{Problem, ProblemKind, Timestamp};
+
+fn trouble(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
+    Problem::new(ProblemKind::Other, what, mend, Timestamp::now())
+}

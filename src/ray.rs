@@ -7,6 +7,7 @@
 mod api;
 mod client;
 mod convert;
+mod drain;
 mod error;
 mod gcs;
 mod json;
@@ -18,6 +19,7 @@ pub mod wire;
 
 pub use api::{Actor, JobDetail, Listing, Task, TaskCount};
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
+pub use drain::Running;
 pub use error::RayError;
 pub use logs::{LineSplitter, LogEvent, LogFiles, Tail, cleaned};
 pub use packages::{DEFAULT_EXCLUDES, Folder, PackError, UPLOAD_LIMIT, archive};

@@ -24,7 +24,7 @@ mod visit;
 mod wake;
 
 pub use cloud::{ask_cloud, clean, tpu_place};
-pub use connect::Session;
+pub use connect::{Session, trust};
 pub use session::{connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, visit};

@@ -126,6 +126,9 @@ fn restart_with_jobs(bed: Bed) {
     // The backup is still there; submitting it again submits nothing.
     let dir = bed.on("client", &["sh", "-c", "ls -d ~/.local/state/marin-tui/backups/*"]);
     let newest = dir.lines().last().unwrap();
+    let rows: Value =
+        serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--dry-run", "--json"]).stdout).unwrap();
+    assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already there"), "{rows}");
     let rows: Value = serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--json"]).stdout).unwrap();
     assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already there"), "{rows}");
     // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
@@ -202,4 +205,61 @@ fn without_ray_here_nothing_is_stopped() {
     assert!(!out.status.success() && error.contains("nothing was changed"), "{error}");
     assert_eq!(session(bed), old);
     ok(bed, &["restart-cluster", "--abandon"]);
+}
+
+#[test]
+fn a_worker_by_hand_survives_a_restart_and_is_removed() {
+    const SPARE: &str = "10.77.0.4";
+    let bed = fresh(Ray::Newest);
+    let alive = || -> Vec<String> {
+        let is_it = |n: &Value| n["node_ip"] == SPARE && n["state"] == "ALIVE";
+        bed.nodes().iter().filter(|n| is_it(n)).map(|n| n["node_id"].as_str().unwrap().to_owned()).collect()
+    };
+    // What a killed test left there.
+    let _ = run(bed, &["remove-worker", SPARE, "--now", "--yes"]);
+    until("nothing is left at the spare", || alive().is_empty().then_some(()));
+    let token = bed.read(bed::TOKEN);
+    let said = ok(bed, &["add-worker", "--host", SPARE, "--dry-run"]);
+    assert!(said.contains("ray start") && alive().is_empty(), "{said}");
+    let said = ok(bed, &["add-worker", "--host", SPARE, "--yes"]);
+    assert!(said.contains("1 of 1 hosts have joined ray") && !said.contains(token.trim()), "{said}");
+    let first = alive();
+    assert_eq!(first.len(), 1);
+    let mode = bed.on(
+        "w3",
+        &[
+            "sh",
+            "-c",
+            "stat -c %a ~/.ray/auth_token; ps -eo args | grep -cF -- \"$(cat ~/.ray/auth_token)\" || true",
+        ],
+    );
+    assert_eq!(mode.lines().next(), Some("600"));
+
+    // A restart of the head: its own workers come back by the autoscaler, this one by the operation.
+    let said = ok(bed, &["restart-cluster", "--yes", "--others", "--preserve-jobs=0"]);
+    assert!(
+        said.contains("1 of the workers were added by hand") && said.contains("all workers are back"),
+        "{said}"
+    );
+    let second = alive();
+    assert!(second.len() == 1 && second != first, "{second:?} after {first:?}");
+
+    let said = ok(bed, &["init-worker", SPARE, "--yes"]);
+    until("it is a new node once more", || (alive().len() == 1 && alive() != second).then_some(()));
+    assert!(said.contains("joined"), "{said}");
+
+    // Something runs there: it is named, and nothing happens to it unasked; drained, it may end first.
+    let node = alive()[0].clone();
+    let pin = json!({"entrypoint_resources": {format!("node:{SPARE}"): 0.01}});
+    let id = bed.submit_with("pinned", "sleep 20", &pin);
+    bed.job_becomes(&id, "RUNNING");
+    let refused = run(bed, &["remove-worker", SPARE, "--yes"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && error.contains("--drain") && error.contains(&id), "{error}");
+    let said = ok(bed, &["remove-worker", SPARE, "--drain", "--yes"]);
+    assert!(said.contains("takes no new work") && said.contains("is gone"), "{said}");
+    assert_eq!(bed.job(&id)["status"], "SUCCEEDED", "it was drained, not killed");
+    bed.node_becomes(&node, "DEAD");
+    let left = bed.on("w3", &["sh", "-c", "pgrep -c -x raylet; true"]);
+    assert_eq!(left.trim(), "0");
 }

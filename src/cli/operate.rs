@@ -4,7 +4,9 @@ use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, SubmissionId};
-use crate::operation::{Journal, Performer, Restored, Unfinished, back_up, preflight, preview, restore};
+use crate::operation::{
+    Journal, Performer, Restored, Restoring, Unfinished, back_up, calls, preflight, preview, restore,
+};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -163,6 +165,12 @@ async fn operate(
             who_is_hit(&operation, reach, others || arguments.dry_run).await?;
         }
         if arguments.dry_run {
+            let calls =
+                Box::pin(calls(&reach.spec, &reach.options, kind)).await.map_err(|p| reach.error(&p))?;
+            eprintln!("the calls and commands, in order:");
+            for call in &calls {
+                println!("{}", printable(call));
+            }
             return Ok(ExitCode::SUCCESS);
         }
         if operation.destructive {
@@ -352,17 +360,15 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
 }
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
-        !arguments.dry_run,
-        "restore-jobs submits only what is not there: there is nothing to try dry"
-    );
+    let how = if arguments.dry_run { Restoring::Dry } else { Restoring::ForReal };
     let progress = Telling::new();
     let session = reach.connect(&progress).await?;
     progress.tell("restoring the jobs");
-    let restored = restore(&session.client, &arguments.dir).await;
+    let restored = restore(&session.client, &arguments.dir, how).await;
     session.close().await;
     let restored = restored.map_err(|p| reach.error(&p))?;
     let word = |outcome: &Restored| match outcome {
+        Restored::Submitted if how == Restoring::Dry => "would be submitted".to_owned(),
         Restored::Submitted => "submitted".to_owned(),
         Restored::AlreadyThere => "already there".to_owned(),
         Restored::Failed(why) => format!("not restored: {why}"),
@@ -380,7 +386,9 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         super::columns::print(&mut std::io::stdout().lock(), &["JOB", "OUTCOME"], &rows)?;
     }
     let submitted = restored.iter().filter(|(_, o)| *o == Restored::Submitted).count();
-    reach.note("restore-jobs", &format!("{submitted} submitted"));
+    if how == Restoring::ForReal {
+        reach.note("restore-jobs", &format!("{submitted} submitted"));
+    }
     let whole = !restored.iter().any(|(_, o)| matches!(o, Restored::Failed(_)));
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

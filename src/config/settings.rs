@@ -33,12 +33,34 @@ pub struct Settings {
     pub cloud_refresh_seconds: u64,
     /// Secret that holds the Ray token of `gcp` clusters whose file names none.
     pub token_secret: String,
+    /// How capacity is asked for when a worker is added; what is missing is as in [`DEFAULTS`].
+    pub tpu_capacity: BTreeMap<String, CapacityField>,
     /// Nothing is changed on any cluster.
     pub read_only: bool,
     /// Base URL of Google's APIs in place of `https://SERVICE.googleapis.com`.
     pub google_endpoint: Option<String>,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
+}
+
+/// How one kind of capacity is asked for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapacityField {
+    /// Version of the Cloud TPU API.
+    pub api: TpuVersion,
+    /// Fields of the queued resource; `{project}` and `{zone}` in their texts are filled in.
+    pub field: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A version of the Cloud TPU API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TpuVersion {
+    /// The stable one.
+    V2,
+    /// The one that knows best effort.
+    V2Alpha1,
 }
 
 /// What the settings change of one cluster.
@@ -71,6 +93,7 @@ impl Default for Settings {
             background_refresh_seconds: 15.0,
             cloud_refresh_seconds: 60,
             token_secret: "RAY_AUTH_TOKEN".into(),
+            tpu_capacity: capacities(),
             read_only: false,
             google_endpoint: None,
             keys: BTreeMap::new(),
@@ -78,7 +101,29 @@ impl Default for Settings {
     }
 }
 
+fn capacities() -> BTreeMap<String, CapacityField> {
+    let of = |api, name: &str, value| CapacityField {
+        api,
+        field: serde_json::Map::from_iter([(name.to_owned(), value)]),
+    };
+    let empty = || serde_json::Value::Object(serde_json::Map::new());
+    let reservation = "projects/{project}/locations/{zone}/reservations/-";
+    [
+        ("best-effort", of(TpuVersion::V2Alpha1, "bestEffort", empty())),
+        ("preemptible", of(TpuVersion::V2, "spot", empty())),
+        ("reserved", of(TpuVersion::V2, "reservationName", reservation.into())),
+    ]
+    .into_iter()
+    .map(|(name, field)| (name.to_owned(), field))
+    .collect()
+}
+
 impl Settings {
+    /// How that kind of capacity is asked for; `None` when it is no kind.
+    pub fn capacity(&self, kind: &str) -> Option<CapacityField> {
+        self.tpu_capacity.get(kind).cloned().or_else(|| capacities().remove(kind))
+    }
+
     /// Reads `file`, or the platform's settings file if there is one.
     pub fn read(file: Option<&Path>, env: &Env) -> Result<Self, FileError> {
         let path = match file {
@@ -102,6 +147,15 @@ impl Settings {
         if let Some(name) = mine.chain([&settings.token_secret]).find(|n| !SecretName::is_name(n)) {
             let mend = "write its short name: letters, digits, - and _; the project stands in `project`";
             return Err(FileError::new(&path, format!("`token_secret: {name}` is no secret's name"), mend));
+        }
+        let known = capacities();
+        if let Some(name) = settings.tpu_capacity.keys().find(|n| !known.contains_key(*n)) {
+            let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(FileError::new(
+                &path,
+                format!("`tpu_capacity.{name}` is no capacity"),
+                format!("use {names}"),
+            ));
         }
         if settings.ray.is_empty() {
             return Err(FileError::new(

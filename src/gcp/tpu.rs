@@ -2,7 +2,7 @@
 
 use super::compute::{is_address, last_part, time};
 use super::rest::Call;
-use super::{GcpError, Google};
+use super::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::{Text, Timestamp};
 use reqwest::Method;
@@ -49,6 +49,30 @@ impl Google {
         let queued: Vec<_> = queued.iter().flat_map(|p| &p.queued_resources).map(queued_resource).collect();
         let vms = nodes.iter().flat_map(|p| &p.nodes).map(vm).collect();
         Ok(CloudView { vms, queued, complete, asked: now })
+    }
+
+    /// TPU VMs of this cluster by who looks after them, label `ray-node-type`: `worker` are the autoscaler's,
+    /// `unmanaged` a person's. Each with the addresses of its hosts.
+    pub async fn tpus_of_kind(
+        &self,
+        place: &TpuPlace,
+        kind: &str,
+    ) -> Result<Vec<(String, Vec<String>)>, GcpError> {
+        let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
+        let pages: Vec<Page> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
+        if let Some(zone) = pages.iter().flat_map(|p| &p.unreachable).next() {
+            let message = format!("the list of TPU VMs lacks {}", last_part(zone));
+            return Err(GcpError::Refused { code: 200, message });
+        }
+        let is_ours = |node: &&Value| {
+            let labels = &node["labels"];
+            labels["ray-cluster-name"] == place.cluster.as_str() && labels["ray-node-type"] == kind
+        };
+        let one = |node: &Value| {
+            let vm = vm(node);
+            (vm.name.raw().to_owned(), vm.hosts.iter().map(|h| h.raw().to_owned()).collect())
+        };
+        Ok(pages.iter().flat_map(|p| &p.nodes).filter(is_ours).map(one).collect())
     }
 
     /// One TPU VM as it is now.
@@ -107,6 +131,34 @@ impl Google {
         let call = Call { method: Method::POST, url, query: &query, body: Some(body) };
         let operation = self.inner.call(&call).await?;
         self.follow_tpu(api, operation).await
+    }
+
+    /// Where [`Google::create_queued`] sends its request.
+    pub fn queued_url(&self, api: TpuApi, place: (&str, &str), name: &str) -> String {
+        format!("{}/queuedResources?queuedResourceId={name}", self.tpu_base(api, place.0, place.1))
+    }
+
+    /// Sets one value of a TPU VM's metadata; the others stay. Waits until it is done.
+    pub async fn set_tpu_metadata(
+        &self,
+        place: (&str, &str),
+        name: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<(), GcpError> {
+        let url = format!("{}/nodes/{name}", self.tpu_base(TpuApi::V2, place.0, place.1));
+        let node = self.inner.get(&url, &[]).await?;
+        let mut metadata = node["metadata"].as_object().cloned().unwrap_or_default();
+        if metadata.get(key).is_some_and(|old| old == value) {
+            return Ok(());
+        }
+        metadata.insert(key.to_owned(), value.into());
+        // The whole map is replaced.
+        let body = serde_json::json!({ "metadata": metadata });
+        let query = [("updateMask", "metadata")];
+        let operation =
+            self.inner.call(&Call { method: Method::PATCH, url, query: &query, body: Some(&body) }).await?;
+        self.follow_tpu(TpuApi::V2, operation).await
     }
 
     async fn delete(

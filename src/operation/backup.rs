@@ -41,6 +41,15 @@ pub struct Backed {
     pub left_out: Vec<(SubmissionId, &'static str)>,
 }
 
+/// Whether a restore submits anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restoring {
+    /// It does.
+    ForReal,
+    /// It only says what it would do.
+    Dry,
+}
+
 /// What became of a job of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
@@ -141,11 +150,15 @@ fn claim(dir: &Path) -> Result<(), Problem> {
 }
 
 /// Submits what a backup holds, each job once: one whose id Ray knows is left alone. Tells of each job.
-pub async fn restore(client: &Client, dir: &Path) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
+pub async fn restore(
+    client: &Client,
+    dir: &Path,
+    how: Restoring,
+) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
     let list = read(dir)?;
     let mut outcomes = Vec::new();
     for job in &list.jobs {
-        let outcome = match again(client, dir, &list, job).await {
+        let outcome = match again(client, dir, &list, job, how).await {
             Ok(outcome) => outcome,
             // Without an answer the rest fails the same way: the restore is to be repeated.
             Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
@@ -156,7 +169,13 @@ pub async fn restore(client: &Client, dir: &Path) -> Result<Vec<(SubmissionId, R
     Ok(outcomes)
 }
 
-async fn again(client: &Client, dir: &Path, list: &List, job: &Kept) -> Result<Restored, RayError> {
+async fn again(
+    client: &Client,
+    dir: &Path,
+    list: &List,
+    job: &Kept,
+    how: Restoring,
+) -> Result<Restored, RayError> {
     if client.submission(&job.submission.id()).await?.is_some() {
         return Ok(Restored::AlreadyThere);
     }
@@ -171,9 +190,13 @@ async fn again(client: &Client, dir: &Path, list: &List, job: &Kept) -> Result<R
             Ok(content) => content.into(),
             Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
         };
-        client.upload_package(&uri, content).await?;
+        if how == Restoring::ForReal {
+            client.upload_package(&uri, content).await?;
+        }
     }
-    client.submit_job(&job.submission).await?;
+    if how == Restoring::ForReal {
+        client.submit_job(&job.submission).await?;
+    }
     Ok(Restored::Submitted)
 }
 

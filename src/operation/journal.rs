@@ -38,6 +38,7 @@ enum Event {
     Facts(Facts),
     Failed { step: StepName, why: String },
     End { how: String },
+    Note { what: String },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -145,6 +146,11 @@ impl Journal {
         self.write(Event::End { how: how.to_owned() })
     }
 
+    /// Something of its own that is begun or over: a worker is added, or removed.
+    pub fn note(&mut self, what: &str) -> Result<(), JournalError> {
+        self.write(Event::Note { what: what.to_owned() })
+    }
+
     fn write(&mut self, event: Event) -> Result<(), JournalError> {
         let put = || {
             let mut line = serde_json::to_vec(&Line { at_ms: Timestamp::now().as_millis(), event })?;
@@ -188,7 +194,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
             (Event::Facts(facts), Some(o)) => o.facts = facts,
             (Event::Failed { why, .. }, Some(o)) => o.why = why,
             (Event::End { .. }, _) => open = None,
-            (_, None) => {}
+            (Event::Note { .. }, _) | (_, None) => {}
         }
     }
     open

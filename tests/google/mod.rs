@@ -126,7 +126,12 @@ impl Drop for Google {
 impl Google {
     /// Starts on a free port.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    /// Starts at this address; on port 80 of 169.254.169.254 it is a machine's metadata server too.
+    pub async fn start_at(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::<Mutex<State>>::default();
         let shared = state.clone();
@@ -300,6 +305,13 @@ async fn serve(
     };
     let (code, body) = if asked.path == "/token" {
         token(&asked, fault.as_ref())
+    } else if asked.path == "/computeMetadata/v1/instance/service-accounts/default/token" {
+        match parts.headers.get("metadata-flavor") {
+            Some(flavor) if flavor == "Google" => {
+                ok(json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"}))
+            }
+            _ => refusal(403, "PERMISSION_DENIED", None, "Missing required header 'Metadata-Flavor'"),
+        }
     } else if bearer.as_deref() != Some(&format!("Bearer {BEARER}")) {
         refusal(
             401,

@@ -41,6 +41,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, place: &Place<'_>, rest: 
         ["nodes", id] if get => one(place, &state.nodes, "nodes", id),
         ["queuedResources", id] if get => one(place, &state.queued, "queuedResources", id),
         ["queuedResources"] if asked.method == Method::POST => create(asked, state, place),
+        ["nodes", id] if asked.method == Method::PATCH => patch(asked, state, place, id),
         ["nodes", id] if delete => {
             let name = place.name("nodes", id);
             match state.nodes.iter().position(|n| n["name"] == *name) {
@@ -109,6 +110,20 @@ fn create(asked: &Asked, state: &mut State, place: &Place<'_>) -> Answer {
     state.queued.push(queued.clone());
     queued["@type"] = json!(format!("type.googleapis.com/google.cloud.tpu.{}.QueuedResource", place.version));
     begin(state, place, "create", &name, &queued)
+}
+
+/// Replaces the metadata of a node; no other mask is understood here.
+fn patch(asked: &Asked, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
+    if asked.parameter("updateMask") != Some("metadata") {
+        return refusal(400, "INVALID_ARGUMENT", None, "updateMask must be metadata.");
+    }
+    let name = place.name("nodes", id);
+    let Some(node) = state.nodes.iter_mut().find(|n| n["name"] == *name) else {
+        return not_found(&format!("Resource '{name}'"));
+    };
+    node["metadata"] = asked.body["metadata"].clone();
+    let node = node.clone();
+    begin(state, place, "update", &name, &node)
 }
 
 fn delete_queued(asked: &Asked, state: &mut State, place: &Place<'_>, id: &str) -> Answer {

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Joins this host to the Ray cluster {{ cluster }}, and keeps it there: after a restart of the head, wherever that comes
+# up, after a crash of Ray here, and after a reboot (a startup script runs at every boot, on every host of a slice).
+# Written by marin-tui. It holds no secret: the Ray token is read with this machine's own service account, into a file
+# that only root and the container's user can read, and is never an argument or a variable.
+set -uo pipefail
+export HOME="${HOME:-/root}" LC_ALL=C.UTF-8
+
+cluster={{ cluster | sh }}
+image={{ image | sh }}
+container={{ container | sh }}
+port={{ port }}
+metadata_url=http://metadata.google.internal/computeMetadata/v1
+instances_url={{ (compute ~ "/compute/v1/projects/" ~ project ~ "/aggregated/instances") | sh }}
+{%- if secret %}
+secret_url={{ (secret_manager ~ "/v1/projects/" ~ secret_project ~ "/secrets/" ~ secret ~ "/versions/latest:access") | sh }}
+{%- endif %}
+look_seconds={{ look_seconds }}
+dir=/var/lib/marin-tui-worker
+# What is made here is root's alone.
+umask 077
+mkdir -p "$dir/run"
+# The container's user has to find its two files.
+chmod 755 "$dir/run"
+
+say() { echo "marin-tui worker: $*" >&2; }
+
+# The newest of these scripts wins: `init-worker` starts it again on a host where it runs.
+exec 9>"$dir/lock"
+if ! flock -n 9; then
+  kill "$(cat "$dir/pid" 2>/dev/null)" 2>/dev/null
+  flock -w 60 9 || { say "another copy of this script does not end"; exit 1; }
+fi
+echo $$ >"$dir/pid"
+
+# A value of a JSON object.
+field() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
+
+access_token() {
+  curl -fsS --max-time 10 -H 'Metadata-Flavor: Google' "$metadata_url/instance/service-accounts/default/token" |
+    field access_token
+}
+
+# A call of Google's APIs; the bearer token goes by standard input, because arguments can be seen.
+api() {
+  local token
+  token=$(access_token) || return 1
+  printf 'Authorization: Bearer %s\n' "$token" | curl -fsS --max-time 30 -H @- "$@"
+}
+
+# Address of the newest head that runs, by the labels that Ray's launcher sets.
+find_head() {
+  local page next='' heads='' lines
+  while :; do
+    page=$(api -G "$instances_url" --data-urlencode 'returnPartialSuccess=true' \
+      --data-urlencode "filter=(labels.ray-node-type = \"head\") AND (labels.ray-cluster-name = \"$cluster\")" \
+      ${next:+--data-urlencode "pageToken=$next"}) || return 1
+    lines=$(printf '%s' "$page" | python3 -c '
+import json, sys
+page = json.load(sys.stdin)
+print(page.get("nextPageToken", ""))
+for scope in page.get("items", {}).values():
+    for machine in scope.get("instances", []):
+        if machine.get("status") == "RUNNING":
+            print(machine.get("creationTimestamp", ""), machine["networkInterfaces"][0]["networkIP"])
+') || return 1
+    next=${lines%%$'\n'*}
+    heads+=$(printf '%s\n' "$lines" | tail -n +2)$'\n'
+    [ -n "$next" ] || break
+  done
+  printf '%s' "$heads" | grep -v '^$' | sort -r | head -n 1 | cut -d ' ' -f 2
+}
+
+accepts() { timeout 5 bash -c "exec 3<>/dev/tcp/$1/$port" 2>/dev/null; }
+
+runs() { [ "$(docker inspect -f {{ "{{.State.Running}}" | sh }} "$container" 2>/dev/null 9>&-)" = true ]; }
+
+# The Ray token as a file for the container's user.
+write_token() {
+{%- if secret %}
+  local user
+  user=$(docker run --rm --entrypoint id "$image" -u 9>&-) || return 1
+  api "$secret_url" | python3 -c '
+import base64, json, sys
+sys.stdout.buffer.write(base64.b64decode(json.load(sys.stdin)["payload"]["data"]))
+' >"$dir/run/auth_token.new" || return 1
+  [ -s "$dir/run/auth_token.new" ] || return 1
+  chown "$user" "$dir/run/auth_token.new" && chmod 400 "$dir/run/auth_token.new" &&
+    mv -f "$dir/run/auth_token.new" "$dir/run/auth_token"
+{%- else %}
+  :
+{%- endif %}
+}
+
+pull() {
+{%- if registry %}
+  # The login lasts an hour and is needed for this only.
+  access_token | DOCKER_CONFIG="$dir/docker" docker login -u oauth2accesstoken --password-stdin \
+    {{ ("https://" ~ registry) | sh }} >/dev/null 9>&- || return 1
+{%- endif %}
+  DOCKER_CONFIG="$dir/docker" docker pull "$image" >/dev/null 9>&-
+}
+
+# What runs in the container. It ends when Ray does, and the container with it.
+printf '%s\n' {{ join | sh }} >"$dir/run/join.sh"
+chmod 444 "$dir/run/join.sh"
+
+join() {
+  local head=$1
+  pull || docker image inspect "$image" >/dev/null 2>&1 9>&- || { say "cannot pull $image"; return 1; }
+  write_token || { say "cannot read the Ray token of secret {{ secret }}: has this machine's service account the role secretmanager.secretAccessor?"; return 1; }
+  docker rm -f "$container" >/dev/null 2>&1 9>&-
+  # The last word counts: what stands behind the cluster's own options is needed here.
+  # shellcheck disable=SC2086 # options are words of a shell, as in the cluster's file
+  docker run -d --name "$container" {{ options }} --restart=no --net=host \
+    -v "$dir/run:/run/marin-tui:ro" -e LC_ALL=C.UTF-8 -e LANG=C.UTF-8 -e "RAY_HEAD_IP=$head" \
+    -e {{ ("RAY_OVERRIDE_RESOURCES=" ~ resources) | sh }} \
+{%- if secret %}
+    -e RAY_AUTH_MODE=token -e RAY_AUTH_TOKEN_PATH=/run/marin-tui/auth_token \
+{%- endif %}
+    "$image" bash --login /run/marin-tui/join.sh >/dev/null 9>&-
+}
+
+joined=
+while :; do
+  if head=$(find_head) && [ -n "$head" ]; then
+    if [ "$head" != "$joined" ] || ! runs; then
+      if accepts "$head"; then
+        say "joining the head at $head"
+        if join "$head"; then joined=$head; fi
+      else
+        say "the head at $head does not accept connections on $port yet"
+      fi
+    fi
+  else
+    say "no head of $cluster found"
+  fi
+  sleep "$look_seconds"
+done

@@ -1,0 +1,198 @@
+//! What a cluster file says of how its workers are made and started (Ray cluster YAML reference: `docker`,
+//! `available_node_types`, the commands). Read when a worker is to be added, not at every start.
+
+use super::yaml::{self, FileError};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Ray's own way to start a worker, when the file has none (Ray, `autoscaler/gcp/defaults.yaml`).
+const START: [&str; 2] =
+    ["ray stop", "ulimit -n 65536; ray start --address=$RAY_HEAD_IP:6379 --object-manager-port=8076"];
+/// The GCS's port, when no command says another.
+const PORT: u16 = 6379;
+
+/// How workers of a cluster are started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// `docker.image`, or `docker.worker_image`.
+    pub image: Option<String>,
+    /// `docker.container_name`.
+    pub container: String,
+    /// Port of the GCS, as the workers' start commands name it.
+    pub port: u16,
+    /// Whether files are to be copied to every node, which only `ray up` does.
+    pub has_file_mounts: bool,
+    /// `provider.worker_ips`: hosts that the autoscaler of a `local` cluster starts by itself.
+    pub worker_ips: Vec<String>,
+    /// Types of workers, by name; the only one of provider `local` has an empty name.
+    pub types: BTreeMap<String, NodeLaunch>,
+}
+
+/// How workers of one type are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeLaunch {
+    /// `docker.worker_image` of the type.
+    pub image: Option<String>,
+    /// Options of `docker run`, words of a shell.
+    pub run_options: Vec<String>,
+    /// `setup_commands` and `worker_setup_commands`.
+    pub setup: Vec<String>,
+    /// `worker_start_ray_commands`.
+    pub start: Vec<String>,
+    /// `resources`, as a JSON object.
+    pub resources: Value,
+    /// `node_config`, as JSON.
+    pub config: Value,
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    docker: Docker,
+    #[serde(default)]
+    available_node_types: BTreeMap<String, Type>,
+    head_node_type: Option<String>,
+    #[serde(default)]
+    setup_commands: Vec<String>,
+    #[serde(default)]
+    worker_setup_commands: Vec<String>,
+    #[serde(default)]
+    worker_start_ray_commands: Vec<String>,
+    #[serde(default, rename = "file_mounts")]
+    mounts: serde_yaml::Mapping,
+    #[serde(default)]
+    provider: Provider,
+}
+
+#[derive(Default, Deserialize)]
+struct Provider {
+    #[serde(default)]
+    worker_ips: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Docker {
+    image: Option<String>,
+    worker_image: Option<String>,
+    container_name: Option<String>,
+    #[serde(default)]
+    run_options: Vec<String>,
+    #[serde(default)]
+    worker_run_options: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Type {
+    #[serde(default)]
+    resources: Option<Value>,
+    #[serde(default)]
+    node_config: Value,
+    #[serde(default)]
+    docker: Docker,
+    worker_setup_commands: Option<Vec<String>>,
+}
+
+impl Launch {
+    /// Reads it from the cluster's file.
+    pub fn read(file: &Path) -> Result<Self, FileError> {
+        Self::parse(&yaml::read(file)?, file)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, FileError> {
+        let file: File = yaml::parse(text, path)?;
+        let own = |start: &[String]| match start {
+            [] => START.map(str::to_owned).to_vec(),
+            own => own.to_vec(),
+        };
+        let start = own(&file.worker_start_ray_commands);
+        let of = |one: Option<&Type>| {
+            let docker = one.map_or(&file.docker, |t| &t.docker);
+            let mut run_options = file.docker.run_options.clone();
+            let mine = &docker.worker_run_options;
+            run_options.extend(if mine.is_empty() { &file.docker.worker_run_options } else { mine }.clone());
+            let worker = one.and_then(|t| t.worker_setup_commands.as_ref());
+            let worker = worker.unwrap_or(&file.worker_setup_commands);
+            NodeLaunch {
+                image: docker.worker_image.clone(),
+                run_options,
+                setup: file.setup_commands.iter().chain(worker).cloned().collect(),
+                start: start.clone(),
+                resources: one
+                    .and_then(|t| t.resources.clone())
+                    .unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+                config: one.map_or(Value::Null, |t| t.node_config.clone()),
+            }
+        };
+        let head = file.head_node_type.as_deref();
+        let mut types: BTreeMap<String, NodeLaunch> = file
+            .available_node_types
+            .iter()
+            .filter(|(name, _)| head != Some(name))
+            .map(|(name, one)| (name.clone(), of(Some(one))))
+            .collect();
+        if file.available_node_types.is_empty() {
+            types.insert(String::new(), of(None));
+        }
+        Ok(Self {
+            image: file.docker.worker_image.clone().or_else(|| file.docker.image.clone()),
+            container: file.docker.container_name.clone().unwrap_or_else(|| "ray_container".into()),
+            port: port(&start),
+            worker_ips: file.provider.worker_ips.clone(),
+            has_file_mounts: !file.mounts.is_empty(),
+            types,
+        })
+    }
+
+    /// The worker type of that name, or the one whose TPU has that name (`v4-128`).
+    pub fn find(&self, wanted: &str) -> Option<(&str, &NodeLaunch)> {
+        let named = self.types.get_key_value(wanted);
+        let by_tpu = || self.types.iter().find(|(_, t)| t.config["acceleratorType"] == wanted);
+        named.or_else(by_tpu).map(|(name, node)| (name.as_str(), node))
+    }
+}
+
+/// The port behind `$RAY_HEAD_IP:`.
+fn port(start: &[String]) -> u16 {
+    let after = |command: &String| {
+        let (_, rest) = command.split_once("RAY_HEAD_IP")?;
+        let digits: String =
+            rest.trim_start_matches(['}', ':']).chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    start.iter().find_map(after).unwrap_or(PORT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Launch {
+        Launch::parse(text, Path::new("c.yaml")).unwrap()
+    }
+
+    #[test]
+    fn a_type_is_found_by_its_name_or_its_tpu() {
+        let launch = parse(
+            "docker: {image: i, container_name: c, run_options: [-a], worker_run_options: [-b]}\n\
+             setup_commands: [s]\nworker_setup_commands: [w]\nhead_node_type: head\navailable_node_types:\n  \
+             head: {node_config: {machineType: n2}}\n  big: {resources: {TPU: 4}, node_config: {acceleratorType: v4-128}}\n",
+        );
+        let (name, node) = launch.find("v4-128").unwrap();
+        assert_eq!((name, launch.find("big").unwrap().1), ("big", node));
+        assert_eq!(
+            (&node.run_options[..], &node.setup[..]),
+            (&["-a".into(), "-b".into()][..], &["s".into(), "w".into()][..])
+        );
+        assert_eq!(node.resources["TPU"], 4);
+        assert!(launch.find("head").is_none() && node.start[1].contains("ray start"));
+        assert_eq!((launch.port, launch.container.as_str()), (6379, "c"));
+    }
+
+    #[test]
+    fn a_local_cluster_has_one_type_and_its_own_port() {
+        let launch = parse("worker_start_ray_commands: ['ray start --address=${RAY_HEAD_IP}:7001']\n");
+        assert_eq!((launch.port, launch.find("").unwrap().1.start.len()), (7001, 1));
+    }
+}

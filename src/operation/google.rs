@@ -1,0 +1,228 @@
+//! The machines of a cluster in Google Cloud. The head goes first, so that it starts no new TPUs while the others go;
+//! then the TPUs of its autoscaler, all at once. Those that a person added stay: they join the new head by themselves.
+
+use super::cluster::{Facts, LOOK, Performer};
+use super::host;
+use super::journal::Journal;
+use super::startup::{Services, startup_script};
+use super::{trouble, worker};
+use crate::config::Launch;
+use crate::gcp::{GcpError, Google, Head, TpuPlace};
+use crate::model::cloud::TpuHost;
+use crate::model::{ClusterSpec, OperationKind, Problem, ProblemKind, Progress, Text};
+use crate::supervisor::{self, Options};
+use futures_util::stream::{self, StreamExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Deletions under way at the same time.
+const SIDE_BY_SIDE: usize = 16;
+/// What Google may take to drop what it has deleted from its lists.
+const DROPPING: Duration = Duration::from_secs(120);
+
+fn problem(e: &GcpError) -> Problem {
+    trouble(e.to_string(), format!("{}; then resume", e.mend()))
+}
+
+/// The calls of Google's and the commands that an operation comes to now, in their order.
+pub async fn calls(
+    spec: &ClusterSpec,
+    options: &Options,
+    kind: OperationKind,
+) -> Result<Vec<String>, Problem> {
+    let ray = options.ray.join(" ");
+    let file = spec.file.as_deref().unwrap_or(Path::new("")).display().to_string();
+    let mut all = Vec::new();
+    if kind != OperationKind::Start {
+        if spec.provider == "gcp" {
+            let place = supervisor::tpu_place(spec)?;
+            let base = options.google.endpoints();
+            let (project, zone) = (&place.project, &place.zone);
+            for head in heads(&options.google, &place).await? {
+                let (url, zone, name) = (&base.compute, &head.zone, &head.name);
+                all.push(format!("DELETE {url}/compute/v1/projects/{project}/zones/{zone}/instances/{name}"));
+            }
+            for (name, _) in options.google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))? {
+                all.push(format!("DELETE {}/v2/projects/{project}/locations/{zone}/nodes/{name}", base.tpu));
+            }
+        }
+        all.push(format!("{ray} down -y --log-style pretty --log-color false {file}"));
+    }
+    if kind != OperationKind::Stop {
+        all.push(format!("{ray} up -y --no-config-cache --log-style pretty --log-color false {file}"));
+    }
+    Ok(all)
+}
+
+/// Every machine labelled as the head of this cluster; an error when one might be overlooked.
+async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> {
+    let heads = google.heads(&place.project, Some(&place.cluster)).await.map_err(|e| problem(&e))?;
+    if heads.unreachable.is_empty() {
+        return Ok(heads.found);
+    }
+    let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
+    let what = format!("google could not look for heads in {}", zones.join(", "));
+    Err(trouble(what, "wait, then resume; status.cloud.google.com tells whether it is known"))
+}
+
+impl Performer {
+    pub(super) fn is_google(&self) -> bool {
+        self.spec.provider == "gcp"
+    }
+
+    /// Whether Google, asked well, knows no head of this cluster.
+    pub(super) async fn has_no_head(&self) -> bool {
+        match supervisor::tpu_place(&self.spec) {
+            Ok(place) => heads(&self.options.google, &place).await.is_ok_and(|found| found.is_empty()),
+            Err(_) => false,
+        }
+    }
+
+    /// Which of these workers a person has added.
+    pub(super) async fn manual(&self, workers: &[String]) -> Result<Vec<String>, Problem> {
+        if self.is_google() {
+            let place = supervisor::tpu_place(&self.spec)?;
+            let kept =
+                self.options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
+            let hosts: Vec<String> = kept.into_iter().flat_map(|(_, hosts)| hosts).collect();
+            return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
+        }
+        let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
+        Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
+    }
+
+    /// Deletes the head, then the autoscaler's TPUs side by side, and sees that Google lists none of them.
+    pub(super) async fn delete_machines(
+        &mut self,
+        journal: &mut Journal,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
+        let place = supervisor::tpu_place(&self.spec)?;
+        let google = self.options.google.clone();
+        let say = |words: String| drop(tell.send(Progress::Output(words)));
+        let found = heads(&google, &place).await?;
+        if let Some(head) = found.first() {
+            let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
+            self.facts = Facts { deleted_head: address.clone(), ..self.facts.clone() };
+            journal.facts(&self.facts)?;
+        }
+        for head in &found {
+            say(format!("deleting the head {} in {}", head.name, head.zone));
+            match google.delete_instance(&place.project, &head.zone, &head.name).await {
+                Ok(()) | Err(GcpError::NotFound { .. }) => {}
+                Err(e) => return Err(problem(&e)),
+            }
+        }
+        let workers = google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))?;
+        say(format!("deleting {} TPU VMs of its autoscaler", workers.len()));
+        let one = |(name, _): (String, Vec<String>)| {
+            let (google, place) = (&google, &place);
+            async move {
+                match google.delete_tpu(&place.project, &place.zone, &name).await {
+                    Ok(()) | Err(GcpError::NotFound { .. }) => None,
+                    Err(e) => Some((name, e)),
+                }
+            }
+        };
+        let failed: Vec<_> = stream::iter(workers)
+            .map(one)
+            .buffer_unordered(SIDE_BY_SIDE)
+            .filter_map(async |f| f)
+            .collect()
+            .await;
+        if let Some((name, e)) = failed.first() {
+            let what = format!(
+                "{} TPU VMs could not be deleted, {} among them: {e}",
+                failed.len(),
+                Text::from(name.as_str())
+            );
+            return Err(trouble(what, format!("{}; then resume", e.mend())));
+        }
+        self.see_them_gone(&place).await
+    }
+
+    async fn see_them_gone(&self, place: &TpuPlace) -> Result<(), Problem> {
+        let google = &self.options.google;
+        let deadline = Instant::now() + DROPPING;
+        loop {
+            let heads = heads(google, place).await?;
+            let workers = google.tpus_of_kind(place, "worker").await.map_err(|e| problem(&e))?;
+            let first =
+                heads.first().map(|h| h.name.clone()).or_else(|| workers.first().map(|(n, _)| n.clone()));
+            match first {
+                None => return Ok(()),
+                Some(name) if Instant::now() > deadline => {
+                    let what = format!(
+                        "google says that {} is deleted, and still lists it",
+                        Text::from(name.as_str())
+                    );
+                    return Err(trouble(what, "resume in some minutes"));
+                }
+                Some(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// Accepts the new key of a head that this operation has deleted and made anew at the same address; any other
+    /// change of a key stays an error.
+    pub(super) async fn renew_key(&self, problem: &Problem) {
+        let ProblemKind::HostKeyChanged { offered, .. } = &problem.kind else { return };
+        let Some(deleted) = &self.facts.deleted_head else { return };
+        let Ok(place) = supervisor::tpu_place(&self.spec) else { return };
+        let Ok(heads) = heads(&self.options.google, &place).await else { return };
+        let address =
+            |h: &Head| if self.spec.google.internal_ips { h.internal.clone() } else { h.external.clone() };
+        if heads.iter().any(|h| h.status == "RUNNING" && address(h).as_ref() == Some(deleted))
+            && let Err(e) = supervisor::trust(&self.spec, &self.options, offered).await
+        {
+            tracing::warn!("the new head's key cannot be put on file: {}", e.what);
+        }
+    }
+
+    /// Starts Ray again on the workers that a person has added. Google's do that by themselves unless their startup
+    /// script no longer runs. Trouble with one is told, and hinders no other.
+    pub(super) async fn rejoin(&self, missing: &[String], tell: &mpsc::UnboundedSender<Progress>) {
+        let session = match self.connect().await {
+            Ok(session) => session,
+            Err(p) => return drop(tell.send(Progress::Output(p.what))),
+        };
+        let head = worker::head_address(&session.client).await;
+        for host in missing {
+            drop(tell.send(Progress::Output(format!("starting ray on {}", Text::from(host.as_str())))));
+            let done = match &head {
+                Ok(head) => self.rejoin_one(host, head, session.token.as_ref()).await,
+                Err(p) => Err(p.clone()),
+            };
+            if let Err(p) = done {
+                drop(tell.send(Progress::Output(format!("{}; {}", p.what, p.mend))));
+            }
+        }
+        session.close().await;
+    }
+
+    async fn rejoin_one(
+        &self,
+        address: &str,
+        head: &str,
+        token: Option<&crate::model::Secret>,
+    ) -> Result<(), Problem> {
+        let (spec, options) = (&self.spec, &self.options);
+        let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
+        if !self.is_google() {
+            let (_, node) = launch.find("").ok_or_else(|| trouble("its file starts no workers", ""))?;
+            return host::start_ray(spec, options, &TpuHost::at(address), node, head, token).await;
+        }
+        let view = supervisor::ask_cloud(spec, &options.google).await?;
+        let is_it = |h: &TpuHost| h.internal.raw() == address;
+        let found = view.vms.iter().find_map(|vm| vm.logins().find(is_it).map(|h| (vm, h)));
+        let (vm, to) =
+            found.ok_or_else(|| trouble(format!("google has no TPU VM at {address}"), "add it again"))?;
+        let named = vm.ray_type.as_ref().and_then(|t| launch.find(t.raw()));
+        let (_, node) = named
+            .or_else(|| launch.find(vm.accelerator_type.raw()))
+            .ok_or_else(|| trouble(format!("the file has no type for {}", vm.name), "add the type"))?;
+        let script = startup_script(spec, &launch, node, &Services::at(options.google.endpoints()))?;
+        host::install_script(spec, options, &to, &script).await
+    }
+}

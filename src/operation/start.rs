@@ -1,0 +1,181 @@
+//! The beginning of a cluster's Ray: `ray up`, its first answer, its workers.
+
+use super::cluster::{LOOK, PATIENCE, Performer};
+use super::trouble;
+use crate::model::{Job, JobStatus, NodeState, Problem, Progress, SubmissionId, Text, Timestamp};
+use crate::ray::Poller;
+use crate::supervisor;
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// What workers are given to come back before they are named as missing.
+const WORKERS: Duration = Duration::from_secs(90);
+/// What jobs are given to begin once the workers are back.
+const SETTLING: Duration = Duration::from_secs(20);
+/// `ray up` without a word for so long hangs.
+const SILENCE: Duration = Duration::from_secs(300);
+/// `ray up` asks a head that it cannot log in to every five seconds, for a quarter of an hour.
+const DEAF: usize = 6;
+
+impl Performer {
+    pub(super) async fn start(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        if let Ok(Some(session)) = self.answering().await
+            && session != self.facts.session
+        {
+            return Ok("a ray answers already".to_owned());
+        }
+        let file = self.file()?;
+        let up = ["up", "-y", "--no-config-cache", "--log-style", "pretty", "--log-color", "false"]
+            .map(OsStr::new);
+        let (code, lines) = self.ray(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
+        if code != 0 {
+            let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
+            let mend = "correct what it names, then resume; nothing runs on the cluster now";
+            return Err(trouble(format!("`ray up` failed with {code}: {said}"), mend));
+        }
+        Ok("ray up is through".to_owned())
+    }
+
+    pub(super) async fn answer(&self) -> Result<String, Problem> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let problem = match self.answering().await {
+                Ok(Some(session)) if session != self.facts.session => return Ok(session),
+                Ok(Some(_)) => trouble(
+                    "the ray that answers is still the old one",
+                    "stop it there by hand (`ray stop`), then resume",
+                ),
+                Ok(None) => {
+                    trouble("no dashboard answers on the head", "look at `ray status` there, then resume")
+                }
+                Err(problem) => {
+                    self.renew_key(&problem).await;
+                    problem
+                }
+            };
+            if Instant::now() > deadline {
+                return Err(problem);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    pub(super) async fn workers(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        // Google's join by themselves; those of other machines nobody else starts.
+        if !self.facts.manual.is_empty() && !self.is_google() {
+            self.rejoin(&self.facts.manual, tell).await;
+        }
+        // The machines of Google's own workers are new ones: only those that a person added can be back.
+        let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };
+        let mut is_helped = !self.is_google();
+        let session = self.connect().await?;
+        let mut poller = Poller::new(session.client.clone());
+        let mut deadline = Instant::now() + WORKERS;
+        let mut settled = Instant::now() + SETTLING;
+        let said = loop {
+            let snapshot = poller.refresh().await.map_err(|e| e.problem(Timestamp::now()));
+            if let Ok(snapshot) = &snapshot {
+                let is_back = |address: &&String| {
+                    let alive = |n: &&crate::model::Node| n.state != NodeState::Dead && !n.is_head;
+                    !snapshot.nodes.iter().filter(alive).any(|n| n.address.raw() == address.as_str())
+                };
+                let missing: Vec<&String> = expected.iter().filter(is_back).collect();
+                let waiting = self.saved_jobs(&snapshot.jobs, JobStatus::Pending);
+                if !missing.is_empty() {
+                    settled = Instant::now() + SETTLING;
+                }
+                let over = Instant::now() > deadline || Instant::now() > settled;
+                if !is_helped && !missing.is_empty() && deadline - Instant::now() < WORKERS / 2 {
+                    is_helped = true;
+                    let missing: Vec<String> = missing.into_iter().cloned().collect();
+                    self.rejoin(&missing, tell).await;
+                    deadline = Instant::now() + WORKERS;
+                    continue;
+                }
+                if (missing.is_empty() && waiting == 0) || over {
+                    let names: Vec<_> = missing.iter().map(|a| Text::from(a.as_str()).to_string()).collect();
+                    let missing = if names.is_empty() {
+                        self.all_back()
+                    } else {
+                        format!("missing: {}", names.join(", "))
+                    };
+                    let runs = self.saved_jobs(&snapshot.jobs, JobStatus::Running);
+                    break Ok(format!("{missing}; {runs} jobs run, {waiting} wait"));
+                }
+            }
+            match snapshot {
+                Err(problem) if Instant::now() > deadline => break Err(problem),
+                _ => tokio::time::sleep(LOOK).await,
+            }
+        };
+        session.close().await;
+        said
+    }
+
+    fn all_back(&self) -> String {
+        if self.is_google() {
+            let n = self.facts.manual.len();
+            return format!(
+                "{n} workers added by hand are back; the autoscaler makes its own, some 10 minutes each"
+            );
+        }
+        "all workers are back".into()
+    }
+
+    fn saved_jobs(&self, jobs: &[Arc<Job>], status: JobStatus) -> usize {
+        let ours = |id: &SubmissionId| self.facts.jobs.iter().any(|j| j == id.0.raw());
+        jobs.iter().filter(|j| j.status == status && j.submission_id().is_some_and(ours)).count()
+    }
+
+    /// The autoscaler stays what it was, unless the person says otherwise: v2, which `ray up` starts by itself, does
+    /// not even run on a `local` cluster of Ray 2.53.
+    fn autoscaler_setting(&self) -> &'static [&'static str] {
+        let said = std::env::var_os("RAY_UP_enable_autoscaler_v2").is_some();
+        match self.facts.autoscaler {
+            Some(1) if !said => &["RAY_UP_enable_autoscaler_v2=0"],
+            Some(2) if !said => &["RAY_UP_enable_autoscaler_v2=1"],
+            _ => &[],
+        }
+    }
+
+    /// Runs ray here; its code and lines. Gives up on one that hangs or cannot log in.
+    pub(super) async fn ray(
+        &self,
+        arguments: &[&OsStr],
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(i32, Vec<String>), Problem> {
+        let (sender, mut lines) = mpsc::unbounded_channel();
+        let running = supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), sender);
+        tokio::pin!(running);
+        let (mut all, mut deaf) = (Vec::new(), 0);
+        let take = |line: String, all: &mut Vec<String>| {
+            drop(tell.send(Progress::Output(line.clone())));
+            all.push(line);
+        };
+        let code = loop {
+            tokio::select! {
+                code = &mut running => break code?,
+                Some(line) = lines.recv() => {
+                    deaf += usize::from(line.contains("SSH still not available"));
+                    take(line, &mut all);
+                    if deaf >= DEAF {
+                        let why = all.iter().rev().find(|l| l.contains("ermission denied") || l.contains("onnect"));
+                        let why = why.cloned().unwrap_or_default();
+                        let mend = "see that the key, the user and the head's sshd are right, then resume";
+                        return Err(trouble(format!("ray cannot log in to the head: {why}"), mend));
+                    }
+                }
+                () = tokio::time::sleep(SILENCE) => {
+                    let what = format!("ray has said nothing for {} s and was ended", SILENCE.as_secs());
+                    return Err(trouble(what, "run the same by hand to see where it hangs, then resume"));
+                }
+            }
+        };
+        while let Ok(line) = lines.try_recv() {
+            take(line, &mut all);
+        }
+        Ok((code, all))
+    }
+}

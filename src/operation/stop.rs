@@ -1,0 +1,125 @@
+//! The end of a cluster's Ray, and of what it leaves behind.
+
+use super::cluster::{LOOK, PATIENCE, Performer};
+use super::trouble;
+use crate::model::{Problem, ProblemKind, Progress};
+use crate::ssh::quote;
+use crate::supervisor;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// What clearing one machine may take.
+const CLEARING: Duration = Duration::from_secs(60);
+
+impl Performer {
+    /// Whether a Ray answers: its session's name. An error means that it cannot be told.
+    pub(super) async fn answering(&self) -> Result<Option<String>, Problem> {
+        match self.connect().await {
+            Ok(session) => {
+                let identity = session.client.version().await;
+                session.close().await;
+                Ok(identity.ok().map(|i| i.session.raw().to_owned()))
+            }
+            Err(problem) if problem.kind == ProblemKind::DashboardSilent => Ok(None),
+            // A head that is labelled nowhere does not answer.
+            Err(problem) if self.is_google() && self.has_no_head().await => {
+                tracing::info!("{}", problem.what);
+                Ok(None)
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    pub(super) async fn stop(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        let file = self.file()?;
+        let down = ["down", "-y", "--log-style", "pretty", "--log-color", "false"].map(OsStr::new);
+        let (code, _) = self.ray(&[&down[..], &[file.as_os_str()]].concat(), tell).await?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // `ray down` exits with 0 when it stopped nothing.
+            match self.answering().await {
+                Ok(None) => return Ok("the head no longer answers".to_owned()),
+                Ok(Some(_)) if Instant::now() > deadline => {
+                    let what = format!("`ray down` ended with {code}, and ray still answers on the head");
+                    return Err(trouble(
+                        what,
+                        "its output says why; stop ray there by hand, or resume to try again",
+                    ));
+                }
+                Err(problem) if Instant::now() > deadline => return Err(problem),
+                Ok(Some(_)) | Err(_) => {}
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    pub(super) async fn clear(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        // Google's machines are gone with all that ran on them; those that stay end their Ray when its head is gone.
+        if self.is_google() {
+            return Ok("its machines are deleted".to_owned());
+        }
+        let head = match &self.spec.head {
+            crate::model::HeadAddress::Ssh(host) => Some(host.clone()),
+            _ => None,
+        };
+        let hosts: Vec<String> = self.facts.workers.iter().cloned().chain(head).collect();
+        let script = clearing(&self.facts.jobs);
+        for host in &hosts {
+            drop(tell.send(Progress::Output(format!("clearing {host}"))));
+            let output = supervisor::run_on(&self.spec, &self.options, host, &script, CLEARING).await;
+            let output = output.map_err(|p| {
+                let what = format!("{host} cannot be cleared, a job there might run twice: {}", p.what);
+                trouble(
+                    what,
+                    "if the machine is gone for good, resume with --leave; otherwise mend it and resume",
+                )
+            })?;
+            if output.status != 0 {
+                let what = format!("{host} still runs ray or a job's process: {}", output.stderr);
+                return Err(trouble(what, "end them there by hand (`ray stop --force`), then resume"));
+            }
+        }
+        Ok(format!("{} machines", hosts.len()))
+    }
+}
+
+/// The shell script that ends what a stopped Ray leaves on a machine: raylets, and the processes of these jobs, which
+/// carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`). Fails when something is left.
+fn clearing(jobs: &[String]) -> String {
+    let mut script = String::from(
+        "bash --login -c -i 'command -v ray >/dev/null && ray stop --force' >/dev/null 2>&1 </dev/null; pkill -KILL -u \"$(id -u)\" -x raylet; ",
+    );
+    if !jobs.is_empty() {
+        let ids: Vec<String> = jobs
+            .iter()
+            .map(|id| {
+                format!(
+                    "-e {}",
+                    quote(&format!("\"job_submission_id\": {}", serde_json::Value::from(id.as_str())))
+                )
+            })
+            .collect();
+        let _ = write!(
+            script,
+            "for p in /proc/[0-9]*; do if grep -qzF {} $p/environ 2>/dev/null; then kill -KILL ${{p#/proc/}} 2>/dev/null; fi; done; ",
+            ids.join(" ")
+        );
+    }
+    script.push_str("for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x raylet >/dev/null || exit 0; sleep 1; done; echo 'a raylet is still there' >&2; exit 1");
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn hostile_ids_stay_words_of_the_script() {
+        let script = clearing(&["a'; rm -rf / #".to_owned()]);
+        let shell = std::process::Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
+        assert!(shell.success());
+        assert!(!script.contains("a'; rm"), "{script}");
+        assert!(!clearing(&[]).contains("/proc"));
+    }
+}

@@ -1,0 +1,125 @@
+//! A node that is to go: what runs there, and the request that it takes no new work (`DrainNode` of the GCS).
+//!
+//! Ray's field numbers were read from the descriptors of 2.53.0 and 2.60.0 and agree in both.
+
+use super::RayError;
+use super::client::Client;
+use super::convert::envelope;
+use super::gcs::{Gcs, decode};
+use super::json::{Str, read_with};
+use crate::model::{JobId, NodeId, Text};
+use prost::Message;
+use serde::Deserialize;
+use std::time::Duration;
+
+const DRAIN_NODE: &str = "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode";
+/// `DRAIN_NODE_REASON_PREEMPTION`: the one that Ray accepts although something runs there.
+const PREEMPTION: i32 = 2;
+/// Rows that are read of each kind; more on one node are counted, not named.
+const ROWS: usize = 1000;
+
+#[derive(Clone, PartialEq, Message)]
+struct DrainNodeRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    node_id: bytes::Bytes,
+    #[prost(int32, tag = "2")]
+    reason: i32,
+    #[prost(string, tag = "3")]
+    reason_message: String,
+    #[prost(int64, tag = "4")]
+    deadline_timestamp_ms: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DrainNodeReply {
+    #[prost(bool, tag = "1")]
+    is_accepted: bool,
+    #[prost(string, tag = "2")]
+    rejection_reason_message: String,
+}
+
+/// Something that runs on a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Running {
+    /// Whose it is.
+    pub job: JobId,
+    /// `task` or `actor`.
+    pub kind: &'static str,
+    /// Function or class.
+    pub name: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Row<'a> {
+    #[serde(borrow)]
+    job_id: Str<'a>,
+    #[serde(borrow)]
+    name: Str<'a>,
+    #[serde(borrow)]
+    class_name: Str<'a>,
+    #[serde(borrow)]
+    state: Str<'a>,
+    #[serde(borrow)]
+    node_id: Str<'a>,
+}
+
+impl Client {
+    /// Tasks and actors that run on a node now, from the state API; 1000 of each at most.
+    pub async fn running_on(&self, node: NodeId) -> Result<Vec<Running>, RayError> {
+        let mut all = self.rows_on(node, "tasks", "RUNNING", "task").await?;
+        all.extend(self.rows_on(node, "actors", "ALIVE", "actor").await?);
+        all.sort();
+        Ok(all)
+    }
+
+    async fn rows_on(
+        &self,
+        node: NodeId,
+        list: &'static str,
+        state: &'static str,
+        kind: &'static str,
+    ) -> Result<Vec<Running>, RayError> {
+        let route = format!(
+            "/api/v0/{list}?detail=1&limit={ROWS}&filter_keys=node_id&filter_predicates=%3D&filter_values={node}\
+             &filter_keys=state&filter_predicates=%3D&filter_values={state}"
+        );
+        let body = self.get(&route).await?;
+        read_with("/api/v0", &body, |text| {
+            let listed = envelope::listed::<Row>(text)?;
+            let here = listed.result.0.iter().filter(|r| {
+                // A method of an actor is told with the actor.
+                NodeId::from_hex(&r.node_id.0) == Some(node) && r.state.0 == state
+            });
+            Ok(here
+                .map(|r| Running {
+                    job: JobId(r.job_id.text()),
+                    kind,
+                    name: if r.name.is_empty() { r.class_name.text() } else { r.name.text() },
+                })
+                .collect())
+        })
+    }
+
+    /// Asks that a node takes no new work, and goes when it is idle, at the latest after `within`. Ray's refusal comes
+    /// back in its own words.
+    pub async fn drain(
+        &self,
+        node: NodeId,
+        why: &str,
+        within: Duration,
+    ) -> Result<Result<(), Text>, RayError> {
+        let gcs = Gcs::of(self)?.ok_or_else(|| {
+            RayError::Setup("a node is drained through the GCS, which cannot be reached".into())
+        })?;
+        let deadline = crate::model::Timestamp::now().as_millis().saturating_add(within.as_millis() as i64);
+        let request = DrainNodeRequest {
+            node_id: bytes::Bytes::copy_from_slice(node.as_bytes()),
+            reason: PREEMPTION,
+            reason_message: why.to_owned(),
+            deadline_timestamp_ms: deadline,
+        };
+        let reply: DrainNodeReply = decode(DRAIN_NODE, gcs.call(DRAIN_NODE, &request).await?)?;
+        Ok(if reply.is_accepted { Ok(()) } else { Err(Text::from(reply.rejection_reason_message.as_str())) })
+    }
+}
