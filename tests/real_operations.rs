@@ -69,8 +69,12 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     };
     submit(&job, &["--entrypoint-resources", "{\"TPU\": 1}", "--", "sleep 3600"]);
     submit(&tasks, &["--", TASK]);
-    until("the task runs", || {
-        command(bed, &["job-logs", &tasks]).stdout.windows(7).any(|w| w == b"holding").then_some(())
+    // Ray's workers tell of their tasks once a second at the most.
+    until("ray knows that the task holds a chip", || {
+        let plan = command(bed, &["restart-cluster", "--dry-run"]);
+        let said = [plan.stdout, plan.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        said.lines().any(|l| l.contains(&tasks) && l.contains("1 TPU")).then_some(())
     });
     let before = session(bed);
 
