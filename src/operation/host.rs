@@ -56,7 +56,11 @@ async fn send(
     }
     let said = String::from_utf8_lossy(&output.stderr);
     // What an interactive bash says of itself is no reason.
-    let is_noise = |l: &&str| l.is_empty() || *l == "logout" || *l == "exit" || l.starts_with("bash: ");
+    let is_noise = |l: &&str| {
+        l.is_empty()
+            || matches!(*l, "logout" | "exit" | "bash: no job control in this shell")
+            || l.starts_with("bash: cannot set terminal process group")
+    };
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|l| !is_noise(l)).collect();
     let said = lines[lines.len().saturating_sub(3)..].join("; ");
     let said = if said.is_empty() { "it did not say why" } else { &said };
@@ -110,11 +114,16 @@ pub async fn install_script(
         .await
 }
 
-/// Its output goes to a file: what it starts for good would hold ssh's end open. The last lines are told on an error.
+/// As Ray runs commands (`_with_interactive` in `ray/autoscaler/_private/command_runner.py`): many a host finds `ray`
+/// only by its `.bashrc`. Its output goes to a file: what it starts for good would hold ssh's end open. The last lines
+/// are told on an error.
 fn in_login_shell(script: &str) -> String {
+    let script = format!(
+        "[ ! -f ~/.bashrc ] || source ~/.bashrc\nexport OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore\n{script}"
+    );
     format!(
         "out=$(mktemp) && {{ bash --login -c -i {} >\"$out\" 2>&1 </dev/null; code=$?; \
          [ $code = 0 ] || tail -n 12 \"$out\" >&2; rm -f \"$out\"; exit $code; }}",
-        quote(script)
+        quote(&script)
     )
 }
