@@ -133,6 +133,8 @@ pub enum Outcome {
     Copied(String),
     /// Opened.
     Opened(String),
+    /// Taken off the clipboard.
+    Cleared(String),
     /// The terminal is ours again.
     Returned(String),
     /// It did not work.
@@ -293,7 +295,7 @@ impl App {
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
-                    Outcome::Returned(text) => (Tone::Info, text),
+                    Outcome::Returned(text) | Outcome::Cleared(text) => (Tone::Info, text),
                     Outcome::Failed(text) => (Tone::Bad, text),
                 };
                 self.toasts.say(tone, text, now);

@@ -23,8 +23,6 @@ clusters never meet. The tunnel lasts until ctrl-c.";
 
 /// Longest wait for the cluster.
 const LONGEST: Duration = Duration::from_secs(90);
-/// The token leaves the clipboard after this time, unless something else is there by then.
-const ON_CLIPBOARD: Duration = Duration::from_secs(60);
 
 /// What to leave out.
 #[derive(Clone, Debug, Args)]
@@ -112,7 +110,7 @@ async fn serve(
         }
     }
     eprintln!("the tunnel lasts until ctrl-c");
-    let forget = Instant::now() + ON_CLIPBOARD;
+    let forget = Instant::now() + tui::ON_CLIPBOARD;
     loop {
         tokio::select! {
             _ = interrupt.recv() => break,

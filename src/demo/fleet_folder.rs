@@ -130,7 +130,7 @@ impl Folder {
         }
         let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
             // Google knows nothing of a simulated fleet, and is not to be asked about a real one of that name.
-            "cloud_refresh_seconds": 0});
+            "cloud_refresh_seconds": 0, "google_endpoint": "http://127.0.0.1:9"});
         // JSON is YAML.
         self.write("config.yaml", &format!("{settings:#}\n"))
     }

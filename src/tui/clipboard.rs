@@ -5,6 +5,7 @@ use arboard::Clipboard;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// Where the terminal's own clipboard must be used and how its sequence must be wrapped to get there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,9 @@ impl Place {
         Self { remote: headless || set("SSH_CONNECTION") || set("SSH_TTY"), multiplexer }
     }
 }
+
+/// A token leaves the clipboard after this time, unless something else is there by then.
+pub const ON_CLIPBOARD: Duration = Duration::from_secs(60);
 
 /// Puts text on the clipboard. Holds the desktop's clipboard open: on X11 its content dies with its owner.
 pub struct Copier {

@@ -1,19 +1,22 @@
 //! Carries out what the app asks of the world outside, and reports how it came out.
 
-use super::clipboard::{Copier, Place};
+use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::operate::{Ground, Operator};
 use crate::app::{Effect, Event, Outcome};
-use crate::model::ClusterName;
 use crate::model::cloud::TpuHost;
+use crate::model::{ClusterName, Secret};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use std::io;
 use std::process::{Command, Stdio};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 /// Carries out effects. Whatever may take time runs on a thread of its own.
 pub struct Performer {
     supervisor: Supervisor,
     copier: Copier,
+    /// The token that was copied last, and when it is taken off the clipboard again.
+    copied: Option<(Secret, Instant)>,
     remote: bool,
     operator: Option<Operator>,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
@@ -25,6 +28,7 @@ impl Performer {
         Self {
             supervisor,
             copier: Copier::new(place),
+            copied: None,
             remote: place.remote,
             operator: None,
             events: mpsc::unbounded_channel(),
@@ -40,10 +44,24 @@ impl Performer {
 
     /// What comes of effects: the next event; waits for ever when there is none.
     pub async fn done(&mut self) -> Event {
-        match self.events.1.recv().await {
-            Some(event) => event,
-            None => std::future::pending().await,
+        loop {
+            let forget = self.copied.as_ref().map(|(_, at)| *at);
+            tokio::select! {
+                Some(event) = self.events.1.recv() => return event,
+                () = sleep_until(forget.unwrap_or_else(Instant::now)), if forget.is_some() => {
+                    if self.clear_clipboard() {
+                        return Event::Done(Outcome::Cleared("took the token off the clipboard".into()));
+                    }
+                }
+                else => std::future::pending().await,
+            }
         }
+    }
+
+    /// Takes the token off the desktop's clipboard, if it is still there; whether it was. A terminal's clipboard cannot
+    /// be read, so it is left.
+    fn clear_clipboard(&mut self) -> bool {
+        self.copied.take().is_some_and(|(token, _)| self.copier.clear(token.expose()))
     }
 
     /// Carries out every one of them.
@@ -59,7 +77,10 @@ impl Performer {
             Effect::Ask(cluster, request) => self.supervisor.ask(&cluster, request),
             Effect::Copy { what, text } => self.copy(&what, &text),
             Effect::CopyToken(cluster) => match self.supervisor.token(&cluster) {
-                Ok(token) => self.copy(&format!("token of {cluster}"), token.expose()),
+                Ok(token) => {
+                    self.copy(&format!("token of {cluster}"), token.expose());
+                    self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
+                }
                 Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
             },
             Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
@@ -98,7 +119,8 @@ impl Performer {
     }
 
     /// Ends every cluster's task and waits until its ssh is gone.
-    pub async fn shutdown(self) {
+    pub async fn shutdown(mut self) {
+        self.clear_clipboard();
         self.supervisor.shutdown().await;
     }
 
