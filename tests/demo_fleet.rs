@@ -21,7 +21,8 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -225,7 +226,7 @@ impl Console {
         let folder = self.fleet.folder().path().to_owned();
         drop(self.fleet);
         assert!(!folder.exists());
-        assert_eq!(processes_that_name(&folder), Vec::<String>::new());
+        assert_no_process_names(&folder);
     }
 }
 
@@ -245,6 +246,19 @@ fn processes_that_name(folder: &Path) -> Vec<String> {
         fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let lines = pids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
     lines.filter(|line| line.contains(name)).map(|line| line.replace('\0', " ")).collect()
+}
+
+/// What was cut off in the middle of a connection ends as after `kill -9`: by its lifeline, in a moment.
+fn assert_no_process_names(folder: &Path) {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let left = processes_that_name(folder);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{left:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn is_up(news: &News) -> bool {
@@ -428,7 +442,7 @@ impl Room {
                 fs::read_dir(self.dir.path().join(part)).unwrap().map(|e| e.unwrap().path()).collect();
             assert!(left.is_empty(), "{left:?}");
         }
-        assert_eq!(processes_that_name(self.dir.path()), Vec::<String>::new());
+        assert_no_process_names(self.dir.path());
     }
 }
 
