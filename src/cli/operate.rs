@@ -3,7 +3,7 @@
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, SubmissionId};
+use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, SubmissionId, Task};
 use crate::operation::{
     Journal, Performer, Restored, Restoring, Unfinished, back_up, calls, preflight, preview, restore,
 };
@@ -115,10 +115,10 @@ pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<Exi
     Reach::block_on(async {
         match command {
             OperateCommand::RestartCluster(a) => {
-                operate(OperationKind::Restart, a.preserve_jobs, a.others, &a.common, reach).await
+                operate(Task::Restart { preserve: a.preserve_jobs }, a.others, &a.common, reach).await
             }
-            OperateCommand::StartCluster(a) => operate(OperationKind::Start, false, true, a, reach).await,
-            OperateCommand::StopCluster(a) => operate(OperationKind::Stop, false, true, a, reach).await,
+            OperateCommand::StartCluster(a) => operate(Task::Start, true, a, reach).await,
+            OperateCommand::StopCluster(a) => operate(Task::Stop, true, a, reach).await,
             OperateCommand::BackupJobs(a) => back_up_jobs(a, reach).await,
             OperateCommand::RestoreJobs(a) => restore_jobs(a, reach).await,
         }
@@ -126,18 +126,18 @@ pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<Exi
 }
 
 async fn operate(
-    kind: OperationKind,
-    preserve: bool,
+    task: Task,
     others: bool,
     arguments: &OperateArguments,
     reach: &Reach,
 ) -> anyhow::Result<ExitCode> {
+    let kind = task.kind();
     preflight(&reach.spec, kind).map_err(|p| reach.error(&p))?;
     let mut journal = Journal::open(&reach.folders.state, &reach.spec.name)?;
     let unfinished = journal.unfinished().cloned();
     let operation = match &unfinished {
-        Some(u) => Operation::new(u.kind, reach.spec.name.clone(), u.preserve),
-        None => Operation::new(kind, reach.spec.name.clone(), preserve),
+        Some(u) => u.operation(&reach.spec.name),
+        None => Operation::new(task, reach.spec.name.clone()),
     };
     if let Some(u) = &unfinished {
         if arguments.abandon {
@@ -148,10 +148,10 @@ async fn operate(
         }
         anyhow::ensure!(arguments.resume, "{}", stopped(u, &operation));
         anyhow::ensure!(
-            u.kind == kind,
-            "{}; resume it with {}-cluster",
+            u.task.kind() == kind,
+            "{}; resume it with {}",
             stopped(u, &operation),
-            u.kind.word()
+            u.task.kind().command()
         );
     } else {
         anyhow::ensure!(
@@ -176,7 +176,7 @@ async fn operate(
         if operation.destructive {
             confirm_by_name(&operation, arguments.yes)?;
         }
-        journal.begin(kind, preserve)?;
+        journal.begin(&operation.task)?;
     }
     perform(&operation, unfinished, &mut journal, arguments.leave, reach).await
 }
@@ -275,8 +275,7 @@ async fn who_is_hit(operation: &Operation, reach: &Reach, others: bool) -> anyho
     };
     progress.tell("looking which jobs run");
     let me = reach.env.var("USER").unwrap_or_default();
-    let preserve = operation.number(crate::model::StepName::Backup) > 0;
-    let preview = preview(&session.client, me, operation.kind, preserve).await;
+    let preview = preview(&session.client, me, &operation.task).await;
     session.close().await;
     let preview = preview.map_err(|p| reach.error(&p))?;
     let now = crate::model::Timestamp::now();

@@ -166,10 +166,12 @@ pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<Exit
 fn journal(reach: &Reach) -> anyhow::Result<Journal> {
     let journal = Journal::open(&reach.folders.state, &reach.spec.name)?;
     if let Some(u) = journal.unfinished() {
-        let word = u.kind.word();
+        let kind = u.task.kind();
         anyhow::bail!(
-            "{word} of {} stopped half way: {word}-cluster --resume goes on with it, --abandon forgets it",
-            reach.spec.name
+            "{} of {} stopped half way: {} --resume goes on with it, --abandon forgets it",
+            kind.word(),
+            reach.spec.name,
+            kind.command()
         );
     }
     Ok(journal)

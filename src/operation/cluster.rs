@@ -142,6 +142,14 @@ impl Performer {
             StepName::Answer => self.answer().await,
             StepName::Restore => self.restore(tell).await,
             StepName::Workers => self.workers(tell).await,
+            StepName::Find
+            | StepName::Ask
+            | StepName::Capacity
+            | StepName::Launch
+            | StepName::Join
+            | StepName::Drain
+            | StepName::Remove
+            | StepName::Leave => Err(trouble("", "")),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::cluster::Facts;
 use super::folder;
-use crate::model::{ClusterName, OperationKind, StepName, Timestamp};
+use crate::model::{ClusterName, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -33,7 +33,7 @@ pub enum JournalError {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Event {
-    Begin { kind: OperationKind, preserve: bool },
+    Begin(Task),
     Done { step: StepName, said: String },
     Facts(Facts),
     Failed { step: StepName, why: String },
@@ -51,9 +51,7 @@ struct Line {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
     /// What it does.
-    pub kind: OperationKind,
-    /// Whether jobs are saved.
-    pub preserve: bool,
+    pub task: Task,
     /// Begun at.
     pub since: Timestamp,
     /// Steps that are done, with what was said.
@@ -122,8 +120,8 @@ impl Journal {
     }
 
     /// Begins an operation.
-    pub fn begin(&mut self, kind: OperationKind, preserve: bool) -> Result<(), JournalError> {
-        self.write(Event::Begin { kind, preserve })
+    pub fn begin(&mut self, task: &Task) -> Result<(), JournalError> {
+        self.write(Event::Begin(task.clone()))
     }
 
     /// A step is done.
@@ -176,11 +174,10 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
     let lines = text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice::<Line>(l).ok());
     for Line { at_ms, event } in lines {
         match (event, &mut open) {
-            (Event::Begin { kind, preserve }, _) => {
+            (Event::Begin(task), _) => {
                 let since = Timestamp::from_millis(at_ms);
                 open = Some(Unfinished {
-                    kind,
-                    preserve,
+                    task,
                     since,
                     done: Vec::new(),
                     facts: Facts::default(),
@@ -211,7 +208,8 @@ mod tests {
         let open = || Journal::open(dir.path(), &name);
         let mut journal = open().unwrap();
         assert_eq!(journal.unfinished(), None);
-        journal.begin(OperationKind::Restart, true).unwrap();
+        let restart = Task::Restart { preserve: true };
+        journal.begin(&restart).unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
         journal.done(StepName::Look, "2 workers").unwrap();
         assert!(matches!(open(), Err(JournalError::Busy(_))), "a second one");
@@ -221,7 +219,7 @@ mod tests {
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at_ms\":1,\"ev").unwrap();
         let mut journal = open().unwrap();
         let found = journal.unfinished().unwrap().clone();
-        assert_eq!((found.kind, found.facts.session.as_str()), (OperationKind::Restart, "s1"));
+        assert_eq!((found.task, found.facts.session.as_str()), (restart, "s1"));
         assert_eq!(found.done, [(StepName::Look, "2 workers".to_owned())]);
         journal.failed(StepName::Stop, "no route").unwrap();
         drop(journal);

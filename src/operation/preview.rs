@@ -1,7 +1,7 @@
 //! What an operation would hit, looked at before it begins: dialog and command show the same list.
 
 use super::backup::left_out;
-use crate::model::{Doomed, Fate, Job, JobKey, JobStatus, OperationKind, Preview, Problem, Text, Timestamp};
+use crate::model::{Doomed, Fate, Job, JobKey, JobStatus, Preview, Problem, Task, Text, Timestamp};
 use crate::ray::{Client, Poller, RayError, Recorded};
 use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,19 +12,13 @@ const LOOKED_AT: usize = 64;
 /// So many of them at once.
 const AT_ONCE: usize = 4;
 
-/// Looks which jobs `kind` would end, what they hold and whether they come back. `me` is who asks; with `preserve`
-/// jobs are saved and submitted again.
-pub async fn preview(
-    client: &Client,
-    me: &str,
-    kind: OperationKind,
-    preserve: bool,
-) -> Result<Preview, Problem> {
+/// Looks which jobs `task` would end, what they hold and whether they come back. `me` is who asks.
+pub async fn preview(client: &Client, me: &str, task: &Task) -> Result<Preview, Problem> {
     let asked = |e: RayError| e.problem(Timestamp::now());
     let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
-    let saved = match (kind, preserve) {
-        (OperationKind::Restart, true) => Ok(saved(client).await.map_err(asked)?),
-        (OperationKind::Restart, false) => Err("the jobs are not to be saved"),
+    let saved = match task {
+        Task::Restart { preserve: true } => Ok(saved(client).await.map_err(asked)?),
+        Task::Restart { preserve: false } => Err("the jobs are not to be saved"),
         _ => Err("stopping saves no job; backup-jobs does"),
     };
     let open: Vec<Arc<Job>> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).cloned().collect();

@@ -7,7 +7,7 @@ use std::path::Path;
 impl Unfinished {
     /// The operation that it is.
     pub fn operation(&self, cluster: &ClusterName) -> Operation {
-        Operation::new(self.kind, cluster.clone(), self.preserve)
+        Operation::new(self.task.clone(), cluster.clone())
     }
 
     /// Where its jobs are saved, if they are.
@@ -33,7 +33,7 @@ pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{OperationKind, StepName};
+    use crate::model::{StepName, Task};
 
     #[test]
     fn a_journal_is_looked_into_without_being_held() {
@@ -44,7 +44,7 @@ mod tests {
         assert!(!dir.path().join("operations").exists(), "looking makes nothing");
         let mut journal = Journal::open(dir.path(), &name).unwrap();
         assert_eq!(look(), None);
-        journal.begin(OperationKind::Stop, false).unwrap();
+        journal.begin(&Task::Stop).unwrap();
         journal.done(StepName::Check, "ray 2.60.0").unwrap();
         let seen = look().unwrap();
         assert!(seen.elsewhere && seen.operation.title == "stop lab");

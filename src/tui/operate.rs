@@ -5,7 +5,7 @@ use crate::app::Event;
 use crate::config::Env;
 use crate::model::{
     ClusterName, ClusterSpec, Draft, Operation, OperationEnd, OperationKind, OperationNews, Order, Preview,
-    Problem, ProblemKind, Progress, StepName, SubmissionId, Timestamp,
+    Problem, ProblemKind, Progress, StepName, SubmissionId, Task, Timestamp,
 };
 use crate::operation::{Audit, Desk, Journal, Performer, Unfinished, preflight, preview, standing};
 use crate::supervisor::{self, Options, Session};
@@ -156,8 +156,9 @@ pub(super) struct Errand {
 impl Errand {
     async fn run(self, order: Order) {
         match order {
-            Order::Look(kind, preserve) => self.look(kind, preserve).await,
-            Order::Begin(kind, preserve) => self.begin(kind, preserve).await,
+            Order::Offer => {}
+            Order::Look(task) => self.look(task).await,
+            Order::Begin(task) => self.begin(task).await,
             Order::Resume => self.resume(false).await,
             Order::Forward => self.resume(true).await,
             Order::Abandon => self.abandon(),
@@ -179,7 +180,8 @@ impl Errand {
         supervisor::connect(self.spec.clone(), self.place, options, |_| ()).await
     }
 
-    async fn look(&self, kind: OperationKind, preserve: bool) {
+    async fn look(&self, task: Task) {
+        let kind = task.kind();
         if let Err(problem) = preflight(&self.spec, kind) {
             return self.say(OperationNews::Refused(kind, problem));
         }
@@ -192,7 +194,7 @@ impl Errand {
         }
         let seen = match self.connect().await {
             Ok(session) => {
-                let seen = preview(&session.client, &me, kind, preserve).await;
+                let seen = preview(&session.client, &me, &task).await;
                 session.close().await;
                 seen
             }
@@ -222,14 +224,15 @@ impl Errand {
     /// What stands half way, as far as that can be told.
     fn kind(&self) -> OperationKind {
         let standing = standing(&self.ground.state, &self.spec.name).ok().flatten();
-        standing.map_or(OperationKind::Restart, |s| s.operation.kind)
+        standing.map_or(OperationKind::Restart, |s| s.operation.kind())
     }
 
     fn journal(&self) -> Result<Journal, Problem> {
         Ok(Journal::open(&self.ground.state, &self.spec.name)?)
     }
 
-    async fn begin(&self, kind: OperationKind, preserve: bool) {
+    async fn begin(&self, task: Task) {
+        let kind = task.kind();
         let opened = preflight(&self.spec, kind).and_then(|()| self.is_free()).and_then(|()| {
             let mut journal = self.journal()?;
             if journal.unfinished().is_some() {
@@ -241,10 +244,10 @@ impl Errand {
                     Timestamp::now(),
                 ));
             }
-            journal.begin(kind, preserve)?;
+            journal.begin(&task)?;
             Ok(journal)
         });
-        let operation = Operation::new(kind, self.spec.name.clone(), preserve);
+        let operation = Operation::new(task, self.spec.name.clone());
         match opened {
             Ok(journal) => self.work(operation, journal, None).await,
             Err(problem) => self.say(OperationNews::Refused(kind, problem)),
@@ -277,7 +280,7 @@ impl Errand {
         if let Some(unfinished) = journal.unfinished().cloned() {
             let title = unfinished.operation(&self.spec.name).title;
             if let Err(e) = journal.end("abandoned") {
-                return self.say(OperationNews::Refused(unfinished.kind, e.into()));
+                return self.say(OperationNews::Refused(unfinished.task.kind(), e.into()));
             }
             self.note(&title, "abandoned");
         }
