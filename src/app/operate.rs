@@ -267,9 +267,7 @@ impl App {
         let (tone, text) = match end {
             OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
-            OperationEnd::Cancelled => {
-                (Tone::Info, format!("{title}: cancelled; nothing was changed on the cluster"))
-            }
+            OperationEnd::Cancelled(how) => (Tone::Info, format!("{title}: {how}")),
             OperationEnd::Abandoned => {
                 (Tone::Info, format!("{title} is forgotten; a backup that was made stays"))
             }

@@ -111,7 +111,7 @@ impl Running {
         self.until = Some(now);
         self.stand = match end {
             OperationEnd::Done => Stand::Over("done"),
-            OperationEnd::Cancelled => Stand::Over("cancelled; nothing was changed"),
+            OperationEnd::Cancelled(how) => Stand::Over(how),
             OperationEnd::Abandoned => Stand::Over("forgotten"),
             OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
         };

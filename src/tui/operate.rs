@@ -299,7 +299,7 @@ impl Errand {
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
-            OperationEnd::Cancelled => "cancelled".to_owned(),
+            OperationEnd::Cancelled(how) => (*how).to_owned(),
             OperationEnd::Abandoned => "abandoned".to_owned(),
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
@@ -326,7 +326,7 @@ impl Errand {
             facts: unfinished.map(|u| u.facts).unwrap_or_default(),
         };
         let (tell, mut heard) = mpsc::unbounded_channel();
-        let mut at = None;
+        let mut at = operation.steps.first().copied();
         let ended = {
             let running = performer.run(operation, journal, &done, &tell);
             tokio::pin!(running);
@@ -341,11 +341,11 @@ impl Errand {
                         self.say(OperationNews::Progress(progress));
                     }
                     Ok(()) = &mut cancelled, if !cancelled.is_terminated() => {
-                        if at.is_none_or(|step| operation.is_harmless_at(step)) {
-                            break None;
+                        if let Some(how) = at.and_then(|step| operation.cancelled_at(step)) {
+                            break Err(how);
                         }
                     }
-                    ended = &mut running => break Some(ended),
+                    ended = &mut running => break Ok(ended),
                 }
             }
         };
@@ -353,12 +353,12 @@ impl Errand {
             self.say(OperationNews::Progress(progress));
         }
         match ended {
-            Some(Ok(())) => OperationEnd::Done,
-            None => match journal.end("cancelled") {
-                Ok(()) => OperationEnd::Cancelled,
+            Ok(Ok(())) => OperationEnd::Done,
+            Err(how) => match journal.end(how) {
+                Ok(()) => OperationEnd::Cancelled(how),
                 Err(e) => OperationEnd::Stopped(e.into(), None),
             },
-            Some(Err(problem)) => {
+            Ok(Err(problem)) => {
                 let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
                 OperationEnd::Stopped(problem, saved.map(|b| b.display().to_string()))
             }
