@@ -3,7 +3,7 @@
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, SubmissionId};
+use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, StepName, SubmissionId};
 use crate::operation::{
     Journal, Performer, Restored, Restoring, Unfinished, back_up, calls, preflight, preview, restore,
 };
@@ -21,7 +21,9 @@ Examples:
   marin-tui -c us-central2 restart-cluster --resume      go on where it stopped, also after a crash
   marin-tui -c us-central2 restart-cluster --abandon     forget it; a backup that was made stays
 
-Exit codes: 0 done, 1 a step failed (it says which, and how to go on).";
+Ctrl-C ends it at once, with what it runs here; it says where, and how to go on.
+
+Exit codes: 0 done, 1 a step failed or was interrupted (it says which, and how to go on).";
 
 /// What to do with a whole cluster.
 #[derive(Debug, Subcommand)]
@@ -189,10 +191,11 @@ async fn perform(
     reach: &Reach,
 ) -> anyhow::Result<ExitCode> {
     let mut done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
-    if leave && !done.iter().any(|(s, _)| *s == crate::model::StepName::Clear) {
-        done.push((crate::model::StepName::Clear, "left as they are".to_owned()));
+    if leave && !done.iter().any(|(s, _)| *s == StepName::Clear) {
+        done.push((StepName::Clear, "left as they are".to_owned()));
     }
-    let preserve = operation.number(crate::model::StepName::Backup) > 0;
+    let was_harmless = unfinished.as_ref().is_none_or(|u| u.is_harmless(operation));
+    let preserve = operation.number(StepName::Backup) > 0;
     let facts = unfinished.map(|u| u.facts).unwrap_or_default();
     let mut performer = Performer {
         spec: reach.spec.clone(),
@@ -205,28 +208,65 @@ async fn perform(
     let (tell, mut heard) = mpsc::unbounded_channel();
     let shown = operation.clone();
     let showing = tokio::spawn(async move {
+        let mut at = None;
         while let Some(progress) = heard.recv().await {
+            if let Progress::Began(step) = progress {
+                at = Some(step);
+            }
             show(&shown, &progress);
         }
+        at
     });
-    let ended = performer.run(operation, journal, &done, &tell).await;
+    let interrupted = crate::tui::quit_signals()?;
+    let ended = tokio::select! {
+        ended = performer.run(operation, journal, &done, &tell) => Some(ended),
+        () = interrupted => None,
+    };
     drop(tell);
-    showing.await?;
+    let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
+    let saved = saved.map_or_else(String::new, |b| format!("; the jobs are saved in {}", b.display()));
     match ended {
-        Ok(()) => {
+        Some(Ok(())) => {
+            showing.await?;
             reach.note(&operation.title, "done");
             println!("{}: done", operation.title);
             Ok(ExitCode::SUCCESS)
         }
-        Err(problem) => {
+        Some(Err(problem)) => {
             reach.note(&operation.title, &format!("stopped: {}", problem.what));
-            let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
-            let saved =
-                saved.map_or_else(String::new, |b| format!("; the jobs are saved in {}", b.display()));
+            showing.await?;
             let Problem { what, mend, .. } = problem;
             anyhow::bail!("{} stopped: {what}; {mend}{saved}", operation.title)
         }
+        None => {
+            // Without a terminal nothing can be shown any more.
+            let at = showing.await.ok().flatten();
+            let said = interrupted_at(operation, at, was_harmless, journal, reach)?;
+            anyhow::bail!("{said}{saved}")
+        }
     }
+}
+
+/// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet there is nothing to
+/// resume.
+fn interrupted_at(
+    operation: &Operation,
+    at: Option<StepName>,
+    was_harmless: bool,
+    journal: &mut Journal,
+    reach: &Reach,
+) -> anyhow::Result<String> {
+    let title = &operation.title;
+    if was_harmless && at.is_none_or(|step| operation.is_harmless_at(step)) {
+        journal.end("cancelled")?;
+        reach.note(title, "cancelled");
+        return Ok(format!("{title} is cancelled; nothing was changed"));
+    }
+    let step = at.unwrap_or(StepName::Check);
+    let place = format!("{} of {} ({})", operation.number(step), operation.steps.len(), step.word());
+    journal.failed(step, &format!("interrupted at step {place}"))?;
+    reach.note(title, &format!("stopped: interrupted at step {place}"));
+    Ok(format!("{title} stopped: interrupted at step {place}; --resume goes on, --abandon forgets it"))
 }
 
 fn show(operation: &Operation, progress: &Progress) {
@@ -248,9 +288,8 @@ fn print_steps(operation: &Operation) {
 }
 
 fn stopped(u: &Unfinished, operation: &Operation) -> String {
-    let next = operation.steps.iter().find(|s| !u.done.iter().any(|(d, _)| d == *s));
-    let at = next.map_or_else(String::new, |s| {
-        format!(" at step {} of {} ({})", operation.number(*s), operation.steps.len(), s.what())
+    let at = u.next(operation).map_or_else(String::new, |s| {
+        format!(" at step {} of {} ({})", operation.number(s), operation.steps.len(), s.what())
     });
     let why = if u.why.is_empty() { String::new() } else { format!(": {}", printable(&u.why)) };
     format!("{} stopped{at}{why}{}; --resume goes on, --abandon forgets it", operation.title, saved_where(u))
@@ -275,7 +314,7 @@ async fn who_is_hit(operation: &Operation, reach: &Reach, others: bool) -> anyho
     };
     progress.tell("looking which jobs run");
     let me = reach.env.var("USER").unwrap_or_default();
-    let preserve = operation.number(crate::model::StepName::Backup) > 0;
+    let preserve = operation.number(StepName::Backup) > 0;
     let preview = preview(&session.client, me, operation.kind, preserve).await;
     session.close().await;
     let preview = preview.map_err(|p| reach.error(&p))?;

@@ -1,13 +1,23 @@
 //! What stands half way on a cluster, as a console shows it.
 
 use super::journal::{Journal, JournalError, Unfinished};
-use crate::model::{ClusterName, Operation, Standing};
+use crate::model::{ClusterName, Operation, Standing, StepName};
 use std::path::Path;
 
 impl Unfinished {
     /// The operation that it is.
     pub fn operation(&self, cluster: &ClusterName) -> Operation {
         Operation::new(self.kind, cluster.clone(), self.preserve)
+    }
+
+    /// The first of its steps that is not done.
+    pub fn next(&self, operation: &Operation) -> Option<StepName> {
+        operation.steps.iter().copied().find(|s| !self.done.iter().any(|(d, _)| d == s))
+    }
+
+    /// Whether it was interrupted before it changed anything.
+    pub fn is_harmless(&self, operation: &Operation) -> bool {
+        self.next(operation).is_some_and(|step| operation.is_harmless_at(step))
     }
 
     /// Where its jobs are saved, if they are.
@@ -33,7 +43,7 @@ pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{OperationKind, StepName};
+    use crate::model::OperationKind;
 
     #[test]
     fn a_journal_is_looked_into_without_being_held() {
@@ -49,8 +59,14 @@ mod tests {
         let seen = look().unwrap();
         assert!(seen.elsewhere && seen.operation.title == "stop lab");
         assert_eq!(seen.done, [(StepName::Check, "ray 2.60.0".to_owned())]);
+        journal.done(StepName::Look, "2 workers").unwrap();
         drop(journal);
         assert!(!look().unwrap().elsewhere);
+        let (stop, restart) = (OperationKind::Stop, OperationKind::Restart);
+        let unfinished = Journal::open(dir.path(), &name).unwrap().unfinished().unwrap().clone();
+        let of = |kind| Operation::new(kind, name.clone(), true);
+        assert!(!unfinished.is_harmless(&of(stop)), "`ray down` may have begun");
+        assert!(unfinished.is_harmless(&of(restart)), "the jobs are saved next");
         Journal::open(dir.path(), &name).unwrap().end("done").unwrap();
         assert_eq!(look(), None);
     }

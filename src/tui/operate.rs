@@ -261,8 +261,7 @@ impl Errand {
             return self.say(OperationNews::Standing(None));
         };
         let operation = unfinished.operation(&self.spec.name);
-        let done = |step: &StepName| unfinished.done.iter().any(|(d, _)| d == step);
-        let next = operation.steps.iter().copied().find(|s| !done(s));
+        let next = unfinished.next(&operation);
         if let Some(step) = next.filter(|s| forward && s.may_be_passed()) {
             unfinished.done.push((step, "passed over".to_owned()));
         }
@@ -314,6 +313,8 @@ impl Errand {
         mut cancelled: oneshot::Receiver<()>,
     ) -> OperationEnd {
         let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
+        // What an earlier attempt has changed is not undone by a cancel of this one, whose first step only looks.
+        let may_be_cancelled = unfinished.as_ref().is_none_or(|u| u.is_harmless(operation));
         let mut performer = Performer {
             spec: self.spec.clone(),
             place: self.place,
@@ -338,7 +339,7 @@ impl Errand {
                         self.say(OperationNews::Progress(progress));
                     }
                     Ok(()) = &mut cancelled, if !cancelled.is_terminated() => {
-                        if at.is_none_or(|step| operation.is_harmless_at(step)) {
+                        if may_be_cancelled && at.is_none_or(|step| operation.is_harmless_at(step)) {
                             break None;
                         }
                     }
