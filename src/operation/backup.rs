@@ -76,7 +76,7 @@ fn problem(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
 
 fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
     move |e| {
-        let mend = "free some space there, or name another folder; nothing was changed on the cluster";
+        let mend = "nothing was changed on the cluster; free some space there";
         problem(format!("cannot write {}: {e}", path.display()), mend)
     }
 }

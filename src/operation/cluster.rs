@@ -221,7 +221,8 @@ impl Performer {
         let session = self.connect().await?;
         let backed = backup::back_up(&session.client, self.spec.name.as_str(), &folder).await;
         session.close().await;
-        let backed = backed?;
+        let resume = |p: Problem| Problem { mend: format!("{}, then resume", p.mend), ..p };
+        let backed = backed.map_err(resume)?;
         let lost = backed.kept.iter().filter(|k| !k.missing.is_empty()).count();
         let lost =
             if lost > 0 { format!(", {lost} of them without a package that is gone") } else { String::new() };

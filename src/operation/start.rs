@@ -65,7 +65,7 @@ impl Performer {
         // The machines of Google's own workers are new ones: only those that a person added can be back.
         let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };
         let mut is_helped = !self.is_google();
-        let session = self.connect().await?;
+        let mut session = self.connect().await?;
         let mut poller = Poller::new(session.client.clone());
         let mut deadline = Instant::now() + WORKERS;
         let mut settled = Instant::now() + SETTLING;
@@ -102,7 +102,15 @@ impl Performer {
             }
             match snapshot {
                 Err(problem) if Instant::now() > deadline => break Err(problem),
-                _ => tokio::time::sleep(LOOK).await,
+                // The connection may be lost; a new one shows.
+                Err(_) => {
+                    if let Ok(new) = self.connect().await {
+                        std::mem::replace(&mut session, new).close().await;
+                        poller = Poller::new(session.client.clone());
+                    }
+                    tokio::time::sleep(LOOK).await;
+                }
+                Ok(_) => tokio::time::sleep(LOOK).await,
             }
         };
         session.close().await;
