@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod pty;
+
+use pty::Pty;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -27,6 +30,12 @@ impl Place {
             "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n",
         );
         place
+    }
+
+    /// Whether this process holds the journal.
+    fn holds(&self, process: u32) -> bool {
+        let journal = fs::read_to_string(self.path(".local/state/marin-tui/operations/lab.jsonl")).unwrap();
+        journal.contains(&format!("{{\"process\":{process}}}"))
     }
 
     /// Another ray command.
@@ -134,18 +143,58 @@ fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
 #[test]
 fn two_cannot_work_on_one_cluster() {
     let place = Place::new("exec sleep 600");
-    let mut first = place.command(&["restart-cluster", "--yes"]).stderr(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    while place.asked().is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(20), "the first never began");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    // Both at once: one of them has it.
+    let start = || place.command(&["restart-cluster", "--yes"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut both = [start(), start()];
+    let over = |child: &mut Child| child.try_wait().unwrap().is_some();
+    until("one of two is refused", || both.iter_mut().any(over));
+    until("the other one is at work", || !place.asked().is_empty());
+    let [one, other] = both;
+    let [mut first, second] = if place.holds(one.id()) { [one, other] } else { [other, one] };
+    let refused = second.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("another operation on lab is under way"));
     let said = place.fails(&["stop-cluster", "--yes"]);
-    assert!(said.contains("another operation on lab is under way"), "{said}");
+    let who = format!("at step 1 of 9 (check), by process {}", first.id());
+    assert!(
+        said.contains(": restart lab, begun ") && said.contains("s ago, ") && said.contains(&who),
+        "{said}"
+    );
+    assert_eq!(place.asked(), "--version\n");
     first.kill().unwrap();
     first.wait().unwrap();
-    // Killed, it holds nothing, and is found again.
+    // Killed, it holds nothing, and is found again; another program takes it up.
     assert!(place.fails(&["restart-cluster", "--yes"]).contains("stopped at step 1 of 9"));
+    place.ray(&up("exit 1"));
+    let said = place.fails(&["restart-cluster", "--resume"]);
+    assert!(said.contains("[1/9] ray, version 2.60.0") && said.contains("[2/9] failed"), "{said}");
+}
+
+/// A command restarts; the console sees it, begins nothing beside it, and sees it die.
+#[test]
+fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
+    let place = Place::new("exec sleep 600");
+    let mut first = place.command(&["restart-cluster", "--yes"]).stderr(Stdio::null()).spawn().unwrap();
+    until("the command is at work", || !place.asked().is_empty());
+    let (infra, settings) = (place.path("infra"), place.path("settings.yaml"));
+    let home = place.home.path().to_str().unwrap();
+    let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", &infra, "--config", &settings];
+    let mut console = Pty::start(&argv, &[("HOME", home), ("PATH", "/usr/bin:/bin")], 160, 40);
+    console.wait_text("restart 1/9");
+    console.send("R");
+    console.wait_text("another program");
+    console.send("\x1b");
+    let mut stop = place.command(&["stop-cluster", "--yes"]);
+    assert!(stop.stderr(Stdio::null()).status().is_ok_and(|s| !s.success()));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    console.wait_text("restart stopped at 1/9");
+    assert_eq!(place.asked(), "--version\n");
+    place.ray(&up("exit 1"));
+    console.send("p");
+    console.wait_text("resumes at this step");
+    console.send("r");
+    console.wait_text("restart stopped at 2/9");
+    assert_eq!(place.asked(), "--version\n--version\n");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::cluster::Facts;
 use super::folder;
+use crate::model::time::brief;
 use crate::model::{ClusterName, OperationKind, StepName, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,16 @@ const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Somebody else is at it.
-    #[error("another operation on {0} is under way on this machine; wait for it, or end it where it runs")]
-    Busy(ClusterName),
+    #[error(
+        "another operation on {cluster} is under way on this machine{what}; wait for it, or end it where it runs"
+    )]
+    Busy {
+        /// Where.
+        cluster: ClusterName,
+        /// Which and whose, as far as its journal tells: `: restart lab, begun 3m ago, at step 4 of 9 (ray down), by
+        /// process 1234`.
+        what: String,
+    },
     /// The disk.
     #[error("cannot keep the journal {}: {why}", .path.display())]
     Disk {
@@ -33,12 +42,29 @@ pub enum JournalError {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Event {
-    Begin { kind: OperationKind, preserve: bool },
-    Done { step: StepName, said: String },
+    Begin {
+        kind: OperationKind,
+        preserve: bool,
+    },
+    Done {
+        step: StepName,
+        said: String,
+    },
     Facts(Facts),
-    Failed { step: StepName, why: String },
-    End { how: String },
-    Note { what: String },
+    Failed {
+        step: StepName,
+        why: String,
+    },
+    End {
+        how: String,
+    },
+    Note {
+        what: String,
+    },
+    /// The program that holds the journal from here on.
+    Held {
+        process: u32,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,7 +110,11 @@ impl Journal {
         let mut file = open().map_err(disk)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy(cluster.clone())),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = Vec::new();
+                file.read_to_end(&mut text).map_err(disk)?;
+                return Err(JournalError::Busy { cluster: cluster.clone(), what: at_work(cluster, &text) });
+            }
             Err(TryLockError::Error(why)) => return Err(disk(why)),
         }
         let mut text = Vec::new();
@@ -94,7 +124,9 @@ impl Journal {
             file.write_all(b"\n").map_err(disk)?;
         }
         let unfinished = last_unfinished(&text);
-        Ok(Self { file, path, unfinished })
+        let mut journal = Self { file, path, unfinished };
+        journal.write(Event::Held { process: std::process::id() })?;
+        Ok(journal)
     }
 
     /// What was begun and not ended, and whether a program is at it now. Makes nothing, and holds nothing afterwards.
@@ -170,11 +202,29 @@ fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
     (folder, path)
 }
 
+/// Who holds a journal, and what for.
+fn at_work(cluster: &ClusterName, text: &[u8]) -> String {
+    let operation = last_unfinished(text).map_or_else(String::new, |u| {
+        let operation = u.operation(cluster);
+        let place = u.next(&operation).map_or_else(String::new, |step| {
+            format!(", at step {} of {} ({})", operation.number(step), operation.steps.len(), step.word())
+        });
+        format!(": {}, begun {} ago{place}", operation.title, brief(u.since.age(Timestamp::now())))
+    });
+    let holder =
+        lines(text).filter_map(|l| if let Event::Held { process } = l.event { Some(process) } else { None });
+    let holder = holder.last().map_or_else(String::new, |process| format!(", by process {process}"));
+    operation + &holder
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
+    text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok())
+}
+
 /// Lines that cannot be read are passed over: what they would have said is seen again when the step is done again.
 fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
     let mut open: Option<Unfinished> = None;
-    let lines = text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice::<Line>(l).ok());
-    for Line { at_ms, event } in lines {
+    for Line { at_ms, event } in lines(text) {
         match (event, &mut open) {
             (Event::Begin { kind, preserve }, _) => {
                 let since = Timestamp::from_millis(at_ms);
@@ -194,7 +244,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
             (Event::Facts(facts), Some(o)) => o.facts = facts,
             (Event::Failed { why, .. }, Some(o)) => o.why = why,
             (Event::End { .. }, _) => open = None,
-            (Event::Note { .. }, _) | (_, None) => {}
+            (Event::Note { .. } | Event::Held { .. }, _) | (_, None) => {}
         }
     }
     open
@@ -214,7 +264,12 @@ mod tests {
         journal.begin(OperationKind::Restart, true).unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
         journal.done(StepName::Look, "2 workers").unwrap();
-        assert!(matches!(open(), Err(JournalError::Busy(_))), "a second one");
+        let second = open().unwrap_err().to_string();
+        let holder = format!(
+            "restart a/../b, begun 0s ago, at step 1 of 9 (check), by process {}",
+            std::process::id()
+        );
+        assert!(second.contains(&holder), "{second}");
         let path = journal.path.clone();
         drop(journal);
         // Killed in the middle of a line.
