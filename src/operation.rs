@@ -12,6 +12,7 @@ mod google;
 mod host;
 mod journal;
 mod preview;
+mod program;
 mod standing;
 mod start;
 mod startup;

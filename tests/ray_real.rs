@@ -240,9 +240,10 @@ async fn a_package_comes_back_byte_for_byte(head: &Head) {
     let package: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
     head.upload("_ray_pkg_0123456789abcdef.zip", package.clone()).await;
     let client = head.client();
-    let read = client.package("gcs://_ray_pkg_0123456789abcdef.zip").await.unwrap();
-    assert_eq!(read.as_ref(), package);
-    assert!(matches!(client.package("gcs://no.zip").await, Err(RayError::NotFound(_))));
+    let mut read = Vec::new();
+    client.package("gcs://_ray_pkg_0123456789abcdef.zip", &mut read).await.unwrap().unwrap();
+    assert_eq!(read, package);
+    assert!(matches!(client.package("gcs://no.zip", &mut Vec::new()).await, Err(RayError::NotFound(_))));
 }
 
 async fn a_machine_is_measured(head: &Head) {

@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod google;
+mod world;
 
 use google::{Fault, Google as Double, PROJECT, compute, tpu};
 use marin_tui::app::{Effect, Event};
 use marin_tui::config::{self, Entry, Env, Folders, Sources};
-use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
     ClusterName, NewWorker, OperationEnd, OperationKind, OperationNews, Order, Progress, Task, Timestamp,
@@ -18,6 +18,7 @@ use marin_tui::operation::Audit;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::Places;
 use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
+
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -27,115 +28,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
-
-const ZONE: &str = "us-central2-b";
-/// Where heads are reached from outside.
-const HEAD: &str = "127.0.0.11";
-/// A worker of the simulated head, as Ray has it.
-const WORKER: &str = "10.128.0.2";
-
-struct World {
-    runtime: Runtime,
-    home: TempDir,
-    double: Double,
-    heads: Vec<(Head, SshServer)>,
-}
-
-impl World {
-    fn new() -> Self {
-        let runtime = Runtime::new().unwrap();
-        // A control socket's path has about 100 bytes.
-        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        let double = runtime.block_on(Double::start());
-        double.write_adc(home.path());
-        let world = Self { runtime, home, double, heads: Vec::new() };
-        let place = world.home.path().display().to_string();
-        world.file("ssh_config", "");
-        world.file("ray", &format!("#!/bin/sh\necho \"$@\" >>{place}/asked\necho 'ray, version 2.60.0'\n[ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n"));
-        fs::set_permissions(world.home.path().join("ray"), fs::Permissions::from_mode(0o755)).unwrap();
-        let settings = json!({"google_endpoint": world.double.url(), "ssh_config": format!("{place}/ssh_config"),
-            "ray": [format!("{place}/ray")],
-            "clusters": {"marin-a": {"user": "ray", "key": format!("{place}/key")}}});
-        world.file("config.yaml", &settings.to_string());
-        world.file(
-            "infra/a.yaml",
-            &format!(
-                "cluster_name: marin-a\nhead_node_type: head\n\
-                 provider: {{type: gcp, project_id: {PROJECT}, availability_zone: {ZONE}}}\n\
-                 docker: {{image: us-docker.pkg.dev/p/r/i:latest, container_name: ray_docker}}\n\
-                 available_node_types:\n  head: {{max_workers: 0, node_config: {{machineType: n2}}}}\n  \
-                 tpu_worker: {{resources: {{TPU: 4}}, node_config: {{acceleratorType: v4-8, runtimeVersion: r, schedulingConfig: {{preemptible: true}}}}}}\n"
-            ),
-        );
-        world
-    }
-
-    fn file(&self, name: &str, text: &str) {
-        let path = self.home.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    /// A machine labelled as head, with a Ray and a host key of its own; each at the address of the one before.
-    fn head(&mut self) {
-        let _ = fs::remove_file(self.home.path().join("key"));
-        let keys = Keys::new().unwrap();
-        keys.write_client(&self.home.path().join("key")).unwrap();
-        let seed = self.heads.len() as u64 + 1;
-        let (head, server) = self.runtime.block_on(async {
-            let scenario = Scenario { seed, nodes: 3, dead: 0, ..Scenario::default() };
-            let head = Head::start(scenario).await.unwrap();
-            let server = SshServer::start(&head, "marin-a", &keys).await.unwrap();
-            (head, server)
-        });
-        let port = server.address.port();
-        let config = format!("Host {HEAD}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias head-of-a\n");
-        self.file("ssh_config", &config);
-        self.heads.push((head, server));
-        let labels = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
-        let name = format!("head-{}", self.heads.len());
-        let machine = compute::instance(ZONE, &name, &labels, "10.0.0.1", Some(HEAD));
-        self.double.state().instances.push(machine);
-    }
-
-    fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
-        command.arg("--config").arg(self.home.path().join("config.yaml"));
-        command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
-        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json"));
-        // Nobody's metadata server.
-        command.env("GCE_METADATA_HOST", "127.0.0.1:9");
-        command
-    }
-
-    fn run(&self, words: &str) -> (Option<i32>, String, String) {
-        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (status.code(), text(stdout), text(stderr))
-    }
-
-    fn spawn(&self, words: &str) -> Running {
-        let mut child = self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        Running { child, lines: Box::new(lines), said: String::new() }
-    }
-
-    fn turn(&self, name: &str, state: &str) {
-        let mut double = self.double.state();
-        let queued = double.queued.iter_mut().find(|q| q["name"].as_str().unwrap().ends_with(name)).unwrap();
-        queued["state"] = json!({ "state": state });
-    }
-
-    /// The queued resource has its TPU VM, whose host is a worker in Ray already.
-    fn grant(&self, name: &str) {
-        let queued = format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/{name}");
-        let mut node = tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
-        node["queuedResource"] = queued.into();
-        self.double.state().nodes.push(node);
-        self.turn(name, "ACTIVE");
-    }
-}
+use world::{WORKER, World, ZONE, labels};
 
 /// The console's part that runs operations, without a screen.
 struct Console<'a> {
@@ -228,34 +121,6 @@ impl Console<'_> {
     }
 }
 
-struct Running {
-    child: Child,
-    lines: Box<dyn std::io::BufRead>,
-    said: String,
-}
-
-impl Running {
-    /// Reads until it says so.
-    fn says(&mut self, words: &str) {
-        let from = self.said.len();
-        while !self.said[from..].contains(words) {
-            let read = self.lines.read_line(&mut self.said).unwrap();
-            assert!(read > 0, "it ended without saying {words:?}: {}", self.said);
-        }
-    }
-
-    fn ends(mut self) -> (Option<i32>, String, String) {
-        let mut out = String::new();
-        self.lines.read_to_string(&mut self.said).unwrap();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        (self.child.wait().unwrap().code(), out, self.said)
-    }
-}
-
-fn labels(kind: &str) -> Value {
-    json!({"ray-cluster-name": "marin-a", "ray-node-type": kind, "ray-user-node-type": "tpu_worker"})
-}
-
 #[test]
 fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
     let mut world = World::new();
@@ -333,7 +198,7 @@ fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_c
     adding.says("extra: waiting");
     let (code, _, said) = world.run("restart-cluster --yes --others");
     assert_eq!(code, Some(1), "one operation at a time: {said}");
-    assert!(said.contains("add worker extra (marin-a), at step 2 of 3 (capacity)"), "{said}");
+    assert!(said.contains("(capacity), by process"), "{said}");
     assert!(said.contains("cancel it where it runs"), "{said}");
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();

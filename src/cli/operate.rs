@@ -18,9 +18,9 @@ Examples:
   marin-tui -c us-central2 restart-cluster --resume      go on where it stopped, also after a crash
   marin-tui -c us-central2 restart-cluster --abandon     forget it; a backup that was made stays
 
-^C cancels it as long as nothing was changed; later it stops there, and --resume goes on.
+^C ends it at once, with what it runs here: cancelled as long as nothing was changed, later to be resumed.
 
-Exit codes: 0 done, 1 a step failed (it says which, and how to go on).";
+Exit codes: 0 done, 1 a step failed or was interrupted (it says which, and how to go on).";
 
 /// What to do with a whole cluster.
 #[derive(Debug, Subcommand)]

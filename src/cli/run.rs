@@ -13,9 +13,6 @@ use serde_json::json;
 use std::process::ExitCode;
 use tokio::sync::mpsc;
 
-/// Of a program that ^C ended (128 + SIGINT).
-const INTERRUPTED: i32 = 130;
-
 /// What all operations take.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
@@ -176,60 +173,79 @@ async fn perform(
         facts: unfinished.map(|u| u.facts).unwrap_or_default(),
     };
     let (tell, heard) = mpsc::unbounded_channel();
-    let (cancel, mut cancels) = mpsc::unbounded_channel();
-    let showing = tokio::spawn(show_all(operation.clone(), heard, cancel));
-    let ended = performer.run(&operation, journal, &done, &tell, &mut cancels).await;
+    let showing = tokio::spawn(show_all(operation.clone(), heard));
+    // An interrupt drops the work where it is, and what it runs here ends with it.
+    let (_cancel, mut cancels) = mpsc::unbounded_channel();
+    let interrupted = crate::tui::quit_signals()?;
+    let ended = tokio::select! {
+        ended = performer.run(&operation, journal, &done, &tell, &mut cancels) => Some(ended),
+        () = interrupted => None,
+    };
     drop(tell);
-    showing.await?;
+    let saved = performer.facts.backup.as_ref().filter(|b| b.join("jobs.json").exists());
+    let saved = saved.map_or_else(String::new, |b| format!("; the jobs are saved in {}", b.display()));
     match ended {
-        Ok(Outcome::Done) => {
+        Some(Ok(Outcome::Done)) => {
+            showing.await?;
             reach.note(&operation.deed(), "done");
             print_done(&operation, &performer.facts, wish)?;
             Ok(ExitCode::SUCCESS)
         }
-        Ok(Outcome::Cancelled(how)) => {
+        Some(Ok(Outcome::Cancelled(how))) => {
+            showing.await?;
             reach.note(&operation.deed(), how);
             anyhow::bail!("{}: {how}", operation.title)
         }
-        Err(problem) => {
+        Some(Err(problem)) => {
             reach.note(&operation.deed(), &format!("stopped: {}", problem.what));
-            let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
-            let saved =
-                saved.map_or_else(String::new, |b| format!("; the jobs are saved in {}", b.display()));
+            showing.await?;
             let Problem { what, mend, .. } = problem;
             anyhow::bail!("{} stopped: {what}; {mend}{saved}", operation.title)
+        }
+        None => {
+            // Without a terminal nothing can be shown any more.
+            let at = showing.await.ok().flatten();
+            let said = interrupted_at(&operation, at, &done, journal, reach)?;
+            anyhow::bail!("{said}{saved}")
         }
     }
 }
 
-/// Shows how it goes on. ^C cancels it where that may be; elsewhere it ends this program, and the journal knows where.
-async fn show_all(
-    operation: Operation,
-    mut heard: mpsc::UnboundedReceiver<Progress>,
-    cancel: mpsc::UnboundedSender<()>,
-) {
-    let mut at = operation.steps.first().copied();
-    loop {
-        tokio::select! {
-            biased;
-            progress = heard.recv() => {
-                let Some(progress) = progress else { return };
-                if let Progress::Began(step) = progress {
-                    at = Some(step);
-                }
-                show(&operation, &progress);
-            }
-            Ok(()) = tokio::signal::ctrl_c() => {
-                if at.is_some_and(|step| operation.is_harmless_at(step)) {
-                    // It may have ended meanwhile.
-                    let _ = cancel.send(());
-                } else {
-                    eprintln!("interrupted; --resume goes on");
-                    std::process::exit(INTERRUPTED);
-                }
-            }
-        }
+/// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet, or what was goes on
+/// without us, there is nothing to resume.
+fn interrupted_at(
+    operation: &Operation,
+    at: Option<StepName>,
+    done: &[(StepName, String)],
+    journal: &mut Journal,
+    reach: &Reach,
+) -> anyhow::Result<String> {
+    let title = &operation.title;
+    let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
+    if let Some(how) = operation.cancelled_again(step, done) {
+        journal.end(how)?;
+        reach.note(&operation.deed(), how);
+        return Ok(format!("{title}: {how}"));
     }
+    let place = format!("{} of {} ({})", operation.number(step), operation.steps.len(), step.word());
+    journal.failed(step, &format!("interrupted at step {place}"))?;
+    reach.note(&operation.deed(), &format!("stopped: interrupted at step {place}"));
+    let command = operation.kind().command();
+    Ok(format!(
+        "{title} stopped: interrupted at step {place}; {command} --resume goes on, {command} --abandon forgets it"
+    ))
+}
+
+/// Shows how it goes on; the step that began last.
+async fn show_all(operation: Operation, mut heard: mpsc::UnboundedReceiver<Progress>) -> Option<StepName> {
+    let mut at = None;
+    while let Some(progress) = heard.recv().await {
+        if let Progress::Began(step) = progress {
+            at = Some(step);
+        }
+        show(&operation, &progress);
+    }
+    at
 }
 
 fn show(operation: &Operation, progress: &Progress) {

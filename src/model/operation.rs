@@ -347,6 +347,14 @@ impl Operation {
         }
     }
 
+    /// [`Self::cancelled_at`] for one that is resumed: what an earlier attempt has begun to change is not undone by a
+    /// cancel of this one, whose first steps only look again. `done` are that attempt's steps.
+    pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<&'static str> {
+        let next = self.steps.iter().copied().find(|s| !done.iter().any(|(d, _)| d == s));
+        let reached = next.filter(|n| !done.is_empty() && self.number(*n) > self.number(step));
+        self.cancelled_at(reached.unwrap_or(step))
+    }
+
     /// The number of a step, from 1.
     pub fn number(&self, step: StepName) -> usize {
         self.steps.iter().position(|s| *s == step).map_or(0, |i| i + 1)
@@ -381,6 +389,10 @@ mod tests {
         assert!(restart.is_harmless_at(StepName::Backup) && !restart.is_harmless_at(StepName::Stop));
         assert!(!restart.is_harmless_at(StepName::Workers), "what comes after a change is none without one");
         assert_eq!(restart.deed(), "restart a");
+        let done = |steps: &[StepName]| steps.iter().map(|s| (*s, String::new())).collect::<Vec<_>>();
+        let saved = done(&[StepName::Check, StepName::Look, StepName::Backup]);
+        let again = |done: &[(StepName, String)]| restart.cancelled_again(StepName::Check, done).is_some();
+        assert!(again(&[]) && again(&saved[..2]) && !again(&saved), "`ray down` may have begun");
         let lossy = Operation::new(Task::Restart { preserve: false }, ClusterName::new("a"));
         assert!(lossy.number(StepName::Backup) == 0 && lossy.consequence.contains("lost"));
     }

@@ -125,7 +125,7 @@ impl Performer {
                 continue;
             }
             say(Progress::Began(step));
-            let cancelled = operation.cancelled_at(step);
+            let cancelled = operation.cancelled_again(step, done);
             // Boxed: what asks Google and Ray at once is large.
             let ended = tokio::select! {
                 biased;
@@ -174,7 +174,7 @@ impl Performer {
                 journal.facts(&self.facts)?;
                 Ok(said)
             }
-            StepName::Backup => self.back_up().await,
+            StepName::Backup => self.back_up(tell).await,
             StepName::Stop => {
                 if self.is_google() {
                     self.delete_machines(journal, tell).await?;
@@ -269,7 +269,7 @@ impl Performer {
         folder.ok_or_else(|| trouble("the journal names no backup", "restore-jobs takes its folder by name"))
     }
 
-    async fn back_up(&self) -> Result<String, Problem> {
+    async fn back_up(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let folder = self.backup_folder()?;
         if folder.join("jobs.json").exists() {
             return Ok(format!("saved already in {}", folder.display()));
@@ -277,10 +277,19 @@ impl Performer {
         let session = self.connect().await?;
         let backed = backup::back_up(&session.client, self.spec.name.as_str(), &folder).await;
         session.close().await;
-        let backed = backed?;
-        let lost = backed.kept.iter().filter(|k| !k.missing.is_empty()).count();
-        let lost =
-            if lost > 0 { format!(", {lost} of them without a package that is gone") } else { String::new() };
+        let resume = |p: Problem| Problem { mend: format!("{}, then resume", p.mend), ..p };
+        let backed = backed.map_err(resume)?;
+        let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
+        for kept in &lost {
+            let (id, gone) = (kept.submission.id(), Text::from(kept.missing.join(", ")));
+            let words = format!("{id} cannot be restored: its package is gone from the cluster ({gone})");
+            // Nobody has to listen.
+            let _ = tell.send(Progress::Output(words));
+        }
+        let lost = match lost.len() {
+            0 => String::new(),
+            n => format!(", {n} of them without a package that is gone"),
+        };
         let left = backed.left_out.len();
         Ok(format!("{} jobs in {}{lost}; {left} left out", backed.kept.len(), folder.display()))
     }

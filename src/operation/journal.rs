@@ -3,6 +3,7 @@
 
 use super::cluster::Facts;
 use super::folder;
+use crate::model::time::brief;
 use crate::model::{ClusterName, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,8 @@ pub enum JournalError {
     Busy {
         /// Where.
         cluster: ClusterName,
-        /// Which, if its journal tells: `: restart lab, at step 4 of 9 (ray down)`.
+        /// Which and whose, as far as its journal tells: `: restart lab, begun 3m ago, at step 4 of 9 (ray down), by
+        /// process 1234`.
         what: String,
         /// What can be done.
         mend: &'static str,
@@ -41,10 +43,22 @@ pub enum JournalError {
 #[serde(rename_all = "lowercase")]
 enum Event {
     Begin(Task),
-    Done { step: StepName, said: String },
+    Done {
+        step: StepName,
+        said: String,
+    },
     Facts(Facts),
-    Failed { step: StepName, why: String },
-    End { how: String },
+    Failed {
+        step: StepName,
+        why: String,
+    },
+    End {
+        how: String,
+    },
+    /// The program that holds the journal from here on.
+    Held {
+        process: u32,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,7 +105,7 @@ impl Journal {
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
                 file.read_to_end(&mut text).map_err(disk)?;
-                return Err(busy(cluster, last_unfinished(&text).as_ref()));
+                return Err(busy(cluster, &text));
             }
             Err(TryLockError::Error(why)) => return Err(disk(why)),
         }
@@ -102,7 +116,9 @@ impl Journal {
             file.write_all(b"\n").map_err(disk)?;
         }
         let unfinished = last_unfinished(&text);
-        Ok(Self { file, path, unfinished })
+        let mut journal = Self { file, path, unfinished };
+        journal.write(Event::Held { process: std::process::id() })?;
+        Ok(journal)
     }
 
     /// What was begun and not ended, and whether a program is at it now. Makes nothing, and holds nothing afterwards.
@@ -165,23 +181,6 @@ impl Journal {
     }
 }
 
-/// Says who is at it, and whether that one may be cancelled.
-fn busy(cluster: &ClusterName, unfinished: Option<&Unfinished>) -> JournalError {
-    let (mut what, mut mend) = (String::new(), "wait for it, or end it where it runs");
-    if let Some(u) = unfinished {
-        let operation = u.operation(cluster);
-        what = format!(": {}", operation.title);
-        if let Some(step) = u.next() {
-            let (n, all) = (operation.number(step), operation.steps.len());
-            what = format!("{what}, at step {n} of {all} ({})", step.word());
-            if operation.is_harmless_at(step) {
-                mend = "wait for it, or cancel it where it runs (^C, or c in the console)";
-            }
-        }
-    }
-    JournalError::Busy { cluster: cluster.clone(), what, mend }
-}
-
 /// What a cluster's name is as a file's.
 pub(super) fn file_of(cluster: &ClusterName) -> String {
     percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect()
@@ -194,11 +193,38 @@ fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
     (folder, path)
 }
 
+/// Says who is at it and since when, and whether that one may be cancelled.
+fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
+    let (mut what, mut mend) = (String::new(), "wait for it, or end it where it runs");
+    if let Some(u) = last_unfinished(text) {
+        let operation = u.operation(cluster);
+        what = format!(": {}, begun {} ago", operation.title, brief(u.since.age(Timestamp::now())));
+        if let Some(step) = u.next() {
+            let (n, all) = (operation.number(step), operation.steps.len());
+            what = format!("{what}, at step {n} of {all} ({})", step.word());
+            if operation.is_harmless_at(step) {
+                mend = "wait for it, or cancel it where it runs (^C, or c in the console)";
+            }
+        }
+    }
+    let holder = lines(text).filter_map(|l| match l.event {
+        Event::Held { process } => Some(process),
+        _ => None,
+    });
+    if let Some(process) = holder.last() {
+        what = format!("{what}, by process {process}");
+    }
+    JournalError::Busy { cluster: cluster.clone(), what, mend }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
+    text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok())
+}
+
 /// Lines that cannot be read are passed over: what they would have said is seen again when the step is done again.
 fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
     let mut open: Option<Unfinished> = None;
-    let lines = text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice::<Line>(l).ok());
-    for Line { at_ms, event } in lines {
+    for Line { at_ms, event } in lines(text) {
         match (event, &mut open) {
             (Event::Begin(task), _) => {
                 let since = Timestamp::from_millis(at_ms);
@@ -217,7 +243,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
             (Event::Facts(facts), Some(o)) => o.facts = facts,
             (Event::Failed { why, .. }, Some(o)) => o.why = why,
             (Event::End { .. }, _) => open = None,
-            (_, None) => {}
+            (Event::Held { .. }, _) | (_, None) => {}
         }
     }
     open
@@ -240,7 +266,8 @@ mod tests {
         journal.done(StepName::Look, "2 workers").unwrap();
         let second = open().unwrap_err().to_string();
         assert!(
-            second.contains("restart a/../b, at step 1 of 9") && second.contains("cancel it"),
+            second.contains("restart a/../b, begun 0s ago, at step 1 of 9 (check), by process")
+                && second.contains("cancel it"),
             "{second}"
         );
         let path = journal.path.clone();

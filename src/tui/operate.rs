@@ -5,7 +5,7 @@ use crate::app::Event;
 use crate::config::Env;
 use crate::model::{
     ClusterName, ClusterSpec, Draft, Operation, OperationEnd, OperationKind, OperationNews, Order, Preview,
-    Problem, ProblemKind, StepName, SubmissionId, Task, Timestamp,
+    Problem, ProblemKind, SubmissionId, Task, Timestamp,
 };
 use crate::operation::{
     Audit, Desk, Journal, Outcome, Performer, Unfinished, offer, preflight, preview, standing,
@@ -294,8 +294,7 @@ impl Errand {
             return self.say(OperationNews::Standing(None));
         };
         let operation = unfinished.operation(&self.spec.name);
-        let done = |step: &StepName| unfinished.done.iter().any(|(d, _)| d == step);
-        let next = operation.steps.iter().copied().find(|s| !done(s));
+        let next = unfinished.next();
         if let Some(step) = next.filter(|s| forward && s.may_be_passed()) {
             unfinished.done.push((step, "passed over".to_owned()));
         }
