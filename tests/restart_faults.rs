@@ -36,7 +36,7 @@ fn with_jobs(names: &[&str]) -> World {
 
 /// The old head is deleted; here is the new one.
 fn renew(world: &mut World) {
-    world.until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    world::until("ray up is run", || world.asked().iter().any(|w| w == "up"));
     assert!(world.double.state().instances.is_empty());
     world.head_of(|s| s.jobs = 0);
 }
@@ -56,7 +56,7 @@ fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
     restarting.says("[3/9] save the jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
-    world.until("the backup reads", || reads() > before);
+    world::until("the backup reads", || reads() > before);
     world.heads[0].1.drop_connections();
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
@@ -93,7 +93,7 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     ]);
     world.file("is-up", "");
     let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
-    world.until("it asks whether the last one is there", || asked("/api/jobs/two") > 0);
+    world::until("it asks whether the last one is there", || asked("/api/jobs/two") > 0);
     world.heads[1].1.drop_connections();
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
@@ -162,4 +162,39 @@ fn a_disk_full_for_the_journal_begins_no_step() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("cannot keep the journal"), "{said}");
     assert!(world.double.asked("DELETE") == 0 && world.asked().is_empty(), "{said}");
+}
+
+#[test]
+fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() {
+    let mut world = with_jobs(&["kept"]);
+    let gone = "submit-job --no-wait --submission-id orphan --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true";
+    let (code, _, said) = world.run(gone);
+    assert_eq!(code, Some(0), "{said}");
+    let (_, _, plan) = world.run("restart-cluster --dry-run");
+    let row = |id: &str| plan.lines().find(|l| l.contains(id)).unwrap_or_else(|| panic!("{plan}"));
+    assert!(
+        row("orphan").contains("its package is gone (gcs://_ray_pkg_0.zip)") && row("kept").contains("yes"),
+        "{plan}"
+    );
+    let restarting = world.spawn("restart-cluster --yes --others");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains(
+            "orphan cannot be restored: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("2 jobs in") && said.contains("1 of them without a package that is gone"),
+        "{said}"
+    );
+    assert!(
+        said.contains("orphan is not restored: its package") && said.contains("was gone when it was saved"),
+        "{said}"
+    );
+    assert!(said.contains("1 jobs are back; not orphan (saved in "), "{said}");
+    assert_eq!(known(&world, 1), ["kept"]);
 }

@@ -6,7 +6,7 @@
 mod google;
 mod world;
 
-use google::{Fault, Google as Double, PROJECT, compute, tpu};
+use google::{Fault, PROJECT, tpu};
 use marin_tui::app::{Effect, Event};
 use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
@@ -21,12 +21,7 @@ use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
 
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use world::{WORKER, World, ZONE, labels};
 
@@ -400,4 +395,122 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
         names.contains("by-hand") && names.contains("others") && !names.contains("of-autoscaler"),
         "{names}"
     );
+}
+
+#[test]
+fn a_cluster_is_started_alone() {
+    let mut world = World::new();
+    world.file("hold-down", "");
+    let (code, out, said) = world.run("start-cluster --dry-run");
+    assert!(
+        code == Some(0) && out.lines().count() == 1 && out.contains(" up -y --no-config-cache"),
+        "{out}{said}"
+    );
+    let starting = world.spawn("start-cluster");
+    world::until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    world.head();
+    world.file("is-up", "");
+    let (code, out, said) = starting.ends();
+    assert!(code == Some(0) && out.contains("start marin-a: done"), "{out}{said}");
+    assert_eq!((world.asked(), world.double.asked("DELETE")), (vec!["--version".into(), "up".into()], 0));
+    // It runs: nothing is begun again.
+    let (code, _, said) = world.run("start-cluster");
+    assert!(code == Some(0) && said.contains("a ray answers already"), "{said}");
+    assert_eq!(world.asked().iter().filter(|w| *w == "up").count(), 1);
+}
+
+#[test]
+fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let own = ["of-autoscaler-1", "of-autoscaler-2", "of-autoscaler-3"];
+    let one = |name: &str, kind: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(kind), &["10.9.9.1"]);
+    world.double.state().nodes = own.map(|name| one(name, "worker")).to_vec();
+    world.double.state().nodes.push(one("by-hand", "unmanaged"));
+    // Each deletion is asked for before the first is answered, if they go side by side.
+    world.double.fail_at("DELETE", "/nodes/", Fault::Latency(Duration::from_millis(500)));
+    world.file("hold-down", "");
+    let stopping = world.spawn("stop-cluster --yes");
+    world::until("ray down is run", || world.asked().iter().any(|w| w == "down"));
+    {
+        let state = world.double.state();
+        assert!(state.instances.is_empty(), "the machines are gone before ray down");
+        assert_eq!(state.nodes.len(), 1, "only what a person added is left");
+    }
+    fs::remove_file(world.home.path().join("hold-down")).unwrap();
+    let (code, out, said) = stopping.ends();
+    assert!(code == Some(0) && out.contains("stop marin-a: done"), "{out}{said}");
+    assert_eq!(world.asked(), ["--version", "down"]);
+    let requests = world.double.requests();
+    let at =
+        |words: &str| requests.iter().position(|r| r.starts_with("DELETE") && r.contains(words)).unwrap();
+    let [first, .., last] = own.map(at);
+    assert!(at("/instances/head-1") < first.min(last), "{requests:#?}");
+    let between = &requests[first.min(last)..=first.max(last)];
+    assert!(between.iter().all(|r| r.starts_with("DELETE")), "one after the other: {between:#?}");
+}
+
+/// A login on a TPU host, in the place of sshd there: what came in is kept.
+const LOGINS: &str = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- \"*) \
+     to=${*#* -T -- }; cat >\"$HOME/script-${to%% *}\"; echo \"$to\" >>\"$HOME/logins\"; exit 0;; esac\n\
+     exec /usr/bin/ssh \"$@\"\n";
+
+#[test]
+fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hosts = [WORKER, "10.128.0.3"];
+    world.program("ssh", LOGINS);
+    let mut node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
+    node["metadata"] = json!({"startup-script": "#!old", "enable-oslogin": "TRUE"});
+    world.double.state().nodes.push(node);
+    let metadata = || world.double.state().nodes[0]["metadata"].clone();
+    let (code, _, said) = world.run("init-worker by-hand --dry-run");
+    assert!(code == Some(0) && metadata()["startup-script"] == "#!old", "{said}");
+    assert!(!world.home.path().join("logins").exists());
+
+    let starting = world.spawn("init-worker by-hand --yes");
+    let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
+    world::until("both hosts have the script", || {
+        hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty()))
+    });
+    assert_eq!(metadata()["enable-oslogin"], "TRUE", "what else is there stays");
+    let written = metadata()["startup-script"].as_str().unwrap().to_owned();
+    assert!(written.starts_with("#!") && written.contains("marin-a"), "{written}");
+    for host in hosts {
+        world::until("it is the same script", || script(host).unwrap() == written);
+    }
+    // Its old nodes are no sign that it has joined.
+    for node in world.heads[0].0.nodes().into_iter().skip(1) {
+        assert!(world.heads[0].0.renew_node(node));
+    }
+    let (code, _, said) = starting.ends();
+    assert!(code == Some(0) && said.contains("joined"), "{said}");
+    let logins = fs::read_to_string(world.home.path().join("logins")).unwrap();
+    assert_eq!(logins.lines().filter(|l| l.starts_with("10.")).count(), 2, "each host once: {logins}");
+    assert!(logins.contains("sudo -n sh -c"), "{logins}");
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("init-worker by-hand"), "{log}");
+}
+
+#[test]
+fn a_living_tpu_vm_is_removed_from_google_and_seen_gone_from_ray() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hosts = [WORKER, "10.128.0.3"];
+    let node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
+    world.double.state().nodes.push(node);
+    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    assert!(code == Some(0) && format!("{out}{said}").contains("by-hand"), "{out}{said}");
+    assert_eq!(world.double.asked("DELETE"), 0);
+    let removing = world.spawn("remove-worker by-hand --now --yes");
+    world::until("google has deleted it", || world.double.state().nodes.is_empty());
+    for node in world.heads[0].0.nodes().into_iter().skip(1) {
+        world.heads[0].0.kill_node(node);
+    }
+    let (code, _, said) = removing.ends();
+    assert!(code == Some(0) && said.contains("by-hand is gone"), "{said}");
+    assert_eq!(world.double.asked("DELETE"), 1);
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("remove-worker by-hand"), "{log}");
 }

@@ -38,10 +38,17 @@ impl World {
         let world = Self { runtime, home, double, heads: Vec::new() };
         let place = world.home.path().display().to_string();
         world.file("ssh_config", "");
-        world.file("ray", &format!("#!/bin/sh\necho \"$@\" >>{place}/asked\necho 'ray, version 2.60.0'\n[ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n"));
-        fs::set_permissions(world.home.path().join("ray"), fs::Permissions::from_mode(0o755)).unwrap();
+        world.program(
+            "ray",
+            &format!(
+                "echo \"$@\" >>{place}/asked\necho 'ray, version 2.60.0'\n\
+                 [ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n\
+                 [ \"$1\" != down ] || while [ -e {place}/hold-down ]; do sleep 0.1; done\n"
+            ),
+        );
+        world.program("ssh", "exec /usr/bin/ssh \"$@\"\n");
         let settings = json!({"google_endpoint": world.double.url(), "ssh_config": format!("{place}/ssh_config"),
-            "ray": [format!("{place}/ray")],
+            "ray": [format!("{place}/ray")], "ssh": format!("{place}/ssh"),
             "clusters": {"marin-a": {"user": "ray", "key": format!("{place}/key")}}});
         world.file("config.yaml", &settings.to_string());
         world.file(
@@ -61,6 +68,12 @@ impl World {
         let path = self.home.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// A shell script that takes the place of a program.
+    pub fn program(&self, name: &str, script: &str) {
+        self.file(name, &format!("#!/bin/sh\n{script}"));
+        fs::set_permissions(self.home.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// A machine labelled as head, with a Ray and a host key of its own; each at the address of the one before.
@@ -114,15 +127,6 @@ impl World {
         Running { child, lines: Box::new(lines), said: String::new() }
     }
 
-    /// Waits until something holds.
-    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let began = Instant::now();
-        while !holds() {
-            assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// What the ray command was asked for so far, a word each.
     pub fn asked(&self) -> Vec<String> {
         let asked = fs::read_to_string(self.home.path().join("asked")).unwrap_or_default();
@@ -172,4 +176,13 @@ impl Running {
 
 pub fn labels(kind: &str) -> Value {
     json!({"ray-cluster-name": "marin-a", "ray-node-type": kind, "ray-user-node-type": "tpu_worker"})
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
