@@ -127,15 +127,6 @@ impl World {
         Running { child, lines: Box::new(lines), said: String::new() }
     }
 
-    /// Waits until something holds.
-    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let began = Instant::now();
-        while !holds() {
-            assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// What the ray command was asked for so far, a word each.
     pub fn asked(&self) -> Vec<String> {
         let asked = fs::read_to_string(self.home.path().join("asked")).unwrap_or_default();
@@ -155,6 +146,15 @@ impl World {
         node["queuedResource"] = queued.into();
         self.double.state().nodes.push(node);
         self.turn(name, "ACTIVE");
+    }
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
