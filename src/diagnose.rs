@@ -199,7 +199,7 @@ mod tests {
             death: None,
             idle_ms: None,
             resources: Resources(vec![resource("CPU", 120.0), resource("TPU", 4.0)]),
-            labels: Vec::new(),
+            labels: Arc::default(),
         }
     }
 
@@ -420,7 +420,7 @@ mod tests {
             let mut host = worker(n, *state);
             host.ended = (*state == NodeState::Dead).then_some(at(30));
             let labels = [("ray.io/tpu-slice-name", "slice-a"), ("ray.io/tpu-topology", "2x2x4")];
-            host.labels = labels.map(|(k, v)| (k.into(), v.into())).to_vec();
+            host.labels = labels.map(|(k, v)| (k.into(), v.into())).into();
             host
         };
         let nodes = Arc::new((1..).zip(hosts).map(host).collect());

@@ -32,8 +32,10 @@ pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
-pub use operation::{Operation, OperationKind, Progress, StepName};
-pub use preview::{Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing};
+pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task};
+pub use preview::{
+    Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, WorkerOffer, WorkerType,
+};
 pub use secret::Secret;
 pub use tally::{Chip, Tally};
 pub use text::Text;

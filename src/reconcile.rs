@@ -303,6 +303,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
 mod tests {
     use super::*;
     use crate::model::{NodeId, NodeState, Resource, Resources};
+    use std::sync::Arc;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
 
@@ -356,7 +357,7 @@ mod tests {
             death: None,
             idle_ms: None,
             resources: Resources(resources.iter().map(resource).collect()),
-            labels: Vec::new(),
+            labels: Arc::default(),
         }
     }
 

@@ -7,10 +7,114 @@ mod google;
 mod world;
 
 use google::{Fault, PROJECT, tpu};
+use marin_tui::app::{Effect, Event};
+use marin_tui::config::{self, Entry, Env, Folders, Sources};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::{
+    ClusterName, NewWorker, OperationEnd, OperationKind, OperationNews, Order, Progress, Task, Timestamp,
+    WorkerOffer, WorkerType,
+};
+use marin_tui::operation::Audit;
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token::Places;
+use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
+
 use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 use world::{WORKER, World, ZONE, labels, until};
+
+/// The console's part that runs operations, without a screen.
+struct Console<'a> {
+    world: &'a World,
+    performer: Performer,
+}
+
+impl World {
+    fn console(&self, read_only: bool) -> Console<'_> {
+        let home = self.home.path();
+        let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
+        let infra = Some(home.join("infra"));
+        let sources = Sources { infra, config: Some(home.join("config.yaml")), ..Sources::default() };
+        let config = config::load(&sources, &env, Timestamp::now()).unwrap();
+        let folders = Folders::new(&env);
+        for folder in [&folders.state, &folders.tokens, &folders.run] {
+            config::create_private(folder).unwrap();
+        }
+        let mut options = Options::new(&config.settings, &folders, Places::default());
+        let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
+        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        let ground = Ground {
+            clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
+            options: options.clone(),
+            audit: Audit::new(&folders.state, "me@here"),
+            state: folders.state,
+            env,
+            me: "me".into(),
+            read_only,
+        };
+        let _runtime = self.runtime.enter();
+        let supervisor = Supervisor::start(Vec::new(), options, &mpsc::channel(1).0);
+        let place = Place { remote: true, multiplexer: Multiplexer::None };
+        Console { world: self, performer: Performer::new(supervisor, place).operating(ground) }
+    }
+}
+
+impl Console<'_> {
+    fn order(&mut self, order: Order) {
+        let _runtime = self.world.runtime.enter();
+        self.performer.perform(Effect::Operate(ClusterName::new("marin-a"), order));
+    }
+
+    /// The next news of this kind.
+    fn hears<T>(&mut self, wanted: impl Fn(OperationNews) -> Option<T>) -> T {
+        let mut heard = Vec::new();
+        let news = async {
+            loop {
+                let Event::Operation(_, news) = self.performer.done().await else { continue };
+                heard.push(format!("{news:?}"));
+                if let Some(found) = wanted(news) {
+                    return found;
+                }
+            }
+        };
+        let news = async { tokio::time::timeout(Duration::from_secs(60), news).await };
+        let found = self.world.runtime.block_on(news);
+        found.unwrap_or_else(|_| panic!("it never came: {heard:#?}"))
+    }
+
+    fn offered(&mut self) -> WorkerOffer {
+        self.order(Order::Offer);
+        self.hears(|news| match news {
+            OperationNews::Offered(offer) => Some(offer.unwrap()),
+            _ => None,
+        })
+    }
+
+    fn refused(&mut self, order: Order) -> String {
+        self.order(order);
+        self.hears(|news| match news {
+            OperationNews::Refused(_, problem) => Some(format!("{}; {}", problem.what, problem.mend)),
+            _ => None,
+        })
+    }
+
+    fn says(&mut self, words: &str) {
+        self.hears(|news| match news {
+            OperationNews::Progress(Progress::Output(line)) if line.contains(words) => Some(()),
+            _ => None,
+        });
+    }
+
+    fn ends(&mut self) -> OperationEnd {
+        self.hears(|news| match news {
+            OperationNews::Ended(end) => Some(end),
+            _ => None,
+        })
+    }
+}
 
 #[test]
 fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
@@ -73,9 +177,167 @@ fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
     assert_eq!(code, Some(1));
     assert!(said.contains("no quota for v4") && said.contains("remove-worker poor"), "{said}");
     let (code, _, said) = world.run("remove-worker poor --yes");
+    assert!(code == Some(1) && said.contains("add-worker --abandon"), "{said}");
+    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    let (code, _, said) = world.run("remove-worker poor --yes");
     assert_eq!((code, world.double.state().queued.len()), (Some(0), 0), "{said}");
     let (code, _, said) = world.run("remove-worker poor --yes");
     assert!(code == Some(1) && said.contains("no TPU VM, host or queued resource"), "{said}");
+}
+
+#[test]
+fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_cancelled() {
+    let mut world = World::new();
+    world.head();
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
+    adding.says("extra: waiting");
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert_eq!(code, Some(1), "one operation at a time: {said}");
+    assert!(said.contains("(capacity), by process"), "{said}");
+    assert!(said.contains("cancel it where it runs"), "{said}");
+    adding.child.kill().unwrap();
+    adding.child.wait().unwrap();
+    for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
+        let (code, _, said) = world.run(another);
+        assert!(code == Some(1) && said.contains("add-worker --resume goes on"), "{another}: {said}");
+    }
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("google has it already");
+    adding.says("extra: waiting");
+    assert_eq!(world.double.state().queued.len(), 1);
+
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&adding.child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let (code, _, said) = adding.ends();
+    assert!(code == Some(1) && said.contains("cancelled; google keeps the request"), "{code:?}: {said}");
+    let (code, _, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "there is room: {said}");
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
+    adding.says("extra: waiting");
+    world.grant("extra");
+    let (code, out, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()[0]["hosts"], json!([WORKER]));
+    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    let (_, log, _) = world.run("audit");
+    let deed = "add-worker extra (v4-8, preemptible)";
+    let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
+    assert!(line("begun") && line("cancelled") && line("done"), "{log}");
+}
+
+#[test]
+fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
+    let mut world = World::new();
+    world.head();
+    let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows[0], json!({"name": "later", "hosts": [], "joined": false}));
+    let (code, out, said) = world.run("remove-worker later --yes --json");
+    assert_eq!(code, Some(0), "nothing stands in the way of another: {said}");
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(row, json!({"name": "later", "hosts": [], "removed": true}));
+
+    let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
+    adding.says("gone: waiting");
+    world.double.state().queued.clear();
+    let (code, _, said) = adding.ends();
+    assert!(code == Some(1) && said.contains("somebody has deleted it; resume to ask"), "{said}");
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("gone: google has the request");
+    adding.says("gone: waiting");
+    world.grant("gone");
+    let (code, _, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    let (code, _, said) = world.run("add-worker --resume");
+    assert!(code == Some(1) && said.contains("no operation on marin-a stopped half way"), "{said}");
+}
+
+#[test]
+fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
+    let mut world = World::new();
+    world.head();
+    let mut console = world.console(false);
+    let offer = console.offered();
+    assert_eq!(offer.types, [WorkerType { name: "tpu_worker".into(), accelerator: "v4-8".into() }]);
+    assert_eq!(offer.capacities, ["preemptible", "best-effort", "reserved"]);
+    assert_eq!(offer.last, None);
+    let wanted = |node_type: &str| NewWorker::Queued {
+        node_type: node_type.into(),
+        capacity: "best-effort".into(),
+        names: vec!["by-console".into()],
+    };
+    let said = console.refused(Order::Look(Task::AddWorker(wanted("v9-8"))));
+    assert!(said.contains("its types are tpu_worker"), "{said}");
+
+    let add = Task::AddWorker(wanted("v4-8"));
+    console.order(Order::Begin(add.clone()));
+    console.says("by-console: waiting");
+    let busy = console.refused(Order::Begin(Task::Stop));
+    assert!(busy.contains("add worker by-console (marin-a) stands half way"), "{busy}");
+    assert!(busy.contains("may be cancelled where it runs"), "{busy}");
+    console.order(Order::Cancel);
+    let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
+    assert!(how.contains("google keeps the request"), "{how}");
+    assert_eq!(console.offered().last, Some(wanted("v4-8")));
+    console.order(Order::Begin(add));
+    console.says("google has it already");
+    world.grant("by-console");
+    assert_eq!(console.ends(), OperationEnd::Done);
+
+    let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
+    console.order(Order::Look(remove("by-console")));
+    let seen = console.hears(|news| match news {
+        OperationNews::Previewed(OperationKind::RemoveWorker, seen) => Some(seen),
+        _ => None,
+    });
+    assert!(!seen.strangers().is_empty() && seen.trouble.is_none(), "{seen:?}");
+    let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
+    assert!(fates.contains("1 task runs there; may end first"), "{fates}");
+    let mut locked = world.console(true);
+    let said = locked.refused(Order::Begin(remove("by-console")));
+    assert!(said.contains("remove-worker is refused: read-only"), "{said}");
+}
+
+#[test]
+fn a_worker_is_removed_with_consent_and_to_its_end() {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
+    assert!(said.contains("WHAT RUNS THERE") && said.contains("1 task runs there"), "{said}");
+    let (code, _, said) = world.run("remove-worker by-hand --yes");
+    assert!(code == Some(1) && said.contains("--drain lets it end first"), "{said}");
+    let (code, _, said) = world.run("remove-worker by-hand --now --yes");
+    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    let (code, _, said) = world.run("init-worker by-hand --yes");
+    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
+
+    world.double.fail_at(
+        "DELETE",
+        "/nodes/",
+        Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "try later" },
+    );
+    let (code, _, said) = world.run("remove-worker by-hand --now --others --yes");
+    assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
+    world.double.mend();
+    let (code, _, said) = world.run("stop-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("remove-worker --resume goes on"), "{said}");
+    // Meanwhile somebody deletes it by hand.
+    world.double.state().nodes.clear();
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    let (code, out, said) = world.run("remove-worker --resume --json");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("done before: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(row, json!({"name": "by-hand", "hosts": [WORKER], "removed": true}));
 }
 
 #[test]

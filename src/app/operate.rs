@@ -5,12 +5,13 @@ use super::plan::{Looked, Plan, Spot};
 use super::running::{Mark, Running, Stand};
 use super::{Action, App, Cluster, Effect, Tone, describe};
 use crate::model::{
-    ClusterName, Doomed, OperationEnd, OperationKind, OperationNews, Order, Progress, Request, Timestamp,
+    ClusterName, Doomed, Operation, OperationEnd, OperationKind, OperationNews, Order, Progress, Request,
+    Task, Timestamp,
 };
 
 impl App {
     /// Opens the dialog before an operation, or the one of what stands half way already.
-    pub(super) fn plan(&mut self, kind: OperationKind, now: Timestamp) -> Vec<Effect> {
+    pub(super) fn plan(&mut self, task: Task, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.meant() else { return Vec::new() };
         let name = cluster.name().clone();
         if let Some(running) = cluster.operating() {
@@ -21,8 +22,8 @@ impl App {
         }
         let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended());
         let jobs = open.map(|j| Doomed::of(j)).collect();
-        let plan = Plan::new(kind, name.clone(), jobs);
-        let order = Order::Look(kind, plan.preserves());
+        let order = Order::Look(task.clone());
+        let plan = Plan::new(task, name.clone(), jobs);
         self.dialog = Some(Dialog::Plan(Box::new(plan)));
         vec![Effect::Operate(name, order)]
     }
@@ -59,13 +60,10 @@ impl App {
                 Vec::new()
             }
             Spot::Jobs => {
-                plan.operation = crate::model::Operation::new(
-                    plan.operation.kind,
-                    plan.operation.cluster.clone(),
-                    !plan.preserves(),
-                );
+                let task = Task::Restart { preserve: !plan.preserves() };
+                plan.operation = Operation::new(task.clone(), plan.operation.cluster.clone());
                 plan.looked = Looked::Looking;
-                let order = Order::Look(plan.operation.kind, plan.preserves());
+                let order = Order::Look(task);
                 vec![Effect::Operate(plan.operation.cluster.clone(), order)]
             }
             Spot::Others => {
@@ -81,7 +79,7 @@ impl App {
                     plan.said = why;
                     return Vec::new();
                 }
-                let order = Order::Begin(plan.operation.kind, plan.preserves());
+                let order = Order::Begin(plan.operation.task.clone());
                 let cluster = plan.operation.cluster.clone();
                 self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
                 vec![Effect::Operate(cluster, order)]
@@ -176,6 +174,7 @@ impl App {
         self.dirty = true;
         let reconnect = || vec![Effect::Ask(name.clone(), Request::Reconnect)];
         match news {
+            OperationNews::Offered(_) => {}
             OperationNews::Refused(kind, problem) => self.refused(name, kind, problem, now),
             OperationNews::Previewed(kind, preview) => {
                 if let Some(plan) = self.plan_of(name, kind) {
@@ -268,9 +267,7 @@ impl App {
         let (tone, text) = match end {
             OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
-            OperationEnd::Cancelled => {
-                (Tone::Info, format!("{title}: cancelled; nothing was changed on the cluster"))
-            }
+            OperationEnd::Cancelled(how) => (Tone::Info, format!("{title}: {how}")),
             OperationEnd::Abandoned => {
                 (Tone::Info, format!("{title} is forgotten; a backup that was made stays"))
             }
@@ -287,7 +284,7 @@ impl App {
 
     fn plan_of(&mut self, name: &ClusterName, kind: OperationKind) -> Option<&mut Plan> {
         match &mut self.dialog {
-            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind == kind => {
+            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind() == kind => {
                 Some(plan)
             }
             _ => None,

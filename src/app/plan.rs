@@ -1,6 +1,6 @@
 //! The dialog before an operation: whom it hits, what stands in its way, and the cluster's name to be typed.
 
-use crate::model::{ClusterName, Doomed, Fate, Operation, OperationKind, Preview, Problem, StepName};
+use crate::model::{ClusterName, Doomed, Fate, Operation, OperationKind, Preview, Problem, StepName, Task};
 
 /// Whether it is known yet what an operation would hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +53,10 @@ pub struct Plan {
 
 impl Plan {
     /// Before anything was looked at; `jobs` are those that the console remembers.
-    pub fn new(kind: OperationKind, cluster: ClusterName, jobs: Vec<Doomed>) -> Self {
+    pub fn new(task: Task, cluster: ClusterName, jobs: Vec<Doomed>) -> Self {
         let preview = Preview { jobs, ..Preview::default() };
         Self {
-            operation: Operation::new(kind, cluster, kind == OperationKind::Restart),
+            operation: Operation::new(task, cluster),
             // Starting hits nobody, yet it may be refused.
             looked: Looked::Looking,
             preview,
@@ -85,7 +85,7 @@ impl Plan {
         if matches!(self.looked, Looked::Refused(_)) {
             return spots;
         }
-        spots.extend((self.operation.kind == OperationKind::Restart).then_some(Spot::Jobs));
+        spots.extend((self.operation.kind() == OperationKind::Restart).then_some(Spot::Jobs));
         spots.extend((!self.strangers().is_empty()).then_some(Spot::Others));
         spots.extend(self.operation.destructive.then_some(Spot::Name));
         spots.push(Spot::Go);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::model::{Fate, JobKey, JobStatus, SubmissionId};
 
-    fn seen(kind: OperationKind, owner: &str) -> Plan {
+    fn seen(task: Task, owner: &str) -> Plan {
         let job = Doomed {
             key: JobKey::Submission(SubmissionId("j".into())),
             owner: Some(owner.into()),
@@ -146,7 +146,7 @@ mod tests {
             holds: None,
             fate: Fate::Back,
         };
-        let mut plan = Plan::new(kind, ClusterName::new("lab"), vec![job]);
+        let mut plan = Plan::new(task, ClusterName::new("lab"), vec![job]);
         plan.preview.me = "me".into();
         plan.looked = Looked::Seen;
         plan
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_the_way_is_told_in_turn() {
-        let mut plan = seen(OperationKind::Restart, "bo");
+        let mut plan = seen(Task::Restart { preserve: true }, "bo");
         plan.looked = Looked::Looking;
         assert!(plan.obstacle().unwrap().contains("still"));
         plan.looked = Looked::Seen;
@@ -164,13 +164,13 @@ mod tests {
         assert!(plan.obstacle().unwrap().contains("name"));
         plan.name = "lab".into();
         assert_eq!(plan.obstacle(), None);
-        let start = seen(OperationKind::Start, "me");
+        let start = seen(Task::Start, "me");
         assert_eq!((start.obstacle(), start.spots()), (None, vec![Spot::Cancel, Spot::Go]));
     }
 
     #[test]
     fn the_focus_goes_round_what_is_there() {
-        let mut plan = seen(OperationKind::Stop, "me");
+        let mut plan = seen(Task::Stop, "me");
         let mut met = Vec::new();
         for _ in 0..4 {
             met.push(plan.spot);

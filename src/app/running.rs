@@ -111,7 +111,7 @@ impl Running {
         self.until = Some(now);
         self.stand = match end {
             OperationEnd::Done => Stand::Over("done"),
-            OperationEnd::Cancelled => Stand::Over("cancelled; nothing was changed"),
+            OperationEnd::Cancelled(how) => Stand::Over(how),
             OperationEnd::Abandoned => Stand::Over("forgotten"),
             OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
         };
@@ -132,7 +132,7 @@ impl Running {
 
     /// `restart 4/9`; once it stopped, `restart stopped at 4/9`.
     pub fn brief(&self) -> String {
-        let word = self.operation.kind.word();
+        let word = self.operation.kind().word();
         let place = self.step().map_or_else(String::new, |s| {
             format!(" {}/{}", self.operation.number(s), self.operation.steps.len())
         });
@@ -178,12 +178,12 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterName, OperationKind};
+    use crate::model::{ClusterName, Task};
 
     const T0: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn restart() -> Running {
-        Running::new(Operation::new(OperationKind::Restart, ClusterName::new("a"), true), T0)
+        Running::new(Operation::new(Task::Restart { preserve: true }, ClusterName::new("a")), T0)
     }
 
     #[test]

@@ -7,9 +7,7 @@ use super::{
     ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
     Tone, View, actions::ACTIONS, describe,
 };
-use crate::model::{
-    ClusterName, JobKey, LogSource, OperationKind, Order, ProblemKind, Request, Text, Timestamp,
-};
+use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Task, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
 const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
@@ -52,9 +50,9 @@ impl App {
                 self.zoomed = !self.zoomed;
                 Vec::new()
             }
-            Action::Restart => self.plan(OperationKind::Restart, now),
-            Action::Start => self.plan(OperationKind::Start, now),
-            Action::StopCluster => self.plan(OperationKind::Stop, now),
+            Action::Restart => self.plan(Task::Restart { preserve: true }, now),
+            Action::Start => self.plan(Task::Start, now),
+            Action::StopCluster => self.plan(Task::Stop, now),
             Action::Progress => self.show_progress(now),
             Action::Resume | Action::RollForward | Action::Abandon | Action::Cancel => {
                 self.in_progress(action, now)

@@ -2,6 +2,7 @@
 
 use super::{Text, Timestamp};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A Ray node id: 28 bytes, shown as 56 hex digits.
@@ -162,8 +163,8 @@ pub struct Node {
     pub idle_ms: Option<u64>,
     /// Logical resources with live use.
     pub resources: Resources,
-    /// Labels, sorted by key.
-    pub labels: Vec<(Text, Text)>,
+    /// Labels, sorted by key. A node keeps those that it registered with.
+    pub labels: Arc<[(Text, Text)]>,
 }
 
 /// What the machine itself measured (dashboard, `GET /nodes/{id}`). Sampled by the node's agent every 5 s.

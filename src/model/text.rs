@@ -3,9 +3,9 @@
 //! A job's name may hold an escape sequence that retitles the terminal, a bidi override that reverses a row, or a
 //! newline that breaks a table. [`Text`] keeps it verbatim for the wire and cleans it whenever it is displayed.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A string as a cluster sent it. `Display` is safe for a terminal; [`Text::raw`] is verbatim, for requests only.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,16 @@ impl Text {
 
 impl Default for Text {
     fn default() -> Self {
-        Self(Arc::from(""))
+        /// Many a field of many a row is empty.
+        static EMPTY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
+        Self(EMPTY.clone())
+    }
+}
+
+/// Equal texts are equal strings, in order and by hash: sets of texts can be asked for a string.
+impl Borrow<str> for Text {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
@@ -53,7 +62,7 @@ impl fmt::Debug for Text {
 
 impl From<&str> for Text {
     fn from(s: &str) -> Self {
-        Self::new(s)
+        if s.is_empty() { Self::default() } else { Self::new(s) }
     }
 }
 

@@ -7,17 +7,13 @@ use std::path::Path;
 impl Unfinished {
     /// The operation that it is.
     pub fn operation(&self, cluster: &ClusterName) -> Operation {
-        Operation::new(self.kind, cluster.clone(), self.preserve)
+        Operation::new(self.task.clone(), cluster.clone())
     }
 
-    /// The first of its steps that is not done.
-    pub fn next(&self, operation: &Operation) -> Option<StepName> {
-        operation.steps.iter().copied().find(|s| !self.done.iter().any(|(d, _)| d == s))
-    }
-
-    /// Whether it was interrupted before it changed anything.
-    pub fn is_harmless(&self, operation: &Operation) -> bool {
-        self.next(operation).is_some_and(|step| operation.is_harmless_at(step))
+    /// The step that is not done yet, if any.
+    pub fn next(&self) -> Option<StepName> {
+        let steps = Operation::new(self.task.clone(), ClusterName::new("")).steps;
+        steps.into_iter().find(|s| !self.done.iter().any(|(d, _)| d == s))
     }
 
     /// Where its jobs are saved, if they are.
@@ -43,7 +39,7 @@ pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::OperationKind;
+    use crate::model::Task;
 
     #[test]
     fn a_journal_is_looked_into_without_being_held() {
@@ -54,19 +50,13 @@ mod tests {
         assert!(!dir.path().join("operations").exists(), "looking makes nothing");
         let mut journal = Journal::open(dir.path(), &name).unwrap();
         assert_eq!(look(), None);
-        journal.begin(OperationKind::Stop, false).unwrap();
+        journal.begin(&Task::Stop).unwrap();
         journal.done(StepName::Check, "ray 2.60.0").unwrap();
         let seen = look().unwrap();
         assert!(seen.elsewhere && seen.operation.title == "stop lab");
         assert_eq!(seen.done, [(StepName::Check, "ray 2.60.0".to_owned())]);
-        journal.done(StepName::Look, "2 workers").unwrap();
         drop(journal);
         assert!(!look().unwrap().elsewhere);
-        let (stop, restart) = (OperationKind::Stop, OperationKind::Restart);
-        let unfinished = Journal::open(dir.path(), &name).unwrap().unfinished().unwrap().clone();
-        let of = |kind| Operation::new(kind, name.clone(), true);
-        assert!(!unfinished.is_harmless(&of(stop)), "`ray down` may have begun");
-        assert!(unfinished.is_harmless(&of(restart)), "the jobs are saved next");
         Journal::open(dir.path(), &name).unwrap().end("done").unwrap();
         assert_eq!(look(), None);
     }

@@ -7,6 +7,7 @@ pub use state::{Actor, Listing, Task, TaskCount};
 
 use super::RayError;
 use super::client::{Client, encoded};
+use super::convert::words::Words;
 use super::convert::{jobs, physical};
 use super::json::{self, Flag};
 use crate::model::{Job, NodeId, Physical, SubmissionId, Text};
@@ -50,7 +51,7 @@ impl Client {
             Value::Null => Text::default(),
             env => Text::from(env.to_string()),
         };
-        Ok(JobDetail { job: jobs::one(&route, &body, Some(&id.0))?, runtime_env })
+        Ok(JobDetail { job: jobs::one(&route, &body, Some(&id.0), &Words::default())?, runtime_env })
     }
 
     /// Asks Ray to stop a job (`POST /api/jobs/{id}/stop`). True is Ray's word for "asked", not for "stopped"; false

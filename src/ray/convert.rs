@@ -11,6 +11,7 @@ pub mod physical;
 pub mod report;
 pub mod state;
 pub mod status_text;
+pub mod words;
 
 use crate::model::{Autoscaler, NodeTypeCount, Text};
 use std::collections::BTreeMap;

@@ -12,8 +12,10 @@ use super::gcs::Gcs;
 use super::{RayError, json};
 use crate::model::{Autoscaler, Job, Node, Snapshot, Text, Timestamp};
 use serde::Deserialize;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// Bytes of an answer that costs a head next to nothing.
 const SMALL: usize = 64 << 10;
@@ -142,9 +144,13 @@ async fn off_the_loop<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RayError> + Send + 'static,
 ) -> Result<T, RayError> {
     const QUICK: usize = 32 << 10;
+    /// More at once would only hold more of what they work on in memory, in more heaps.
+    static CORES: LazyLock<Semaphore> =
+        LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZero::get)));
     if bytes < QUICK {
         return work();
     }
+    let _turn = CORES.acquire().await;
     let task = tokio::task::spawn_blocking(work).await;
     task.map_err(|e| RayError::Malformed { route: "an answer".to_owned(), why: e.to_string() })?
 }

@@ -116,6 +116,7 @@ mod tests {
     use super::*;
     use crate::model::{NodeId, NodeState, Resource, Resources, Text};
     use crate::reconcile::Keeper;
+    use std::sync::Arc;
 
     fn row(kind: &str, chips: u32, standing: Standing, hosts: (usize, usize), ray_type: &str) -> Row {
         Row {
@@ -177,7 +178,7 @@ mod tests {
             death: None,
             idle_ms: None,
             resources: Resources(vec![Resource { name: Text::new("CPU"), total: 8.0, used: None }]),
-            labels: Vec::new(),
+            labels: Arc::default(),
         };
         let told = |nodes: Option<&[Node]>| {
             let all = types(&limits, &rows, nodes);

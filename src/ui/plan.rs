@@ -96,10 +96,13 @@ pub fn draw(
 }
 
 fn go(plan: &Plan) -> &'static str {
-    match plan.operation.kind {
+    match plan.operation.kind() {
         OperationKind::Restart => "Restart",
         OperationKind::Start => "Start",
         OperationKind::Stop => "Stop the cluster",
+        OperationKind::AddWorker => "Add",
+        OperationKind::InitWorker => "Start ray anew",
+        OperationKind::RemoveWorker => "Remove",
     }
 }
 

@@ -30,7 +30,7 @@ fn plan(app: &App) -> &marin_tui::app::Plan {
 }
 
 fn restart() -> Operation {
-    Operation::new(KIND, ClusterName::new(CLUSTER), true)
+    Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
 }
 
 fn stand(app: &App) -> &Stand {
@@ -40,7 +40,7 @@ fn stand(app: &App) -> &Stand {
 #[test]
 fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     let mut app = shown();
-    assert_eq!(press(&mut app, "R"), [orders(Order::Look(KIND, true))]);
+    assert_eq!(press(&mut app, "R"), [orders(Order::Look(Task::Restart { preserve: true }))]);
     assert_eq!((app.context(), plan(&app).spot), (Context::Plan, Spot::Cancel));
     let open: Vec<String> = plan(&app).preview.jobs.iter().map(|j| j.key.to_string()).collect();
     assert_eq!(open.len(), 4, "what the console remembers is shown while it is looked: {open:?}");
@@ -58,7 +58,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
     assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
-    assert_eq!(press(&mut app, "<enter><enter>"), [orders(Order::Begin(KIND, true))]);
+    assert_eq!(press(&mut app, "<enter><enter>"), [orders(Order::Begin(Task::Restart { preserve: true }))]);
     assert_eq!(app.context(), Context::Progress);
 }
 
@@ -74,7 +74,7 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
     assert!(plan(&app).said.contains("jobs of bo, carol"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> <tab><tab>");
     assert!(plan(&app).others && plan(&app).spot == Spot::Go);
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(KIND, true))]);
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }))]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn without_saving_the_jobs_it_is_another_operation() {
     let mut app = shown();
     press(&mut app, "R");
     hears(&mut app, previewed(&["alice"]));
-    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(KIND, false))]);
+    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(Task::Restart { preserve: false }))]);
     assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).looked == Looked::Looking);
 }
 
@@ -111,7 +111,7 @@ fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
     let begun = point(&mut app, CLICK, go.x + 2, go.y);
-    assert_eq!(begun, [orders(Order::Begin(OperationKind::Start, false))]);
+    assert_eq!(begun, [orders(Order::Begin(Task::Start))]);
     press(&mut app, "<esc>S");
     hears(&mut app, OperationNews::Previewed(OperationKind::Start, Preview::default()));
     paint(&mut app, 120, 40);

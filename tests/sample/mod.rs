@@ -51,7 +51,7 @@ pub fn node(n: u8, kind: &str, tpu: f64, used: f64) -> Node {
         death: None,
         idle_ms: None,
         resources: Resources(resources),
-        labels: vec![("ray.io/accelerator-type".into(), "TPU-V4".into())],
+        labels: [("ray.io/accelerator-type".into(), "TPU-V4".into())].into(),
     }
 }
 

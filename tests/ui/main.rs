@@ -168,7 +168,7 @@ fn nothing_hostile_reaches_a_cell() {
     (job.entrypoint, job.message, job.status) = (bad.into(), bad.into(), JobStatus::Failed);
     job.metadata = vec![("owner".into(), bad.into())];
     let mut node = hostile.nodes[0].clone();
-    (node.name, node.node_type, node.labels) = (bad.into(), bad.into(), vec![(bad.into(), bad.into())]);
+    (node.name, node.node_type, node.labels) = (bad.into(), bad.into(), [(bad.into(), bad.into())].into());
     hostile.jobs = Arc::new(vec![Arc::new(job)]);
     hostile.nodes = Arc::new(vec![node]);
     let mut scaler = (*hostile.autoscaler).clone();

@@ -10,7 +10,7 @@ fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
 }
 
 fn restart() -> Operation {
-    Operation::new(KIND, ClusterName::new(CLUSTER), true)
+    Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
 }
 
 /// One that could not clear a machine.

@@ -5,6 +5,7 @@
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::super::{RayError, wire};
 use super::cut;
+use super::words::Words;
 use crate::model::{Job, JobId, JobKey, JobStatus, NodeId, SubmissionId, Text, Timestamp};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -37,7 +38,7 @@ struct JobRow<'a> {
 
 impl JobRow<'_> {
     /// The row as a job; `None` when it names neither a submission nor a driver.
-    fn job(&self, submission: Option<Text>) -> Option<Job> {
+    fn job(&self, submission: Option<Text>, words: &Words) -> Option<Job> {
         let driver = (!self.job_id.is_empty()).then(|| JobId(self.job_id.text()));
         let submission =
             submission.or_else(|| (!self.submission_id.is_empty()).then(|| self.submission_id.text()));
@@ -50,12 +51,12 @@ impl JobRow<'_> {
             key,
             driver,
             status: JobStatus::parse(&self.status.0),
-            entrypoint: self.entrypoint.text(),
-            message: Text::from(cut(&self.message.0, Job::MESSAGE_LIMIT)),
-            error_type: self.error_type.text(),
+            entrypoint: words.text(&self.entrypoint.0),
+            message: words.text(cut(&self.message.0, Job::MESSAGE_LIMIT)),
+            error_type: words.text(&self.error_type.0),
             started: self.start_time.millis(),
             ended: self.end_time.millis(),
-            metadata: self.metadata.0.iter().map(|(k, v)| (Text::from(k.as_str()), v.text())).collect(),
+            metadata: self.metadata.0.iter().map(|(k, v)| (words.text(k), words.text(&v.0))).collect(),
             driver_node: NodeId::from_hex(&self.driver_node_id.0),
             exit_code: self.driver_exit_code.0.map(|n| n as i32),
         })
@@ -66,7 +67,8 @@ impl JobRow<'_> {
 pub fn list(route: &str, body: &[u8], known: &HashMap<JobKey, Arc<Job>>) -> Result<Vec<Arc<Job>>, RayError> {
     read_with(route, body, |text| {
         let rows: Vec<Loose<JobRow>> = serde_json::from_str(text)?;
-        let jobs = rows.iter().filter_map(|row| row.0.job(None));
+        let words = Words::default();
+        let jobs = rows.iter().filter_map(|row| row.0.job(None, &words));
         Ok(jobs.map(|job| shared(job, known)).collect())
     })
 }
@@ -79,10 +81,10 @@ fn shared(job: Job, known: &HashMap<JobKey, Arc<Job>>) -> Arc<Job> {
 }
 
 /// One job: an answer of `GET /api/jobs/{id}` (no id given), or a record of the key-value store.
-pub fn one(route: &str, body: &[u8], submission: Option<&Text>) -> Result<Job, RayError> {
+pub fn one(route: &str, body: &[u8], submission: Option<&Text>, words: &Words) -> Result<Job, RayError> {
     let job = read_with(route, body, |text| {
         let row: JobRow = serde_json::from_str(text)?;
-        Ok(row.job(submission.cloned()))
+        Ok(row.job(submission.cloned(), words))
     })?;
     job.ok_or_else(|| RayError::Malformed { route: route.to_owned(), why: "a job without an id".to_owned() })
 }

@@ -5,65 +5,67 @@ use super::super::{RayError, wire};
 use super::envelope::{self, Listed};
 use super::jobs::millis;
 use super::names::is_shadow;
+use super::words::Words;
 use crate::model::{Death, DeathReason, Node, NodeId, NodeState, Resource, Resources, Text};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a node said when it registered, and how it ended. `None` when its id is not an id.
-pub fn registered(info: wire::GcsNodeInfo) -> Option<Node> {
+pub fn registered(info: &wire::GcsNodeInfo, words: &Words) -> Option<Node> {
     let alive = info.state == 0;
-    let mut resources = Resources(Vec::new());
-    for (name, total) in info.resources_total {
-        push(&mut resources, &name, total, None);
+    let mut resources = Resources(Vec::with_capacity(info.resources_total.len()));
+    for (name, total) in &info.resources_total {
+        push(&mut resources, *total, None, name, || words.text(name));
     }
     Some(Node {
         id: NodeId::from_bytes(&info.node_id)?,
-        name: Text::from(info.node_name),
-        address: Text::from(info.node_manager_address),
-        hostname: Text::from(info.node_manager_hostname),
-        node_type: Text::from(info.node_type_name),
-        instance_id: Text::from(info.instance_id),
+        name: words.text(&info.node_name),
+        address: words.text(&info.node_manager_address),
+        hostname: words.text(&info.node_manager_hostname),
+        node_type: words.text(&info.node_type_name),
+        instance_id: words.text(&info.instance_id),
         is_head: info.is_head_node,
         state: if alive { NodeState::Alive } else { NodeState::Dead },
         started: millis(info.start_time_ms),
         ended: millis(info.end_time_ms),
-        death: (!alive).then(|| death(info.death_info.unwrap_or_default())),
+        death: (!alive).then(|| death(info.death_info.as_ref(), words)),
         idle_ms: None,
         resources,
-        labels: texts(info.labels),
+        labels: texts(&info.labels, words),
     })
 }
 
-fn death(info: wire::NodeDeathInfo) -> Death {
+fn death(info: Option<&wire::NodeDeathInfo>, words: &Words) -> Death {
     use wire::NodeDeathReason as Reason;
-    let reason = match info.reason() {
+    let reason = match info.map_or(Reason::Unspecified, wire::NodeDeathInfo::reason) {
         Reason::Unspecified => DeathReason::Unspecified,
         Reason::ExpectedTermination | Reason::AutoscalerDrainIdle => DeathReason::Expected,
         Reason::UnexpectedTermination => DeathReason::Unexpected,
         Reason::AutoscalerDrainPreempted => DeathReason::Preempted,
     };
-    Death { reason, message: Text::from(info.reason_message) }
+    Death { reason, message: words.text(info.map_or("", |i| &i.reason_message)) }
 }
 
-fn texts(labels: BTreeMap<String, String>) -> Vec<(Text, Text)> {
-    labels.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect()
+fn texts(labels: &BTreeMap<String, String>, words: &Words) -> Arc<[(Text, Text)]> {
+    labels.iter().map(|(k, v)| (words.text(k), words.text(v))).collect()
 }
 
 /// Adds a resource, unless it is a placement group's shadow. Names must come in order.
-fn push(resources: &mut Resources, name: &str, total: f64, used: Option<f64>) {
+fn push(resources: &mut Resources, total: f64, used: Option<f64>, name: &str, text: impl FnOnce() -> Text) {
     if !is_shadow(name) {
-        resources.0.push(Resource { name: Text::from(name), total, used });
+        resources.0.push(Resource { name: text(), total, used });
     }
 }
 
 /// A node as `GetClusterStatus` sees it now, on top of what it said when it registered.
-pub fn live(state: &wire::NodeState, registered: Option<&Node>) -> Option<Node> {
+pub fn live(state: &wire::NodeState, registered: Option<&Node>, words: &Words) -> Option<Node> {
     let id = NodeId::from_bytes(&state.node_id)?;
     let status = state.status();
-    let mut node = registered.cloned().unwrap_or_else(|| bare(id, state));
+    let mut node = registered.cloned().unwrap_or_else(|| bare(id, state, words));
     if status == wire::NodeStatus::Dead || node.state == NodeState::Dead {
         node.state = NodeState::Dead;
-        node.death.get_or_insert_with(|| death(wire::NodeDeathInfo::default()));
+        node.death.get_or_insert_with(|| death(None, words));
         return Some(node);
     }
     node.state = match status {
@@ -72,11 +74,13 @@ pub fn live(state: &wire::NodeState, registered: Option<&Node>) -> Option<Node> 
         _ => NodeState::Alive,
     };
     node.idle_ms = u64::try_from(state.idle_duration_ms).ok().filter(|_| status == wire::NodeStatus::Idle);
-    node.resources.0.clear();
+    node.resources = Resources(Vec::with_capacity(state.total_resources.len()));
     for (name, total) in &state.total_resources {
         // A resource that is used up is absent from the available ones.
         let left = state.available_resources.get(name).copied().unwrap_or(0.0);
-        push(&mut node.resources, name, *total, Some(used(*total, left)));
+        let registered = registered.and_then(|r| r.resources.get(name)).map(|r| r.name.clone());
+        let text = || registered.unwrap_or_else(|| words.text(name));
+        push(&mut node.resources, *total, Some(used(*total, left)), name, text);
     }
     Some(node)
 }
@@ -86,14 +90,14 @@ fn used(total: f64, left: f64) -> f64 {
     ((total - left).max(0.0) * 10_000.0).round() / 10_000.0
 }
 
-fn bare(id: NodeId, state: &wire::NodeState) -> Node {
+fn bare(id: NodeId, state: &wire::NodeState, words: &Words) -> Node {
     Node {
         id,
-        name: Text::from(state.node_ip_address.as_str()),
-        address: Text::from(state.node_ip_address.as_str()),
+        name: words.text(&state.node_ip_address),
+        address: words.text(&state.node_ip_address),
         hostname: Text::default(),
-        node_type: Text::from(state.ray_node_type_name.as_str()),
-        instance_id: Text::from(state.instance_id.as_str()),
+        node_type: words.text(&state.ray_node_type_name),
+        instance_id: words.text(&state.instance_id),
         is_head: state.total_resources.contains_key("node:__internal_head__"),
         state: NodeState::Alive,
         started: None,
@@ -101,7 +105,7 @@ fn bare(id: NodeId, state: &wire::NodeState) -> Node {
         death: None,
         idle_ms: None,
         resources: Resources::default(),
-        labels: texts(state.labels.clone()),
+        labels: texts(&state.labels, words),
     }
 }
 
@@ -138,39 +142,40 @@ struct NodeRow<'a> {
 pub fn list(route: &str, body: &[u8]) -> Result<Vec<Node>, RayError> {
     read_with(route, body, |text| {
         let rows: Listed<NodeRow> = envelope::listed(text)?;
-        Ok(rows.result.0.iter().filter_map(row).collect())
+        let words = Words::default();
+        Ok(rows.result.0.iter().filter_map(|r| row(r, &words)).collect())
     })
 }
 
 /// The label that carries the autoscaler's node type (`ray.io/node-group`).
 const NODE_GROUP: &str = "ray.io/node-group";
 
-fn row(row: &NodeRow) -> Option<Node> {
+fn row(row: &NodeRow, words: &Words) -> Option<Node> {
     let dead = row.state.0 == "DEAD";
-    let mut resources = Resources::default();
+    let mut resources = Resources(Vec::with_capacity(row.resources_total.0.len()));
     for (name, total) in &row.resources_total.0 {
-        push(&mut resources, name, total.0.unwrap_or(0.0), None);
+        push(&mut resources, total.0.unwrap_or(0.0), None, name, || words.text(name));
     }
     Some(Node {
         id: NodeId::from_hex(&row.node_id.0)?,
-        name: row.node_name.text(),
-        address: row.node_ip.text(),
+        name: words.text(&row.node_name.0),
+        address: words.text(&row.node_ip.0),
         hostname: Text::default(),
-        node_type: row.labels.0.get(NODE_GROUP).map(Str::text).unwrap_or_default(),
+        node_type: words.text(row.labels.0.get(NODE_GROUP).map_or("", |group| &group.0)),
         instance_id: Text::default(),
         is_head: row.is_head_node.0,
         state: if dead { NodeState::Dead } else { NodeState::Alive },
         started: row.start_time_ms.millis(),
         ended: row.end_time_ms.millis(),
-        death: dead.then(|| death_in_words(&row.state_message.0)),
+        death: dead.then(|| death_in_words(&row.state_message.0, words)),
         idle_ms: None,
         resources,
-        labels: row.labels.0.iter().map(|(k, v)| (Text::from(k.as_str()), v.text())).collect(),
+        labels: row.labels.0.iter().map(|(k, v)| (words.text(k), words.text(&v.0))).collect(),
     })
 }
 
 /// Takes `Unexpected termination: health check failed` apart (`compose_state_message` in Ray's `dashboard/utils.py`).
-fn death_in_words(message: &str) -> Death {
+fn death_in_words(message: &str, words: &Words) -> Death {
     const WORDS: [(&str, DeathReason); 4] = [
         ("Expected termination", DeathReason::Expected),
         ("Unexpected termination", DeathReason::Unexpected),
@@ -179,7 +184,7 @@ fn death_in_words(message: &str) -> Death {
     ];
     let known = WORDS.iter().find_map(|(word, reason)| Some((message.strip_prefix(word)?, *reason)));
     let (rest, reason) = known.unwrap_or((message, DeathReason::Unspecified));
-    Death { reason, message: Text::from(rest.trim_start_matches(": ")) }
+    Death { reason, message: words.text(rest.trim_start_matches(": ")) }
 }
 
 #[cfg(test)]
@@ -215,10 +220,13 @@ mod tests {
             status: wire::NodeStatus::Running.into(),
             ..wire::NodeState::default()
         };
-        let node = live(&state, None).unwrap();
+        let node = live(&state, None, &Words::default()).unwrap();
         let used: Vec<_> = node.resources.0.iter().map(|r| (r.name.raw(), r.used)).collect();
         assert_eq!(used, [("CPU", Some(0.3)), ("TPU", Some(4.0))]);
-        assert!(live(&wire::NodeState { node_id: b"0101"[..].into(), ..state }, None).is_none());
+        assert!(
+            live(&wire::NodeState { node_id: b"0101"[..].into(), ..state }, None, &Words::default())
+                .is_none()
+        );
     }
 
     #[test]

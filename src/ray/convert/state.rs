@@ -68,6 +68,7 @@ mod tests {
     use super::super::super::wire::{FailedInstanceRequest, PendingInstance, PendingInstanceRequest};
     use super::super::nodes::live;
     use super::*;
+    use crate::ray::convert::words::Words;
 
     #[test]
     fn a_report_counts_nodes_by_type_and_says_why_launches_failed() {
@@ -78,7 +79,7 @@ mod tests {
                 status: status.into(),
                 ..wire::NodeState::default()
             };
-            live(&state, None).unwrap()
+            live(&state, None, &Words::default()).unwrap()
         };
         let nodes = [
             node(1, "head", wire::NodeStatus::Running),

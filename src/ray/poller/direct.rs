@@ -1,5 +1,6 @@
 //! Reading a cluster through its GCS: one round of calls side by side, and one more for the jobs that changed.
 
+use super::super::convert::words::Words;
 use super::super::convert::{demand, in_order, jobs, nodes, report, state};
 use super::super::gcs::{Gcs, decode, succeeded};
 use super::super::json::read_with;
@@ -23,7 +24,7 @@ pub struct Channel {
     gcs: Gcs,
     session: String,
     version: Option<(Instant, Text)>,
-    registry: Arc<HashMap<NodeId, Node>>,
+    registry: Arc<Registry>,
     registry_pace: Paced,
     jobs: JobTable,
     drivers_pace: Paced,
@@ -61,6 +62,9 @@ impl Heartbeat {
         self.advanced.or(self.first.filter(|first| first.age(now) >= PATIENCE))
     }
 }
+
+/// Nodes by id, as they registered.
+type Registry = HashMap<NodeId, Arc<Node>>;
 
 /// The answers of one round; `None` for what was not due.
 struct Round {
@@ -269,13 +273,14 @@ impl Channel {
     }
 }
 
-/// Nodes by id, as they registered.
-async fn registrations(body: Bytes) -> Result<HashMap<NodeId, Node>, RayError> {
+/// Reads a registry.
+async fn registrations(body: Bytes) -> Result<Registry, RayError> {
     let nodes = off_the_loop(body.len(), move || {
         let reply: wire::GetAllNodeInfoReply = decode(path::GET_ALL_NODE_INFO, body)?;
         succeeded(reply.status.as_ref())?;
-        let nodes = reply.node_info_list.into_iter().filter_map(nodes::registered);
-        Ok(nodes.map(|node| (node.id, node)).collect())
+        let words = Words::default();
+        let nodes = reply.node_info_list.iter().filter_map(|info| nodes::registered(info, &words));
+        Ok(nodes.map(|node| (node.id, Arc::new(node))).collect())
     });
     nodes.await
 }
@@ -289,12 +294,20 @@ where
 }
 
 /// Live states on top of registrations, and the dead that the GCS' state has dropped already.
-fn merge(states: &[wire::NodeState], registry: &HashMap<NodeId, Node>) -> Vec<Node> {
-    let known = |state: &wire::NodeState| NodeId::from_bytes(&state.node_id).and_then(|id| registry.get(&id));
+fn merge(states: &[wire::NodeState], registry: &Registry) -> Vec<Node> {
+    let known = |state: &wire::NodeState| {
+        NodeId::from_bytes(&state.node_id).and_then(|id| registry.get(&id)).map(AsRef::as_ref)
+    };
+    let words = Words::default();
     let mut nodes: Vec<Node> = Vec::with_capacity(states.len());
-    nodes.extend(states.iter().filter_map(|state| nodes::live(state, known(state))));
+    nodes.extend(states.iter().filter_map(|state| nodes::live(state, known(state), &words)));
     let seen: HashSet<NodeId> = nodes.iter().map(|n| n.id).collect();
-    nodes.extend(registry.values().filter(|n| n.state == NodeState::Dead && !seen.contains(&n.id)).cloned());
+    nodes.extend(
+        registry
+            .values()
+            .filter(|n| n.state == NodeState::Dead && !seen.contains(&n.id))
+            .map(|n| Node::clone(n)),
+    );
     nodes
 }
 

@@ -1,6 +1,7 @@
 //! The job table as the GCS' key-value store yields it: ended jobs are fetched once and never again.
 
 use super::super::convert::jobs::{Drivers, one, sort};
+use super::super::convert::words::Words;
 use super::super::wire::JOB_KEY_PREFIX;
 use crate::model::{Job, JobKey, JobStatus, SubmissionId, Text};
 use bytes::Bytes;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 /// Submissions by their key, and the drivers.
 #[derive(Debug, Default)]
 pub struct JobTable {
-    submissions: HashMap<Bytes, Arc<Job>>,
+    /// A key is a copy of its own: a part of an answer would keep the whole of it in memory.
+    submissions: HashMap<Box<[u8]>, Arc<Job>>,
     drivers: Drivers,
     list: Arc<Vec<Arc<Job>>>,
     changed: bool,
@@ -19,18 +21,18 @@ pub struct JobTable {
 /// What a round of fetching found.
 #[derive(Debug, Default)]
 pub struct Fetched {
-    jobs: Vec<(Bytes, Job)>,
+    jobs: Vec<(Box<[u8]>, Job)>,
     unreadable: usize,
 }
 
 impl Fetched {
     /// Reads records; one that cannot be read is counted and left out.
     pub fn of(records: impl Iterator<Item = (Bytes, Bytes)>) -> Self {
-        let mut fetched = Self::default();
+        let (mut fetched, words) = (Self::default(), Words::default());
         for (key, value) in records {
             let id = Text::new(String::from_utf8_lossy(key.strip_prefix(JOB_KEY_PREFIX).unwrap_or(&key)));
-            match one("the job table", &value, Some(&id)) {
-                Ok(job) => fetched.jobs.push((key, job)),
+            match one("the job table", &value, Some(&id), &words) {
+                Ok(job) => fetched.jobs.push((key.as_ref().into(), job)),
                 Err(_) => fetched.unreadable += 1,
             }
         }
@@ -41,13 +43,15 @@ impl Fetched {
 impl JobTable {
     /// Forgets submissions that are gone, and tells which of the rest must be fetched: new ones and open ones.
     pub fn wanted(&mut self, keys: Vec<Bytes>) -> Vec<Bytes> {
-        if keys.len() < self.submissions.len() || keys.iter().any(|k| !self.submissions.contains_key(k)) {
-            let present: HashSet<&Bytes> = keys.iter().collect();
+        if keys.len() < self.submissions.len()
+            || keys.iter().any(|k| !self.submissions.contains_key(k.as_ref()))
+        {
+            let present: HashSet<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
             let before = self.submissions.len();
-            self.submissions.retain(|key, _| present.contains(key));
+            self.submissions.retain(|key, _| present.contains(key.as_ref()));
             self.changed |= self.submissions.len() != before;
         }
-        let open = |key: &Bytes| self.submissions.get(key).is_none_or(|job| !job.status.is_ended());
+        let open = |key: &Bytes| self.submissions.get(key.as_ref()).is_none_or(|job| !job.status.is_ended());
         keys.into_iter().filter(open).collect()
     }
 

@@ -1,0 +1,35 @@
+//! Texts that many rows of an answer have in common, each kept once.
+
+use crate::model::Text;
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+/// The texts of one answer: a thousand nodes name the same resources, labels and types.
+#[derive(Debug, Default)]
+pub struct Words(RefCell<HashSet<Text>>);
+
+impl Words {
+    /// The text; the same allocation for the same words.
+    pub fn text(&self, words: &str) -> Text {
+        let mut known = self.0.borrow_mut();
+        if let Some(text) = known.get(words) {
+            return text.clone();
+        }
+        let text = Text::from(words);
+        known.insert(text.clone());
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_words_are_kept_once() {
+        let words = Words::default();
+        let (a, b) = (words.text("TPU"), words.text("TPU"));
+        assert!(std::ptr::eq(a.raw(), b.raw()));
+        assert_ne!(a, words.text("CPU"));
+    }
+}
