@@ -11,7 +11,7 @@ use marin_tui::model::JobStatus;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use world::World;
+use world::{World, until};
 
 /// Where packages are read.
 const READS: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
@@ -36,7 +36,7 @@ fn with_jobs(names: &[&str]) -> World {
 
 /// The old head is deleted; here is the new one.
 fn renew(world: &mut World) {
-    world::until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
     assert!(world.double.state().instances.is_empty());
     world.head_of(|s| s.jobs = 0);
 }
@@ -56,7 +56,7 @@ fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
     restarting.says("[3/9] save the jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
-    world::until("the backup reads", || reads() > before);
+    until("the backup reads", || reads() > before);
     world.heads[0].1.drop_connections();
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
@@ -93,7 +93,7 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     ]);
     world.file("is-up", "");
     let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
-    world::until("it asks whether the last one is there", || asked("/api/jobs/two") > 0);
+    until("it asks whether the last one is there", || asked("/api/jobs/two") > 0);
     world.heads[1].1.drop_connections();
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use world::{WORKER, World, ZONE, labels};
+use world::{WORKER, World, ZONE, labels, until};
 
 /// The console's part that runs operations, without a screen.
 struct Console<'a> {
@@ -407,7 +407,7 @@ fn a_cluster_is_started_alone() {
         "{out}{said}"
     );
     let starting = world.spawn("start-cluster");
-    world::until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
     world.head();
     world.file("is-up", "");
     let (code, out, said) = starting.ends();
@@ -431,7 +431,7 @@ fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
     world.double.fail_at("DELETE", "/nodes/", Fault::Latency(Duration::from_millis(500)));
     world.file("hold-down", "");
     let stopping = world.spawn("stop-cluster --yes");
-    world::until("ray down is run", || world.asked().iter().any(|w| w == "down"));
+    until("ray down is run", || world.asked().iter().any(|w| w == "down"));
     {
         let state = world.double.state();
         assert!(state.instances.is_empty(), "the machines are gone before ray down");
@@ -471,14 +471,12 @@ fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
 
     let starting = world.spawn("init-worker by-hand --yes");
     let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
-    world::until("both hosts have the script", || {
-        hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty()))
-    });
+    until("both hosts have the script", || hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty())));
     assert_eq!(metadata()["enable-oslogin"], "TRUE", "what else is there stays");
     let written = metadata()["startup-script"].as_str().unwrap().to_owned();
     assert!(written.starts_with("#!") && written.contains("marin-a"), "{written}");
     for host in hosts {
-        world::until("it is the same script", || script(host).unwrap() == written);
+        until("it is the same script", || script(host).unwrap() == written);
     }
     // Its old nodes are no sign that it has joined.
     for node in world.heads[0].0.nodes().into_iter().skip(1) {
@@ -504,7 +502,7 @@ fn a_living_tpu_vm_is_removed_from_google_and_seen_gone_from_ray() {
     assert!(code == Some(0) && format!("{out}{said}").contains("by-hand"), "{out}{said}");
     assert_eq!(world.double.asked("DELETE"), 0);
     let removing = world.spawn("remove-worker by-hand --now --yes");
-    world::until("google has deleted it", || world.double.state().nodes.is_empty());
+    until("google has deleted it", || world.double.state().nodes.is_empty());
     for node in world.heads[0].0.nodes().into_iter().skip(1) {
         world.heads[0].0.kill_node(node);
     }

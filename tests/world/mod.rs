@@ -149,6 +149,15 @@ impl World {
     }
 }
 
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// A command that runs.
 pub struct Running {
     pub child: Child,
@@ -176,13 +185,4 @@ impl Running {
 
 pub fn labels(kind: &str) -> Value {
     json!({"ray-cluster-name": "marin-a", "ray-node-type": kind, "ray-user-node-type": "tpu_worker"})
-}
-
-/// Waits until something holds.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
