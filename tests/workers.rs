@@ -11,8 +11,8 @@ use marin_tui::app::{Effect, Event};
 use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
-    ClusterName, NewWorker, OperationEnd, OperationKind, OperationNews, Order, Progress, Task, Timestamp,
-    WorkerOffer, WorkerType,
+    ClusterName, NewWorker, OperationEnd, OperationNews, Order, Progress, Task, Timestamp, WorkerOffer,
+    WorkerType,
 };
 use marin_tui::operation::Audit;
 use marin_tui::supervisor::{Options, Supervisor};
@@ -291,7 +291,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
     console.order(Order::Look(remove("by-console")));
     let seen = console.hears(|news| match news {
-        OperationNews::Previewed(OperationKind::RemoveWorker, seen) => Some(seen),
+        OperationNews::Previewed(_, seen) => Some(seen),
         _ => None,
     });
     assert!(!seen.strangers().is_empty() && seen.trouble.is_none(), "{seen:?}");
