@@ -1,4 +1,4 @@
-//! An operation on a cluster as the screen shows it: its steps, what its programs say, and how it stands.
+//! An operation on a cluster or its workers as the screen shows it: its steps, what its programs say, and how it stands.
 
 use crate::model::text::log_line;
 use crate::model::{Operation, OperationEnd, Problem, Progress, Standing, StepName, Timestamp};
@@ -82,7 +82,7 @@ impl Running {
     pub fn take(&mut self, progress: Progress, now: Timestamp) {
         match progress {
             Progress::Began(step) => {
-                if self.stand == Stand::Cancelling && !self.operation.is_harmless_at(step) {
+                if self.stand == Stand::Cancelling && !self.operation.may_be_cancelled_at(step) {
                     // It came too late.
                     self.stand = Stand::Works;
                 }
@@ -111,6 +111,9 @@ impl Running {
         self.until = Some(now);
         self.stand = match end {
             OperationEnd::Done => Stand::Over("done"),
+            OperationEnd::Cancelled if self.only_waits() => {
+                Stand::Over("cancelled; google keeps the request")
+            }
             OperationEnd::Cancelled => Stand::Over("cancelled; nothing was changed"),
             OperationEnd::Abandoned => Stand::Over("forgotten"),
             OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
@@ -154,9 +157,15 @@ impl Running {
         matches!(self.stand, Stand::Stopped(..))
     }
 
-    /// Whether it can be cancelled: it works here, and nothing was changed yet.
+    /// Whether it can be cancelled: it works here, and nothing was changed yet, or it only waits for Google.
     pub fn may_be_cancelled(&self) -> bool {
-        self.stand == Stand::Works && self.step().is_some_and(|s| self.operation.is_harmless_at(s))
+        self.stand == Stand::Works && self.step().is_some_and(|s| self.operation.may_be_cancelled_at(s))
+    }
+
+    /// Whether Google was asked for something, and nothing is left to do but wait for it.
+    pub fn only_waits(&self) -> bool {
+        let waits = |s| self.operation.may_be_cancelled_at(s) && !self.operation.is_harmless_at(s);
+        self.step().is_some_and(waits)
     }
 
     /// Whether one may go on past the step at which it stopped.
@@ -166,7 +175,9 @@ impl Running {
 
     /// Whether the cluster is expected to be away: it is being stopped or started.
     pub fn takes_down(&self) -> bool {
-        self.is_at_work() && !self.step().is_some_and(|s| self.operation.is_harmless_at(s))
+        self.operation.kind().is_of_cluster()
+            && self.is_at_work()
+            && !self.step().is_some_and(|s| self.operation.is_harmless_at(s))
     }
 
     /// What its programs said, oldest first.

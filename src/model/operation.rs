@@ -120,7 +120,10 @@ impl Task {
     pub fn subject(&self) -> String {
         let name = match self {
             Self::Restart { .. } | Self::Start | Self::Stop => return String::new(),
-            Self::AddWorker(NewWorker::Queued { names, .. }) => names.join(", "),
+            Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
+                [first, _, .., last] => format!("{first} to {last}"),
+                few => few.join(", "),
+            },
             Self::AddWorker(NewWorker::Host { address }) => address.clone(),
             Self::InitWorker { worker } | Self::RemoveWorker { worker, .. } => worker.clone(),
         };
@@ -311,6 +314,13 @@ impl Operation {
     pub fn is_harmless_at(&self, step: StepName) -> bool {
         let until = self.number(step);
         self.steps.iter().take(until).all(|s| s.only_looks())
+    }
+
+    /// Whether it may be cancelled at this step: nothing has been changed, or there is nothing to do but wait for what
+    /// Google keeps in any case.
+    pub fn may_be_cancelled_at(&self, step: StepName) -> bool {
+        let asked = matches!(self.task, Task::AddWorker(NewWorker::Queued { .. }));
+        self.is_harmless_at(step) || (asked && matches!(step, StepName::Capacity | StepName::Join))
     }
 
     /// The number of a step, from 1.

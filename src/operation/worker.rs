@@ -6,7 +6,7 @@ use super::trouble;
 use crate::config::{CapacityField, Launch, TpuVersion};
 use crate::gcp::{GcpError, Google, TpuApi, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedState, VmState};
-use crate::model::{ClusterSpec, Node, NodeId, Problem, Snapshot, Timestamp};
+use crate::model::{ClusterSpec, Node, NodeId, Problem, Snapshot, Timestamp, is_worker_name};
 use crate::ray::{Client, Poller};
 use crate::supervisor;
 use serde_json::{Map, Value, json};
@@ -63,7 +63,7 @@ pub fn plan(
     let script = startup_script(spec, launch, node, &Services::at(google.endpoints()))?;
     let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
     let one = |name: &String| {
-        if !is_name(name) {
+        if !is_worker_name(name) {
             let mend = "write 1 to 63 small letters, digits and hyphens, a letter first";
             return Err(trouble(format!("`{name}` is no name for a TPU VM"), mend));
         }
@@ -116,14 +116,6 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
         }
         other => other.clone(),
     }
-}
-
-/// RFC 1035, as Google wants names.
-fn is_name(name: &str) -> bool {
-    name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && !name.ends_with('-')
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 fn problem(e: &GcpError) -> Problem {
@@ -346,14 +338,6 @@ pub async fn delete(google: &Google, place: &TpuPlace, doomed: &Doomed) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_as_google_wants_them() {
-        assert!(is_name("ray-worker-manual-7"));
-        for bad in ["", "7a", "a-", "A", "a_b", "a/../b", &"a".repeat(64)] {
-            assert!(!is_name(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn texts_of_a_capacity_field_are_filled_in() {

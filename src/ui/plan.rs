@@ -9,7 +9,7 @@ use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Doomed, Fate, OperationKind};
+use crate::model::{DRAIN_SECS, Doomed, Fate, OperationKind, Task};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -110,13 +110,18 @@ fn go(plan: &Plan) -> &'static str {
 fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
     let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
+    if let Some(wish) = plan.wish() {
+        say(&printable(&wish), d.theme.text);
+    }
     say(&plan.operation.consequence, d.theme.text);
+    let of_cluster = plan.operation.kind().is_of_cluster();
     let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
     match (&plan.looked, &plan.preview.trouble) {
         (Looked::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
             say(&format!("  {}", problem.mend), d.theme.text);
         }
+        (Looked::Looking, _) if plan.wish().is_some() => say("◌ looking whether it can begin", d.theme.warn),
         (Looked::Looking, _) => say("◌ looking whom it hits", d.theme.warn),
         (Looked::Seen, Some(trouble)) => {
             let what = format!("! whom it hits cannot be told: {}", trouble.what);
@@ -124,9 +129,16 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
             if !trouble.mend.is_empty() {
                 say(&format!("  {}", trouble.mend), d.theme.text);
             }
+            if jobs > 0 {
+                say("  the jobs below are those that this console remembers", d.theme.text);
+            }
         }
         (Looked::Seen, None) if !plan.operation.destructive => {}
-        (Looked::Seen, None) if jobs == 0 => say("no job runs or waits here", d.theme.text),
+        (Looked::Seen, None) if jobs == 0 && of_cluster => say("no job runs or waits here", d.theme.text),
+        (Looked::Seen, None) if jobs == 0 => say("no job works there", d.theme.text),
+        (Looked::Seen, None) if !of_cluster => {
+            say(&format!("{jobs} {} there", if jobs == 1 { "job works" } else { "jobs work" }), d.theme.warn);
+        }
         (Looked::Seen, None) => {
             let tone = if back == jobs { d.theme.text } else { d.theme.warn };
             say(&format!("{back} of {jobs} jobs come back"), tone);
@@ -144,10 +156,21 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         let text = switch(plan.preserves(), "save the jobs and submit them again".into());
         lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Jobs) });
     }
+    if let (true, Task::RemoveWorker { drain, .. }) = (spots.contains(&Spot::Drain), &plan.operation.task) {
+        let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
+        let text =
+            switch(drain.is_some(), format!("drain it: what runs there may end first, within {minutes} min"));
+        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Drain) });
+    }
     if spots.contains(&Spot::Others) {
-        let text = switch(plan.others, format!("end the jobs of {}, too", plan.strangers().join(", ")));
+        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "hit" };
+        let text = switch(plan.others, format!("{deed} the jobs of {}, too", plan.strangers().join(", ")));
         let text = cut(&text, width).into_owned();
         lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Others) });
+    }
+    if spots.contains(&Spot::Blind) {
+        let text = switch(plan.blind, "go on although it cannot be told whom it hits".into());
+        lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Blind) });
     }
     if plan.operation.destructive && spots.contains(&Spot::Go) {
         let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));

@@ -87,6 +87,12 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)
         |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));
     let key = |action| d.key(action);
     match &running.stand {
+        Stand::Works if running.may_be_cancelled() && running.only_waits() => {
+            let text = "it goes on when this is closed; quitting the console stops it, and it can be resumed";
+            say(text.into(), d.theme.dim);
+            let cancels = format!("{} stops waiting; google keeps the request then", key(Action::Cancel));
+            say(cancels, d.theme.text);
+        }
         Stand::Works if running.may_be_cancelled() => {
             say(format!("nothing is changed yet; {} cancels", key(Action::Cancel)), d.theme.text);
         }
@@ -105,6 +111,10 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)
                     say(format!("✕ {}", problem.what), d.theme.bad);
                     if !problem.mend.is_empty() {
                         say(format!("  {}", problem.mend), d.theme.text);
+                    }
+                    let keys = d.app.keys_for(&problem.mend);
+                    if !keys.is_empty() {
+                        say(format!("  {keys}"), d.theme.text);
                     }
                 }
                 None => say("✕ the program that was at it ended before it was done".into(), d.theme.bad),
