@@ -214,6 +214,9 @@ fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
     assert_eq!(code, Some(1));
     assert!(said.contains("no quota for v4") && said.contains("remove-worker poor"), "{said}");
     let (code, _, said) = world.run("remove-worker poor --yes");
+    assert!(code == Some(1) && said.contains("add-worker --abandon"), "{said}");
+    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    let (code, _, said) = world.run("remove-worker poor --yes");
     assert_eq!((code, world.double.state().queued.len()), (Some(0), 0), "{said}");
     let (code, _, said) = world.run("remove-worker poor --yes");
     assert!(code == Some(1) && said.contains("no TPU VM, host or queued resource"), "{said}");

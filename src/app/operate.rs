@@ -270,10 +270,8 @@ impl App {
     fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
         let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
-        let step = running.step();
-        let was_harmless = step.is_none_or(|s| running.operation.is_harmless_at(s));
-        let (stays, of_cluster) =
-            (stays(&running.operation.task, step), running.operation.kind().is_of_cluster());
+        let stays = stays(&running.operation.task, running.step());
+        let of_cluster = running.operation.kind().is_of_cluster();
         let title = running.operation.title.clone();
         let workers = match running.marks.last() {
             Some(Mark::Done(said, _)) => said.clone(),
@@ -282,10 +280,7 @@ impl App {
         let (tone, text) = match end {
             OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
-            OperationEnd::Cancelled if was_harmless => {
-                (Tone::Info, format!("{title}: cancelled; nothing was changed on the cluster"))
-            }
-            OperationEnd::Cancelled => (Tone::Info, format!("{title}: cancelled; {stays}")),
+            OperationEnd::Cancelled(how) => (Tone::Info, format!("{title}: {how}")),
             OperationEnd::Abandoned if of_cluster => {
                 (Tone::Info, format!("{title} is forgotten; a backup that was made stays"))
             }

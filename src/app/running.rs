@@ -82,7 +82,7 @@ impl Running {
     pub fn take(&mut self, progress: Progress, now: Timestamp) {
         match progress {
             Progress::Began(step) => {
-                if self.stand == Stand::Cancelling && !self.operation.may_be_cancelled_at(step) {
+                if self.stand == Stand::Cancelling && !self.operation.is_harmless_at(step) {
                     // It came too late.
                     self.stand = Stand::Works;
                 }
@@ -111,10 +111,7 @@ impl Running {
         self.until = Some(now);
         self.stand = match end {
             OperationEnd::Done => Stand::Over("done"),
-            OperationEnd::Cancelled if self.only_waits() => {
-                Stand::Over("cancelled; google keeps the request")
-            }
-            OperationEnd::Cancelled => Stand::Over("cancelled; nothing was changed"),
+            OperationEnd::Cancelled(how) => Stand::Over(how),
             OperationEnd::Abandoned => Stand::Over("forgotten"),
             OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
         };
@@ -157,15 +154,14 @@ impl Running {
         matches!(self.stand, Stand::Stopped(..))
     }
 
-    /// Whether it can be cancelled: it works here, and nothing was changed yet, or it only waits for Google.
+    /// Whether it can be cancelled: it works here, and nothing was changed yet, or what was goes on without us.
     pub fn may_be_cancelled(&self) -> bool {
-        self.stand == Stand::Works && self.step().is_some_and(|s| self.operation.may_be_cancelled_at(s))
+        self.stand == Stand::Works && self.left_behind().is_some()
     }
 
-    /// Whether Google was asked for something, and nothing is left to do but wait for it.
-    pub fn only_waits(&self) -> bool {
-        let waits = |s| self.operation.may_be_cancelled_at(s) && !self.operation.is_harmless_at(s);
-        self.step().is_some_and(waits)
+    /// How things would stand if it was cancelled at the step it is at.
+    pub fn left_behind(&self) -> Option<&'static str> {
+        self.step().and_then(|s| self.operation.cancelled_at(s))
     }
 
     /// Whether one may go on past the step at which it stopped.

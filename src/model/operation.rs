@@ -310,17 +310,44 @@ impl Operation {
         format!("I am about to {}: {}. Please say so now if that must not be.", self.title, self.consequence)
     }
 
-    /// Whether nothing has been changed when this step is cut off: it may be cancelled there.
-    pub fn is_harmless_at(&self, step: StepName) -> bool {
-        let until = self.number(step);
-        self.steps.iter().take(until).all(|s| s.only_looks())
+    /// What the audit log calls it: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
+    pub fn deed(&self) -> String {
+        let (command, subject) = (self.kind().command(), self.task.subject());
+        match &self.task {
+            Task::Restart { .. } | Task::Start | Task::Stop => self.title.clone(),
+            Task::AddWorker(NewWorker::Queued { node_type, capacity, .. }) => {
+                let how = format!("{node_type}, {capacity}");
+                format!("{command} {subject} ({})", super::text::printable(&how))
+            }
+            Task::AddWorker(_) | Task::InitWorker { .. } | Task::RemoveWorker { .. } => {
+                format!("{command} {subject}")
+            }
+        }
     }
 
-    /// Whether it may be cancelled at this step: nothing has been changed, or there is nothing to do but wait for what
-    /// Google keeps in any case.
-    pub fn may_be_cancelled_at(&self, step: StepName) -> bool {
-        let asked = matches!(self.task, Task::AddWorker(NewWorker::Queued { .. }));
-        self.is_harmless_at(step) || (asked && matches!(step, StepName::Capacity | StepName::Join))
+    /// Whether it may be cancelled at this step: nothing has been changed, or what was goes on without us.
+    pub fn is_harmless_at(&self, step: StepName) -> bool {
+        self.cancelled_at(step).is_some()
+    }
+
+    /// How things stand when it is cancelled at this step, in words; none where it must not be.
+    pub fn cancelled_at(&self, step: StepName) -> Option<&'static str> {
+        if self.steps.iter().take(self.number(step)).all(|s| s.only_looks()) {
+            return Some("cancelled; nothing was changed");
+        }
+        match step {
+            // May wait for hours, and nobody else can work on the cluster meanwhile.
+            StepName::Capacity => Some(
+                "cancelled; google keeps the request: the same add-worker follows it, remove-worker deletes it",
+            ),
+            StepName::Join => {
+                Some("cancelled; ray was started there: it joins by itself, or init-worker helps")
+            }
+            StepName::Drain => Some(
+                "cancelled; ray gives it no new work and ends it once it is idle: remove-worker deletes it",
+            ),
+            _ => None,
+        }
     }
 
     /// The number of a step, from 1.
@@ -356,7 +383,25 @@ mod tests {
         assert!(restart.destructive && restart.title == "restart a");
         assert!(restart.is_harmless_at(StepName::Backup) && !restart.is_harmless_at(StepName::Stop));
         assert!(!restart.is_harmless_at(StepName::Workers), "what comes after a change is none without one");
+        assert_eq!(restart.deed(), "restart a");
         let lossy = Operation::new(Task::Restart { preserve: false }, ClusterName::new("a"));
         assert!(lossy.number(StepName::Backup) == 0 && lossy.consequence.contains("lost"));
+    }
+
+    #[test]
+    fn who_waits_for_google_is_not_locked_in() {
+        let wanted = NewWorker::Queued {
+            node_type: "v4-8".into(),
+            capacity: "reserved".into(),
+            names: vec!["x-1".into(), "x\x1b-2".into()],
+        };
+        let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
+        assert_eq!(add.deed(), "add-worker x-1, x·-2 (v4-8, reserved)");
+        assert!(!add.is_harmless_at(StepName::Ask), "whether google has the request could not be told");
+        assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("google keeps the request"));
+        let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
+        let remove = Operation::new(remove, ClusterName::new("a"));
+        assert_eq!(remove.cancelled_at(StepName::Find), Some("cancelled; nothing was changed"));
+        assert!(remove.is_harmless_at(StepName::Drain) && !remove.is_harmless_at(StepName::Remove));
     }
 }

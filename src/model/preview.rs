@@ -140,7 +140,7 @@ pub enum Order {
     Forward,
     /// Forget it.
     Abandon,
-    /// End it before anything is changed.
+    /// End it, where that may be.
     Cancel,
 }
 
@@ -185,8 +185,8 @@ pub enum OperationNews {
 pub enum OperationEnd {
     /// Done.
     Done,
-    /// Ended before anything was changed.
-    Cancelled,
+    /// Cancelled, and how things stand now ([`Operation::cancelled_at`]).
+    Cancelled(&'static str),
     /// Forgotten.
     Abandoned,
     /// It stopped; it can be resumed. With where its jobs are saved.

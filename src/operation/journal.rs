@@ -18,8 +18,15 @@ const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Somebody else is at it.
-    #[error("another operation on {0} is under way on this machine; wait for it, or end it where it runs")]
-    Busy(ClusterName),
+    #[error("another operation on {cluster} is under way on this machine{what}; {mend}")]
+    Busy {
+        /// Where.
+        cluster: ClusterName,
+        /// Which, if its journal tells: `: restart lab, at step 4 of 9 (ray down)`.
+        what: String,
+        /// What can be done.
+        mend: &'static str,
+    },
     /// The disk.
     #[error("cannot keep the journal {}: {why}", .path.display())]
     Disk {
@@ -38,7 +45,6 @@ enum Event {
     Facts(Facts),
     Failed { step: StepName, why: String },
     End { how: String },
-    Note { what: String },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -82,7 +88,11 @@ impl Journal {
         let mut file = open().map_err(disk)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy(cluster.clone())),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = Vec::new();
+                file.read_to_end(&mut text).map_err(disk)?;
+                return Err(busy(cluster, last_unfinished(&text).as_ref()));
+            }
             Err(TryLockError::Error(why)) => return Err(disk(why)),
         }
         let mut text = Vec::new();
@@ -144,11 +154,6 @@ impl Journal {
         self.write(Event::End { how: how.to_owned() })
     }
 
-    /// Something of its own that is begun or over: a worker is added, or removed.
-    pub fn note(&mut self, what: &str) -> Result<(), JournalError> {
-        self.write(Event::Note { what: what.to_owned() })
-    }
-
     fn write(&mut self, event: Event) -> Result<(), JournalError> {
         let put = || {
             let mut line = serde_json::to_vec(&Line { at_ms: Timestamp::now().as_millis(), event })?;
@@ -160,11 +165,32 @@ impl Journal {
     }
 }
 
+/// Says who is at it, and whether that one may be cancelled.
+fn busy(cluster: &ClusterName, unfinished: Option<&Unfinished>) -> JournalError {
+    let (mut what, mut mend) = (String::new(), "wait for it, or end it where it runs");
+    if let Some(u) = unfinished {
+        let operation = u.operation(cluster);
+        what = format!(": {}", operation.title);
+        if let Some(step) = u.next() {
+            let (n, all) = (operation.number(step), operation.steps.len());
+            what = format!("{what}, at step {n} of {all} ({})", step.word());
+            if operation.is_harmless_at(step) {
+                mend = "wait for it, or cancel it where it runs (^C, or c in the console)";
+            }
+        }
+    }
+    JournalError::Busy { cluster: cluster.clone(), what, mend }
+}
+
+/// What a cluster's name is as a file's.
+pub(super) fn file_of(cluster: &ClusterName) -> String {
+    percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect()
+}
+
 /// The folder of journals, and the cluster's in it.
 fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
     let folder = state.join("operations");
-    let name: String = percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect();
-    let path = folder.join(format!("{name}.jsonl"));
+    let path = folder.join(format!("{}.jsonl", file_of(cluster)));
     (folder, path)
 }
 
@@ -191,7 +217,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
             (Event::Facts(facts), Some(o)) => o.facts = facts,
             (Event::Failed { why, .. }, Some(o)) => o.why = why,
             (Event::End { .. }, _) => open = None,
-            (Event::Note { .. }, _) | (_, None) => {}
+            (_, None) => {}
         }
     }
     open
@@ -212,7 +238,11 @@ mod tests {
         journal.begin(&restart).unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
         journal.done(StepName::Look, "2 workers").unwrap();
-        assert!(matches!(open(), Err(JournalError::Busy(_))), "a second one");
+        let second = open().unwrap_err().to_string();
+        assert!(
+            second.contains("restart a/../b, at step 1 of 9") && second.contains("cancel it"),
+            "{second}"
+        );
         let path = journal.path.clone();
         drop(journal);
         // Killed in the middle of a line.
