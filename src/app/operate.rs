@@ -191,8 +191,8 @@ impl App {
         match news {
             OperationNews::Offered(offer) => self.offered(name, offer),
             OperationNews::Refused(kind, problem) => self.refused(name, kind, problem, now),
-            OperationNews::Previewed(kind, preview) => {
-                if let Some(plan) = self.plan_of(name, kind) {
+            OperationNews::Previewed(task, preview) => {
+                if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
                     plan.see(preview);
                 }
             }

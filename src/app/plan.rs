@@ -1,6 +1,7 @@
 //! The dialog before an operation: whom it hits, what stands in its way, and the cluster's name to be typed.
 
 use super::worker::WorkerForm;
+use crate::model::text::printable;
 use crate::model::{
     ClusterName, DRAIN_SECS, Doomed, Fate, NewWorker, Operation, Preview, Problem, StepName, Task,
 };
@@ -180,12 +181,21 @@ impl Plan {
             let fate = match &job.fate {
                 Fate::Unknown => String::new(),
                 Fate::Back => ": comes back".to_owned(),
+                Fate::Lost(_) if !self.operation.kind().is_of_cluster() => format!(": {}", self.fate(job)),
                 Fate::Lost(_) => format!(": comes back? {}", job.fate.words()),
             };
             format!("- {} ({owner}){fate}", job.key)
         };
         let first = self.operation.announcement();
         std::iter::once(first).chain(self.preview.jobs.iter().map(line)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What becomes of a job, safe to print; where a worker is meant, what of the job runs there.
+    pub fn fate(&self, job: &Doomed) -> String {
+        match &job.fate {
+            Fate::Lost(what) if !self.operation.kind().is_of_cluster() => printable(what).into_owned(),
+            fate => fate.words(),
+        }
     }
 
     /// Why it cannot begin now, if something stands in the way.

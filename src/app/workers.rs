@@ -138,6 +138,7 @@ impl App {
             ("remove-worker", format!("{} among the nodes or TPUs", key(Action::RemoveWorker))),
             ("init-worker", format!("{} among the nodes or TPUs", key(Action::InitWorker))),
             ("--capacity", key(Action::AddWorker)),
+            ("add-worker", key(Action::AddWorker)),
             ("marin-tui tpus", key(Action::Tpus)),
         ];
         let named = table.iter().filter(|(word, _)| mend.contains(word));

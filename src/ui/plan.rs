@@ -200,7 +200,11 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> usize {
         Column::text("OWNER", 8, 0),
         Column::number("AGE", 7, 1),
         Column::text("HOLDS", 9, 0),
-        Column::rest("COMES BACK", 18, 0),
+        Column::rest(
+            if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT IS THERE" },
+            18,
+            0,
+        ),
     ];
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
@@ -226,7 +230,9 @@ fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
     let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(d.now)));
     let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     let ours = job.owner.as_ref().is_none_or(|o| o.raw() == plan.preview.me);
+    let of_cluster = plan.operation.kind().is_of_cluster();
     let tone = match &job.fate {
+        Fate::Lost(_) if !of_cluster => d.theme.warn,
         Fate::Lost(_) => d.theme.bad,
         Fate::Back => d.theme.good,
         Fate::Unknown => d.theme.dim,
@@ -236,6 +242,6 @@ fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
         Cell::new(owner, if ours || plan.looked != Looked::Seen { d.theme.text } else { d.theme.warn }),
         Cell::new(age, d.theme.text),
         Cell::new(job.holding(), d.theme.text),
-        Cell::new(job.fate.words(), tone),
+        Cell::new(plan.fate(job), tone),
     ]
 }

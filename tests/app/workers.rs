@@ -50,11 +50,11 @@ fn remove(worker: &str, drain: Option<u64>) -> Task {
     Task::RemoveWorker { worker: worker.into(), drain }
 }
 
-fn previewed(kind: OperationKind, owners: &[&str]) -> OperationNews {
+fn previewed(task: Task, owners: &[&str]) -> OperationNews {
     let job =
         |(i, owner): (usize, &&str)| Doomed::of(&job(&format!("job-{i}"), JobStatus::Running, owner, 60));
     let jobs = owners.iter().enumerate().map(job).collect();
-    OperationNews::Previewed(kind, Preview { jobs, me: "alice".into(), trouble: None })
+    OperationNews::Previewed(task, Preview { jobs, me: "alice".into(), trouble: None })
 }
 
 fn begun(app: &mut App, task: Task, steps: &[StepName]) {
@@ -115,7 +115,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     press(&mut app, "<esc>");
     assert_eq!(form(&app).name, "mine");
     press(&mut app, "<enter>");
-    hears(&mut app, previewed(OperationKind::AddWorker, &[]));
+    hears(&mut app, previewed(task.clone(), &[]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task))]);
     assert_eq!(app.context(), Context::Progress);
 }
@@ -181,15 +181,21 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     let drained = remove("10.130.0.3", Some(3600));
     assert_eq!(press(&mut app, "D"), [orders(Order::Look(drained.clone()))]);
     assert!(plan(&app).preview.jobs.is_empty(), "which jobs work there nobody knows yet");
-    hears(&mut app, previewed(OperationKind::RemoveWorker, &["alice"]));
+    hears(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Drain, Spot::Go], "no name is to be typed");
     assert_eq!(plan(&app).spot, Spot::Cancel);
     assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(remove("10.130.0.3", None)))]);
     assert_eq!(plan(&app).looked, Looked::Looking);
-    hears(&mut app, previewed(OperationKind::RemoveWorker, &["alice"]));
+    hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Look(drained.clone()))], "and back");
-    hears(&mut app, previewed(OperationKind::RemoveWorker, &["alice"]));
+    hears(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(drained))]);
+    // What was seen of another worker says nothing of this one.
+    let mut app = at_node("worker-03");
+    press(&mut app, "D<esc>");
+    press(&mut app, "<esc>/worker-02<enter>D");
+    hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &[]));
+    assert_eq!(plan(&app).looked, Looked::Looking);
     // Ray has nothing there that could end first.
     let mut app = at_node("worker-14");
     assert_eq!(press(&mut app, "D"), [orders(Order::Look(remove("10.130.0.20", None)))]);
@@ -202,14 +208,14 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
 fn other_peoples_jobs_on_a_worker_stand_in_the_way_and_so_do_new_ones() {
     let mut app = at_node("worker-03");
     press(&mut app, "D");
-    hears(&mut app, previewed(OperationKind::RemoveWorker, &["alice", "bo"]));
+    hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Drain, Spot::Others, Spot::Go]);
     assert_eq!(press(&mut app, "<tab><tab><tab><enter>"), []);
     assert!(plan(&app).said.contains("jobs of bo"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> ");
     assert!(plan(&app).others);
     press(&mut app, "<left> ");
-    hears(&mut app, previewed(OperationKind::RemoveWorker, &["alice", "bo", "carol"]));
+    hears(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
     assert!(!plan(&app).others, "carol was not named when it was allowed");
     press(&mut app, "<tab> <tab>");
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(remove("10.130.0.3", None)))]);
@@ -233,7 +239,7 @@ fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
     let mut app = at_node("worker-03");
     let task = Task::InitWorker { worker: "10.130.0.3".into() };
     assert_eq!(press(&mut app, "i"), [orders(Order::Look(task.clone()))]);
-    hears(&mut app, previewed(OperationKind::InitWorker, &[]));
+    hears(&mut app, previewed(task.clone(), &[]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Go]);
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task))]);
 }
@@ -318,9 +324,10 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     assert_eq!((running.brief().as_str(), running.takes_down()), ("add worker 2/3", false));
     assert_eq!(press(&mut app, "c"), [orders(Order::Cancel)]);
     press(&mut app, "<esc>");
-    let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled));
+    let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
+    let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
-    assert_eq!(stand(&app), Stand::Over("cancelled; google keeps the request"));
+    assert_eq!(stand(&app), Stand::Over(how));
     assert!(said(&app).contains("google keeps the request") && !said(&app).contains("nothing was changed"));
     // A cluster whose worker is being removed is not expected to be away.
     let mut app = shown();
@@ -369,7 +376,7 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     press(&mut app, "R");
     let trouble = Some(problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "is it up?"));
     let unseen = Preview { jobs: Vec::new(), me: "alice".into(), trouble };
-    hears(&mut app, OperationNews::Previewed(OperationKind::Restart, unseen.clone()));
+    hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
     let spots = [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Blind, Spot::Name, Spot::Go];
     assert_eq!(plan(&app).spots(), spots, "bo and carol are known from before");
     press(&mut app, "<tab><tab> <tab><tab>marin-us-central2<enter>");
@@ -380,9 +387,9 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     // Once it answers nothing is blind any more.
     let mut app = shown();
     press(&mut app, "X");
-    hears(&mut app, OperationNews::Previewed(OperationKind::Stop, unseen));
+    hears(&mut app, OperationNews::Previewed(Task::Stop, unseen));
     assert!(plan(&app).is_blind());
-    hears(&mut app, previewed(OperationKind::Stop, &[]));
+    hears(&mut app, previewed(Task::Stop, &[]));
     assert!(!plan(&app).is_blind() && !plan(&app).spots().contains(&Spot::Blind));
 }
 

@@ -1,10 +1,16 @@
 //! Workers by hand on the screen: the form, the dialogs before, the progress.
 
 use super::*;
-use marin_tui::app::Effect;
+use marin_tui::app::{Dialog, Effect};
 
 fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+}
+
+/// Answers what the dialog asked.
+fn sees(app: &mut App, preview: Preview) {
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    hears(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
 }
 
 /// As many types as a file of Marin's has.
@@ -61,7 +67,7 @@ fn what_will_be_asked_of_google_is_said_exactly() {
     press(&mut app, "a");
     hears(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<left><tab><tab><backspace>12<tab>exp1395<tab><tab><enter>");
-    hears(&mut app, OperationNews::Previewed(OperationKind::AddWorker, Preview::default()));
+    sees(&mut app, Preview::default());
     snap("worker_plan_add", &mut app);
 }
 
@@ -69,12 +75,13 @@ fn what_will_be_asked_of_google_is_said_exactly() {
 fn whom_a_removal_hits_stands_beside_the_switches() {
     let mut app = shown();
     press(&mut app, "1/worker-02<enter>D");
+    let there = |what: &str| Fate::Lost(what.into());
     let jobs = vec![
-        doomed("exp1395_qwen3_32b", "alice", 4.0, Fate::Unknown),
-        doomed("eval-tulu", "bo", 0.0, Fate::Unknown),
+        doomed("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may end first")),
+        doomed("eval-tulu", "bo", 0.0, there("1 actor runs there; may end first")),
     ];
     let preview = Preview { jobs, me: "alice".into(), trouble: None };
-    hears(&mut app, OperationNews::Previewed(OperationKind::RemoveWorker, preview));
+    sees(&mut app, preview);
     snap("worker_plan_remove", &mut app);
 }
 
@@ -115,7 +122,7 @@ fn a_restart_in_the_dark_says_so() {
         "is sshd running there?",
     );
     let preview = Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble) };
-    hears(&mut app, OperationNews::Previewed(OperationKind::Restart, preview));
+    sees(&mut app, preview);
     snap("plan_blind", &mut app);
 }
 
