@@ -49,6 +49,8 @@ pub struct Plan {
     pub others: bool,
     /// It is begun although nobody can tell whom it hits.
     pub blind: bool,
+    /// More on whom is meant; may be empty.
+    pub note: String,
     /// The form that it came from, and that cancel leads back to.
     pub form: Option<Box<WorkerForm>>,
     /// The name as far as it is typed.
@@ -74,6 +76,7 @@ impl Plan {
             preview,
             others: false,
             blind: false,
+            note: String::new(),
             form: None,
             name: String::new(),
             spot: Spot::Cancel,
@@ -163,7 +166,9 @@ impl Plan {
             [first, _, .., last] => format!("{first} to {last}"),
             few => few.join(", "),
         };
-        Some(format!("{} of type {node_type}, {capacity}: {which}", names.len()))
+        let tpu = self.form.as_ref().and_then(|form| form.tpu_of(node_type));
+        let tpu = tpu.map_or_else(String::new, |tpu| format!(" ({tpu})"));
+        Some(format!("{} of type {node_type}{tpu}, {capacity}: {which}", names.len()))
     }
 
     /// Moves the focus by so many spots, round and round.

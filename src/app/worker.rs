@@ -88,7 +88,9 @@ impl WorkerForm {
     pub fn take(&mut self, offer: Result<WorkerOffer, Problem>) {
         self.at = 0;
         self.offered = match offer {
-            Ok(offer) => {
+            Ok(mut offer) => {
+                // What is smallest costs least by mistake.
+                offer.types.sort_by_cached_key(|t| (natural(&t.accelerator), natural(&t.name)));
                 if let Some(NewWorker::Queued { node_type, capacity, .. }) = &offer.last {
                     let is_type = |t: &crate::model::WorkerType| {
                         t.name == *node_type || (t.accelerator == *node_type && !t.accelerator.is_empty())
@@ -151,6 +153,12 @@ impl WorkerForm {
             WorkerField::Capacity => Some((offer.capacities.clone(), self.capacity)),
             _ => None,
         }
+    }
+
+    /// The TPU of a type that is offered.
+    pub fn tpu_of(&self, node_type: &str) -> Option<&str> {
+        let found = self.offer()?.types.iter().find(|t| t.name == node_type)?;
+        Some(found.accelerator.as_str()).filter(|tpu| !tpu.is_empty())
     }
 
     /// The line that is typed into, if such a row has the focus.
@@ -251,6 +259,20 @@ impl WorkerForm {
     }
 }
 
+/// What sorts `v4-8` before `v4-16`: words and numbers in turn.
+fn natural(text: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0u64)];
+    for c in text.chars() {
+        let Some((word, number)) = parts.last_mut() else { break };
+        match c.to_digit(10) {
+            Some(digit) => *number = number.saturating_mul(10).saturating_add(u64::from(digit)),
+            None if *number > 0 => parts.push((c.to_string(), 0)),
+            None => word.push(c),
+        }
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,6 +309,17 @@ mod tests {
         );
         assert!(form.choose(key(KeyCode::Char('q'))) && form.node_type == 1);
         assert!(!form.choose(key(KeyCode::Tab)));
+        let types = ["tpu_slice_v4_1024", "tpu_slice_v4_128", "tpu_slice_v4_16", "tpu_worker"];
+        let tpus = ["v4-1024", "v4-128", "v4-16", "v4-8"];
+        let of =
+            |(name, tpu): (&&str, &&str)| WorkerType { name: (*name).into(), accelerator: (*tpu).into() };
+        let types = types.iter().zip(&tpus).map(of).collect();
+        let mut sorted = WorkerForm::new(ClusterName::new("lab"));
+        sorted.take(Ok(WorkerOffer { types, ..WorkerOffer::default() }));
+        assert_eq!(
+            sorted.choices(WorkerField::Type).unwrap().0[..2],
+            ["tpu_worker (v4-8)", "tpu_slice_v4_16 (v4-16)"]
+        );
         form.turn(2);
         assert!(!form.choose(key(KeyCode::Right)), "that is typed");
     }

@@ -3,9 +3,10 @@
 use super::dialog::Dialog;
 use super::plan::Plan;
 use super::worker::WorkerForm;
-use super::{Action, App, Effect, Tone, View};
+use super::{Action, App, Effect, Tone, Tpus, View};
 use crate::model::{
-    ClusterName, DRAIN_SECS, NewWorker, OperationKind, Order, Problem, StepName, Task, Timestamp, WorkerOffer,
+    ClusterName, DRAIN_SECS, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
+    WorkerOffer,
 };
 use crate::reconcile::{Row, Standing};
 use crossterm::event::KeyEvent;
@@ -19,6 +20,8 @@ struct Chosen {
     is_in_ray: bool,
     /// Why nothing can be started there; empty when it can.
     hostless: String,
+    /// What it is a part of, for the dialog; may be empty.
+    note: String,
 }
 
 impl App {
@@ -69,23 +72,34 @@ impl App {
 
     /// Opens the dialog before the selected worker is removed. What works there may end first, where anything can.
     pub(super) fn remove_worker(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(Chosen { cluster, worker, is_in_ray, .. }) = self.chosen_worker(Action::StopCluster, now)
-        else {
-            return Vec::new();
-        };
-        self.plan_on(cluster, Task::RemoveWorker { worker, drain: is_in_ray.then_some(DRAIN_SECS) }, now)
+        let Some(chosen) = self.chosen_worker(Action::StopCluster, now) else { return Vec::new() };
+        let drain = chosen.is_in_ray.then_some(DRAIN_SECS);
+        let task = Task::RemoveWorker { worker: chosen.worker, drain };
+        self.plan_of_worker(chosen.cluster, task, chosen.note, now)
     }
 
     /// Opens the dialog before Ray is started anew on the selected worker.
     pub(super) fn init_worker(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(Chosen { cluster, worker, hostless, .. }) = self.chosen_worker(Action::Restart, now) else {
+        let Some(chosen) = self.chosen_worker(Action::Restart, now) else { return Vec::new() };
+        if !chosen.hostless.is_empty() {
+            self.toasts.say(Tone::Info, chosen.hostless, now);
             return Vec::new();
-        };
-        if hostless.is_empty() {
-            return self.plan_on(cluster, Task::InitWorker { worker }, now);
         }
-        self.toasts.say(Tone::Info, hostless, now);
-        Vec::new()
+        self.plan_of_worker(chosen.cluster, Task::InitWorker { worker: chosen.worker }, chosen.note, now)
+    }
+
+    fn plan_of_worker(
+        &mut self,
+        cluster: ClusterName,
+        task: Task,
+        note: String,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let effects = self.plan_on(cluster, task, now);
+        if let Some(Dialog::Plan(plan)) = &mut self.dialog {
+            plan.note = note;
+        }
+        effects
     }
 
     /// The selected worker. Of a head it is said that `instead` is its key.
@@ -98,22 +112,31 @@ impl App {
                 worker: row.name.raw().to_owned(),
                 is_in_ray: row.hosts.1 > 0 || !cluster.tpus.knows_ray(),
                 hostless: hostless(row, &self.key_of(Action::RemoveWorker)),
+                note: String::new(),
             });
         }
         let (place, node) = self.meant_node()?;
-        let cluster = self.clusters[place].name().clone();
+        let known = &self.clusters[place];
+        let cluster = known.name().clone();
+        // The address of a machine that was taken away is given to another.
+        let heir = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
+        let heir = heir.filter(|_| !node.state.is_alive());
         let why = if node.is_head {
             let key = self.key_of(instead);
             let does = if instead == Action::StopCluster { "stops" } else { "restarts" };
             format!("{} is the head of {cluster}; {key} {does} the cluster", node.address)
         } else if node.address.is_empty() {
-            format!("{} has no address in ray", self.clusters[place].node_name(node))
+            format!("{} has no address in ray", known.node_name(node))
+        } else if let Some(heir) = heir {
+            let (name, heir) = (known.node_name(node), known.node_name(heir));
+            format!("{name} is dead, and {} is the address of {heir} now: choose that row", node.address)
         } else {
             return Some(Chosen {
                 cluster,
                 worker: node.address.raw().to_owned(),
                 is_in_ray: node.state.is_alive(),
                 hostless: String::new(),
+                note: slice(&known.tpus, node),
             });
         };
         self.toasts.say(Tone::Info, why, now);
@@ -129,21 +152,37 @@ impl App {
     /// kind.
     pub fn keys_for(&self, mend: &str) -> String {
         let key = |action| self.key_of(action);
+        let rows = |action| format!("{} among nodes or TPUs", key(action));
         let table = [
             ("--resume", key(Action::Resume)),
             ("--leave", key(Action::RollForward)),
             ("--abandon", key(Action::Abandon)),
             ("--preserve-jobs", format!("{} and its first switch", key(Action::Restart))),
             ("--now", format!("{} and its first switch", key(Action::RemoveWorker))),
-            ("remove-worker", format!("{} among the nodes or TPUs", key(Action::RemoveWorker))),
-            ("init-worker", format!("{} among the nodes or TPUs", key(Action::InitWorker))),
-            ("--capacity", key(Action::AddWorker)),
             ("add-worker", key(Action::AddWorker)),
+            ("--capacity", key(Action::AddWorker)),
+            ("remove-worker", rows(Action::RemoveWorker)),
+            ("init-worker", rows(Action::InitWorker)),
+            ("stop-cluster", key(Action::StopCluster)),
+            ("restart-cluster", key(Action::Restart)),
             ("marin-tui tpus", key(Action::Tpus)),
+            ("marin-tui ssh", key(Action::Ssh)),
         ];
         let named = table.iter().filter(|(word, _)| mend.contains(word));
         let said: Vec<String> = named.map(|(word, keys)| format!("{keys} for {word}")).collect();
         if said.is_empty() { String::new() } else { format!("in this console: {}", said.join(", ")) }
+    }
+}
+
+/// The slice that a node is a host of, in words; empty when it is none, or Google was not asked.
+fn slice(tpus: &Tpus, node: &Node) -> String {
+    let row = tpus.rows().iter().find(|r| r.logins.iter().any(|h| h.internal == node.address));
+    match row.map(|r| (&r.name, r.logins.len())) {
+        Some((name, hosts)) if hosts > 1 => {
+            format!("it is one of the {hosts} hosts of {name}, and all of them are meant")
+        }
+        Some((name, _)) if *name != node.address => format!("it is the host of {name}"),
+        _ => String::new(),
     }
 }
 
@@ -171,11 +210,9 @@ pub(super) fn stays(task: &Task, step: Option<StepName>) -> &'static str {
             "the host stays as it is now"
         }
         OperationKind::AddWorker if asked => {
-            "google keeps the request, and its TPU costs once it is there; remove-worker withdraws it"
+            "google keeps the request, and its TPU costs once it is there; remove-worker deletes it"
         }
-        OperationKind::AddWorker => {
-            "what google has of the request already it keeps; remove-worker withdraws it"
-        }
+        OperationKind::AddWorker => "a request that google has stays there; remove-worker deletes it",
         OperationKind::InitWorker => "the worker stays as it is now; what was started there goes on",
         OperationKind::RemoveWorker => {
             "the worker stays as it is now; one that is drained takes no new work until ray is started there anew"

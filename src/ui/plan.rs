@@ -47,7 +47,8 @@ pub fn draw(
     let room = area.height.saturating_sub(fixed);
     let table = table.min(room.max(TABLE));
     let air = u16::from(fixed + table + 2 < area.height);
-    let frame = middle(area, width, fixed + table + 2 * air);
+    let above = if table > 0 { air } else { 0 };
+    let frame = middle(area, width, fixed + table + above + air);
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
@@ -64,7 +65,7 @@ pub fn draw(
         put(buf, inner.x, y, inner.width, false, text, *style);
         y += 1;
     }
-    y += air;
+    y += above;
     if table > 0 {
         let last_row = inner.bottom().saturating_sub(1);
         let place = Rect { y, height: table.min(last_row.saturating_sub(y)), ..inner };
@@ -109,17 +110,24 @@ fn go(plan: &Plan) -> &'static str {
 /// What happens, and to how many.
 fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
+    let keys = |mend: &str| d.app.keys_for(mend);
     let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
     if let Some(wish) = plan.wish() {
         say(&printable(&wish), d.theme.text);
     }
     say(&plan.operation.consequence, d.theme.text);
+    if !plan.note.is_empty() {
+        say(&plan.note, d.theme.warn);
+    }
     let of_cluster = plan.operation.kind().is_of_cluster();
     let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
     match (&plan.looked, &plan.preview.trouble) {
         (Looked::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
             say(&format!("  {}", problem.mend), d.theme.text);
+            if !keys(&problem.mend).is_empty() {
+                say(&format!("  {}", keys(&problem.mend)), d.theme.text);
+            }
         }
         (Looked::Looking, _) if plan.wish().is_some() => say("◌ looking whether it can begin", d.theme.warn),
         (Looked::Looking, _) => say("◌ looking whom it hits", d.theme.warn),

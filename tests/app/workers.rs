@@ -235,6 +235,45 @@ fn a_head_is_no_worker() {
 }
 
 #[test]
+fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
+    let mut app = shown();
+    let vm = TpuVm {
+        name: "ray-slice".into(),
+        accelerator_type: "v4-16".into(),
+        state: VmState::Ready,
+        unhealthy: None,
+        hosts: vec!["10.130.0.1".into(), "10.130.0.2".into()],
+        external: vec![None, None],
+        capacity: Capacity::Preemptible,
+        queued_resource: None,
+        created: None,
+        ray_cluster: Some(CLUSTER.into()),
+        ray_type: None,
+    };
+    let view = CloudView { vms: vec![vm], queued: Vec::new(), complete: true, asked: before(20) };
+    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
+    press(&mut app, "1/worker-02<enter>D");
+    assert_eq!(plan(&app).note, "it is one of the 2 hosts of ray-slice, and all of them are meant");
+    let mut reborn = snapshot();
+    let mut nodes = (*reborn.nodes).clone();
+    let dead = nodes.iter_mut().find(|n| !n.state.is_alive()).unwrap();
+    dead.address = "10.130.0.3".into();
+    let name = dead.name.to_string();
+    reborn.nodes = Arc::new(nodes);
+    let mut app = shown();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(reborn)));
+    press(&mut app, &format!("1/{name}<enter>"));
+    for key in ["D", "i"] {
+        assert_eq!(press(&mut app, key), []);
+        assert!(
+            app.dialog().is_none() && said(&app).contains("is the address of worker-03"),
+            "{}",
+            said(&app)
+        );
+    }
+}
+
+#[test]
 fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
     let mut app = at_node("worker-03");
     let task = Task::InitWorker { worker: "10.130.0.3".into() };
