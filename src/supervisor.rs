@@ -27,7 +27,7 @@ pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::{Session, trust};
 pub use session::{connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
-pub use visit::{find_host, visit};
+pub use visit::{find_host, pack, visit};
 
 use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};

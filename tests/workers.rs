@@ -5,7 +5,7 @@
 
 mod google;
 
-use google::{Google as Double, PROJECT, compute, tpu};
+use google::{Fault, Google as Double, PROJECT, compute, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use serde_json::{Value, json};
 use std::fs;
@@ -220,6 +220,115 @@ fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
     assert_eq!((code, world.double.state().queued.len()), (Some(0), 0), "{said}");
     let (code, _, said) = world.run("remove-worker poor --yes");
     assert!(code == Some(1) && said.contains("no TPU VM, host or queued resource"), "{said}");
+}
+
+#[test]
+fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_cancelled() {
+    let mut world = World::new();
+    world.head();
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
+    adding.says("extra: waiting");
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert_eq!(code, Some(1), "one operation at a time: {said}");
+    assert!(said.contains("add worker extra (marin-a), at step 2 of 3 (capacity)"), "{said}");
+    assert!(said.contains("cancel it where it runs"), "{said}");
+    adding.child.kill().unwrap();
+    adding.child.wait().unwrap();
+    for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
+        let (code, _, said) = world.run(another);
+        assert!(code == Some(1) && said.contains("add-worker --resume goes on"), "{another}: {said}");
+    }
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("google has it already");
+    adding.says("extra: waiting");
+    assert_eq!(world.double.state().queued.len(), 1);
+
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&adding.child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let (code, _, said) = adding.ends();
+    assert!(code == Some(1) && said.contains("cancelled; google keeps the request"), "{code:?}: {said}");
+    let (code, _, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "there is room: {said}");
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
+    adding.says("extra: waiting");
+    world.grant("extra");
+    let (code, out, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()[0]["hosts"], json!([WORKER]));
+    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    let (_, log, _) = world.run("audit");
+    let deed = "add-worker extra (v4-8, preemptible)";
+    let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
+    assert!(line("begun") && line("cancelled") && line("done"), "{log}");
+}
+
+#[test]
+fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
+    let mut world = World::new();
+    world.head();
+    let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows[0], json!({"name": "later", "hosts": [], "joined": false}));
+    let (code, out, said) = world.run("remove-worker later --yes --json");
+    assert_eq!(code, Some(0), "nothing stands in the way of another: {said}");
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(row, json!({"name": "later", "hosts": [], "removed": true}));
+
+    let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
+    adding.says("gone: waiting");
+    world.double.state().queued.clear();
+    let (code, _, said) = adding.ends();
+    assert!(code == Some(1) && said.contains("somebody has deleted it; resume to ask"), "{said}");
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("gone: google has the request");
+    adding.says("gone: waiting");
+    world.grant("gone");
+    let (code, _, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    let (code, _, said) = world.run("add-worker --resume");
+    assert!(code == Some(1) && said.contains("no operation on marin-a stopped half way"), "{said}");
+}
+
+#[test]
+fn a_worker_is_removed_with_consent_and_to_its_end() {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
+    assert!(said.contains("WHAT RUNS THERE") && said.contains("1 task runs there"), "{said}");
+    let (code, _, said) = world.run("remove-worker by-hand --yes");
+    assert!(code == Some(1) && said.contains("--drain lets it end first"), "{said}");
+    let (code, _, said) = world.run("remove-worker by-hand --now --yes");
+    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    let (code, _, said) = world.run("init-worker by-hand --yes");
+    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
+
+    world.double.fail_at(
+        "DELETE",
+        "/nodes/",
+        Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "try later" },
+    );
+    let (code, _, said) = world.run("remove-worker by-hand --now --others --yes");
+    assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
+    world.double.mend();
+    let (code, _, said) = world.run("stop-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("remove-worker --resume goes on"), "{said}");
+    // Meanwhile somebody deletes it by hand.
+    world.double.state().nodes.clear();
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    let (code, out, said) = world.run("remove-worker --resume --json");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("done before: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(row, json!({"name": "by-hand", "hosts": [WORKER], "removed": true}));
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Performer {
 impl Launcher<'_> {
     /// Whether the file has files that are to be copied, which is not done on TPUs.
     pub(super) fn leaves_files_out(&self) -> bool {
-        self.launch.has_file_mounts
+        !self.launch.file_mounts.is_empty()
     }
 
     fn script(&self, vm: &TpuVm) -> Result<String, Problem> {
@@ -82,7 +82,7 @@ impl Launcher<'_> {
             let node =
                 node.ok_or_else(|| trouble("the cluster's file names no way to start a worker", ""))?;
             let to = supervisor::find_host(spec, options, address, |_| ()).await?;
-            return host::start_ray(spec, options, &to, node, head, token).await;
+            return host::start_ray(spec, options, &to, (&self.launch, node), head, token).await;
         };
         let is_it = |h: &TpuHost| h.internal.raw() == address;
         let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());

@@ -3,13 +3,13 @@
 use super::super::trouble;
 use super::{LOOK, problem};
 use crate::gcp::{GcpError, Google, TpuPlace};
-use crate::model::cloud::{CloudView, TpuVm};
+use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
 use crate::model::{Problem, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// What Google may take to drop what it has deleted from its lists.
-const GOING: Duration = Duration::from_secs(180);
+/// What Google may take until it no longer lists what is being deleted; a large slice takes minutes.
+const GOING: Duration = Duration::from_secs(600);
 
 /// A worker as it can be deleted: by the queued resource when there is one, for its TPU VM goes with it; a host that is
 /// not Google's has neither.
@@ -71,7 +71,13 @@ pub(super) async fn delete(google: &Google, place: &TpuPlace, machine: &Machine)
     };
     match done {
         Ok(()) | Err(GcpError::NotFound { .. }) => {}
-        Err(e) => return Err(problem(&e)),
+        // An interrupted attempt's deletion may still be under way, and cannot be asked for twice.
+        Err(e) => {
+            let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
+            if !goes(&view, machine) {
+                return Err(problem(&e));
+            }
+        }
     }
     let deadline = Instant::now() + GOING;
     loop {
@@ -87,4 +93,12 @@ pub(super) async fn delete(google: &Google, place: &TpuPlace, machine: &Machine)
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Whether Google is deleting it.
+fn goes(view: &CloudView, machine: &Machine) -> bool {
+    let vm = view.vms.iter().find(|v| machine.vm.as_deref() == Some(v.name.raw()));
+    let queued = view.queued.iter().find(|q| machine.queued.as_deref() == Some(q.name.raw()));
+    queued.is_some_and(|q| q.state == QueuedState::Deleting)
+        || vm.is_some_and(|vm| vm.state == VmState::Deleting)
 }

@@ -1,6 +1,6 @@
 //! What an operation on workers comes to, before it begins: whether it can be done at all, and its exact calls.
 
-use super::super::host::start_line;
+use super::super::host::start_lines;
 use super::super::trouble;
 use super::launch::{read, type_of};
 use super::machine::{self, Machine};
@@ -122,11 +122,7 @@ async fn starting(spec: &ClusterSpec, options: &Options, machine: &Machine) -> R
     if !machine.is_google() {
         let node = launch.find("").map(|(_, node)| node);
         let node = node.ok_or_else(|| trouble("the cluster's file names no way to start a worker", ""))?;
-        let host = machine.name();
-        return Ok(vec![
-            format!("ssh {host} cat >~/.ray/auth_token    (if the cluster wants a token)"),
-            format!("ssh {host} export RAY_HEAD_IP=<the head's address in ray>; {}", start_line(node)),
-        ]);
+        return Ok(start_lines(machine.name(), &launch, node));
     }
     let place = supervisor::tpu_place(spec)?;
     let view = supervisor::ask_cloud(spec, &options.google).await?;

@@ -16,6 +16,9 @@ use tokio::sync::mpsc;
 /// Ray misses heartbeats for some seconds before it calls a node dead.
 const LEAVING: Duration = Duration::from_secs(120);
 
+/// What is said of a TPU whose cluster's file names files.
+const NO_FILES: &str = "file_mounts of the cluster's file are not copied to TPUs: only `ray up` does that";
+
 /// Tells a line of progress.
 struct Tell<'a>(&'a mpsc::UnboundedSender<Progress>);
 
@@ -137,8 +140,8 @@ impl Performer {
         };
         let requests = planned::requests(&self.spec, &self.options, wanted)?;
         offer::remember(&self.state, &self.spec.name, wanted);
-        if self.launcher_leaves_files_out()? {
-            tell.say("file_mounts of the cluster's file are not copied: only `ray up` does that");
+        if !super::launch::read(&self.spec)?.file_mounts.is_empty() {
+            tell.say(NO_FILES);
         }
         let place = supervisor::tpu_place(&self.spec)?;
         for request in &requests {
@@ -151,10 +154,6 @@ impl Performer {
             1 => "google has the request".to_owned(),
             n => format!("google has the {n} requests"),
         })
-    }
-
-    fn launcher_leaves_files_out(&self) -> Result<bool, Problem> {
-        super::launch::read(&self.spec).map(|launch| launch.has_file_mounts)
     }
 
     async fn capacity(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
@@ -206,7 +205,7 @@ impl Performer {
         let launcher = self.launcher().await?;
         if let Some(vm) = &machine.vm {
             if launcher.leaves_files_out() {
-                tell.say("file_mounts of the cluster's file are not copied: only `ray up` does that");
+                tell.say(NO_FILES);
             }
             launcher.prepare(vm).await?;
             tell.say("its startup script is in its metadata, for its next boot");
