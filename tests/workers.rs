@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "workers/console.rs"]
+mod console;
 mod google;
+mod pty;
 
 use google::{Fault, Google as Double, PROJECT, compute, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};

@@ -209,7 +209,7 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> usize {
         Column::number("AGE", 7, 1),
         Column::text("HOLDS", 9, 0),
         Column::rest(
-            if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT IS THERE" },
+            if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT RUNS THERE" },
             18,
             0,
         ),
