@@ -109,6 +109,11 @@ impl Running {
     /// Takes its end in.
     pub fn end(&mut self, end: OperationEnd, now: Timestamp) {
         self.until = Some(now);
+        if matches!(end, OperationEnd::Cancelled(_)) {
+            for mark in self.marks.iter_mut().filter(|m| matches!(m, Mark::Works(_))) {
+                *mark = Mark::Waits;
+            }
+        }
         self.stand = match end {
             OperationEnd::Done => Stand::Over("done"),
             OperationEnd::Cancelled(how) => Stand::Over(how),
@@ -140,7 +145,8 @@ impl Running {
             Stand::Works | Stand::Elsewhere => format!("{word}{place}"),
             Stand::Cancelling => format!("{word} is cancelled"),
             Stand::Stopped(..) => format!("{word} stopped at{place}"),
-            Stand::Over(how) => format!("{word} {how}"),
+            // How things stand then is a sentence of its own.
+            Stand::Over(how) => format!("{word} {}", how.split(';').next().unwrap_or_default()),
         }
     }
 
