@@ -84,7 +84,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     assert!(head.kill_node(head.nodes()[1]));
     pty.wait_text("remove worker done");
     pty.send("\x1b");
-    pty.wait_text("no tpu here");
+    pty.wait("that it is gone", |text| text.contains("TPUs") && !text.contains("extra"));
     let (_, log, _) = world.run("audit");
     for deed in ["add-worker extra (tpu_worker, reserved)", "remove-worker extra"] {
         let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
