@@ -9,7 +9,18 @@ mod google;
 mod pty;
 
 use google::{Fault, Google as Double, PROJECT, compute, tpu};
+use marin_tui::app::{Effect, Event};
+use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::{
+    ClusterName, NewWorker, OperationEnd, OperationNews, Order, Progress, Task, Timestamp, WorkerOffer,
+    WorkerType,
+};
+use marin_tui::operation::Audit;
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token::Places;
+use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -18,6 +29,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
 const ZONE: &str = "us-central2-b";
 /// Where heads are reached from outside.
@@ -125,6 +137,97 @@ impl World {
         node["queuedResource"] = queued.into();
         self.double.state().nodes.push(node);
         self.turn(name, "ACTIVE");
+    }
+}
+
+/// The console's part that runs operations, without a screen.
+struct Console<'a> {
+    world: &'a World,
+    performer: Performer,
+}
+
+impl World {
+    fn console(&self, read_only: bool) -> Console<'_> {
+        let home = self.home.path();
+        let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
+        let infra = Some(home.join("infra"));
+        let sources = Sources { infra, config: Some(home.join("config.yaml")), ..Sources::default() };
+        let config = config::load(&sources, &env, Timestamp::now()).unwrap();
+        let folders = Folders::new(&env);
+        for folder in [&folders.state, &folders.tokens, &folders.run] {
+            config::create_private(folder).unwrap();
+        }
+        let mut options = Options::new(&config.settings, &folders, Places::default());
+        let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
+        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        let ground = Ground {
+            clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
+            options: options.clone(),
+            audit: Audit::new(&folders.state, "me@here"),
+            state: folders.state,
+            env,
+            me: "me".into(),
+            read_only,
+        };
+        let _runtime = self.runtime.enter();
+        let supervisor = Supervisor::start(Vec::new(), options, &mpsc::channel(1).0);
+        let place = Place { remote: true, multiplexer: Multiplexer::None };
+        Console { world: self, performer: Performer::new(supervisor, place).operating(ground) }
+    }
+}
+
+impl Console<'_> {
+    fn order(&mut self, order: Order) {
+        let _runtime = self.world.runtime.enter();
+        self.performer.perform(Effect::Operate(ClusterName::new("marin-a"), order));
+    }
+
+    /// The next news of this kind.
+    fn hears<T>(&mut self, wanted: impl Fn(OperationNews) -> Option<T>) -> T {
+        let mut heard = Vec::new();
+        let news = async {
+            loop {
+                let Event::Operation(_, news) = self.performer.done().await else { continue };
+                heard.push(format!("{news:?}"));
+                if let Some(found) = wanted(news) {
+                    return found;
+                }
+            }
+        };
+        let news = async { tokio::time::timeout(Duration::from_secs(60), news).await };
+        let found = self.world.runtime.block_on(news);
+        found.unwrap_or_else(|_| panic!("it never came: {heard:#?}"))
+    }
+
+    fn offered(&mut self) -> WorkerOffer {
+        self.order(Order::Offer);
+        self.hears(|news| match news {
+            OperationNews::Offered(offer) => Some(offer.unwrap()),
+            _ => None,
+        })
+    }
+
+    fn refused(&mut self, order: Order) -> String {
+        self.order(order);
+        self.hears(|news| match news {
+            OperationNews::Refused(_, problem) => Some(format!("{}; {}", problem.what, problem.mend)),
+            _ => None,
+        })
+    }
+
+    fn says(&mut self, words: &str) {
+        self.hears(|news| match news {
+            OperationNews::Progress(Progress::Output(line)) if line.contains(words) => Some(()),
+            _ => None,
+        });
+    }
+
+    fn ends(&mut self) -> OperationEnd {
+        self.hears(|news| match news {
+            OperationNews::Ended(end) => Some(end),
+            _ => None,
+        })
     }
 }
 
@@ -294,6 +397,52 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     assert_eq!(code, Some(0), "{said}");
     let (code, _, said) = world.run("add-worker --resume");
     assert!(code == Some(1) && said.contains("no operation on marin-a stopped half way"), "{said}");
+}
+
+#[test]
+fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
+    let mut world = World::new();
+    world.head();
+    let mut console = world.console(false);
+    let offer = console.offered();
+    assert_eq!(offer.types, [WorkerType { name: "tpu_worker".into(), accelerator: "v4-8".into() }]);
+    assert_eq!(offer.capacities, ["preemptible", "best-effort", "reserved"]);
+    assert_eq!(offer.last, None);
+    let wanted = |node_type: &str| NewWorker::Queued {
+        node_type: node_type.into(),
+        capacity: "best-effort".into(),
+        names: vec!["by-console".into()],
+    };
+    let said = console.refused(Order::Look(Task::AddWorker(wanted("v9-8"))));
+    assert!(said.contains("its types are tpu_worker"), "{said}");
+
+    let add = Task::AddWorker(wanted("v4-8"));
+    console.order(Order::Begin(add.clone()));
+    console.says("by-console: waiting");
+    let busy = console.refused(Order::Begin(Task::Stop));
+    assert!(busy.contains("add worker by-console (marin-a) stands half way"), "{busy}");
+    assert!(busy.contains("may be cancelled where it runs"), "{busy}");
+    console.order(Order::Cancel);
+    let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
+    assert!(how.contains("google keeps the request"), "{how}");
+    assert_eq!(console.offered().last, Some(wanted("v4-8")));
+    console.order(Order::Begin(add));
+    console.says("google has it already");
+    world.grant("by-console");
+    assert_eq!(console.ends(), OperationEnd::Done);
+
+    let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
+    console.order(Order::Look(remove("by-console")));
+    let seen = console.hears(|news| match news {
+        OperationNews::Previewed(_, seen) => Some(seen),
+        _ => None,
+    });
+    assert!(!seen.strangers().is_empty() && seen.trouble.is_none(), "{seen:?}");
+    let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
+    assert!(fates.contains("1 task runs there; may end first"), "{fates}");
+    let mut locked = world.console(true);
+    let said = locked.refused(Order::Begin(remove("by-console")));
+    assert!(said.contains("remove-worker is refused: read-only"), "{said}");
 }
 
 #[test]

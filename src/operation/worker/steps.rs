@@ -162,23 +162,14 @@ impl Performer {
         };
         let place = supervisor::tpu_place(&self.spec)?;
         tell.say("this may take long; cancelled, the request stays with google");
-        let follow = names.iter().map(|name| {
-            let (google, place) = (&self.options.google, &place);
-            follow::follow(google, place, name, move |word| tell.say(format!("{name}: {word}")))
-        });
-        let (mut machines, mut failed) = (Vec::new(), Vec::new());
-        for (name, hosts) in names.iter().zip(futures_util::future::join_all(follow).await) {
-            match hosts {
-                Ok(hosts) => {
-                    machines.push(Machine { queued: Some(name.clone()), vm: Some(name.clone()), hosts });
-                }
-                Err(problem) => failed.push(problem),
-            }
-        }
-        if let Some(first) = failed.first() {
-            let what: Vec<&str> = failed.iter().map(|p| p.what.as_str()).collect();
-            return Err(Problem { what: what.join("; "), ..first.clone() });
-        }
+        let google = &self.options.google;
+        let hosts = follow::follow(google, &place, names, |word| tell.say(word)).await?;
+        let named = |(name, hosts): (&String, _)| Machine {
+            queued: Some(name.clone()),
+            vm: Some(name.clone()),
+            hosts,
+        };
+        let machines: Vec<Machine> = names.iter().zip(hosts).map(named).collect();
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
         let said = format!("{} TPU VMs with {hosts} hosts are up", machines.len());
         self.facts.worker.machines = machines;
