@@ -20,6 +20,7 @@ pub mod tally;
 pub mod text;
 pub mod time;
 pub mod update;
+pub mod worker;
 
 pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
@@ -41,3 +42,4 @@ pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot, Update};
+pub use worker::{DRAIN_SECS, MOST_WORKERS, is_address, is_worker_name, worker_names};

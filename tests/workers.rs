@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "workers/console.rs"]
+mod console;
 mod google;
+mod pty;
 mod world;
 
 use google::{Fault, PROJECT, tpu};
@@ -18,7 +21,6 @@ use marin_tui::operation::Audit;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::Places;
 use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
-
 use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};

@@ -120,7 +120,10 @@ impl Task {
     pub fn subject(&self) -> String {
         let name = match self {
             Self::Restart { .. } | Self::Start | Self::Stop => return String::new(),
-            Self::AddWorker(NewWorker::Queued { names, .. }) => names.join(", "),
+            Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
+                [first, _, .., last] => format!("{first} to {last}"),
+                few => few.join(", "),
+            },
             Self::AddWorker(NewWorker::Host { address }) => address.clone(),
             Self::InitWorker { worker } | Self::RemoveWorker { worker, .. } => worker.clone(),
         };
@@ -271,15 +274,17 @@ impl Operation {
             Task::AddWorker(NewWorker::Host { .. }) => {
                 (vec![Find, Launch, Join], "ray is started there as a worker; a ray that runs there is ended")
             }
-            Task::InitWorker { .. } => {
-                (vec![Find, Launch, Join], "ray is started there anew; what runs there is ended")
-            }
-            Task::RemoveWorker { drain: None, .. } => {
-                (vec![Find, Remove, Leave], "what runs there is ended; a TPU and its disk are deleted")
-            }
+            Task::InitWorker { .. } => (
+                vec![Find, Launch, Join],
+                "ray is started there anew, on all hosts of a TPU; what runs there is ended",
+            ),
+            Task::RemoveWorker { drain: None, .. } => (
+                vec![Find, Remove, Leave],
+                "what runs there is ended; a TPU is deleted with all its hosts and disks",
+            ),
             Task::RemoveWorker { drain: Some(_), .. } => (
                 vec![Find, Drain, Remove, Leave],
-                "it takes no new work, and is removed once it is idle; a TPU and its disk are deleted",
+                "it takes no new work, and is removed once it is idle; a TPU is deleted with all its hosts and disks",
             ),
         };
         let kind = task.kind();

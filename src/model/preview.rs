@@ -168,8 +168,8 @@ pub enum OperationNews {
     Offered(Result<WorkerOffer, Problem>),
     /// It cannot begin, and why.
     Refused(OperationKind, Problem),
-    /// What it would hit.
-    Previewed(OperationKind, Preview),
+    /// What that would hit: the task is named whole, for a dialog may have become another one's meanwhile.
+    Previewed(Task, Preview),
     /// One stands half way, here or in another program; none when none does.
     Standing(Option<Standing>),
     /// It begins, or goes on.

@@ -209,7 +209,7 @@ impl Errand {
         }
         let me = self.ground.me.clone();
         if matches!(kind, OperationKind::Start | OperationKind::AddWorker) {
-            return self.say(OperationNews::Previewed(kind, Preview { me, ..Preview::default() }));
+            return self.say(OperationNews::Previewed(task, Preview { me, ..Preview::default() }));
         }
         let seen = match self.connect().await {
             Ok(session) => {
@@ -220,7 +220,7 @@ impl Errand {
             Err(problem) => Err(problem),
         };
         let seen = seen.unwrap_or_else(|trouble| Preview { me, trouble: Some(trouble), jobs: Vec::new() });
-        self.say(OperationNews::Previewed(kind, seen));
+        self.say(OperationNews::Previewed(task, seen));
     }
 
     /// Whether nothing stands half way or is under way on the cluster.

@@ -5,8 +5,6 @@ use marin_tui::app::plan::{Looked, Spot};
 use marin_tui::app::running::Stand;
 use marin_tui::app::{Keymap, Listed};
 
-const KIND: OperationKind = OperationKind::Restart;
-
 fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
 }
@@ -21,7 +19,10 @@ fn doomed(id: &str, owner: &str, fate: Fate) -> Doomed {
 
 fn previewed(owners: &[&str]) -> OperationNews {
     let jobs = owners.iter().enumerate().map(|(i, o)| doomed(&format!("job-{i}"), o, Fate::Back)).collect();
-    OperationNews::Previewed(KIND, Preview { jobs, me: "alice".into(), trouble: None })
+    OperationNews::Previewed(
+        Task::Restart { preserve: true },
+        Preview { jobs, me: "alice".into(), trouble: None },
+    )
 }
 
 fn plan(app: &App) -> &marin_tui::app::Plan {
@@ -83,7 +84,13 @@ fn the_announcement_names_every_job_and_its_fate() {
     press(&mut app, "R");
     let lost = doomed("04000000", "bo", Fate::Lost("started by hand".into()));
     let jobs = vec![doomed("train\x1b-1", "alice", Fate::Back), lost];
-    hears(&mut app, OperationNews::Previewed(KIND, Preview { jobs, me: "alice".into(), trouble: None }));
+    hears(
+        &mut app,
+        OperationNews::Previewed(
+            Task::Restart { preserve: true },
+            Preview { jobs, me: "alice".into(), trouble: None },
+        ),
+    );
     let effects = press(&mut app, "y");
     let [Effect::Copy { what, text }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(what, "announcement");
@@ -107,13 +114,13 @@ fn without_saving_the_jobs_it_is_another_operation() {
 fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     let mut app = shown();
     press(&mut app, "S");
-    hears(&mut app, OperationNews::Previewed(OperationKind::Start, Preview::default()));
+    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
     let begun = point(&mut app, CLICK, go.x + 2, go.y);
     assert_eq!(begun, [orders(Order::Begin(Task::Start))]);
     press(&mut app, "<esc>S");
-    hears(&mut app, OperationNews::Previewed(OperationKind::Start, Preview::default()));
+    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     assert_eq!(point(&mut app, CLICK, cancel.x + 2, cancel.y), []);
     assert!(app.dialog().is_none());

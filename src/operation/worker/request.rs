@@ -6,7 +6,7 @@ use super::problem;
 use crate::config::{Launch, TpuVersion};
 use crate::gcp::{GcpError, Google, TpuApi, TpuPlace};
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, Problem, Text, Timestamp};
+use crate::model::{ClusterSpec, Problem, Text, Timestamp, is_worker_name};
 use crate::supervisor::{self, Options};
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ pub(super) fn plan(
     let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
     let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
     let one = |name: &String| {
-        if !is_name(name) {
+        if !is_worker_name(name) {
             let mend = "write 1 to 63 small letters, digits and hyphens, a letter first";
             return Err(trouble(format!("`{}` is no name for a TPU VM", printable(name)), mend));
         }
@@ -101,14 +101,6 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// RFC 1035, as Google wants names.
-fn is_name(name: &str) -> bool {
-    name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && !name.ends_with('-')
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
 /// Sends a request. `false` when Google has one of that name already, of this cluster: then that one is followed.
 pub(super) async fn ask(google: &Google, place: &TpuPlace, request: &QueuedRequest) -> Result<bool, Problem> {
     let at = (place.project.as_str(), place.zone.as_str());
@@ -128,14 +120,6 @@ pub(super) async fn ask(google: &Google, place: &TpuPlace, request: &QueuedReque
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_as_google_wants_them() {
-        assert!(is_name("ray-worker-manual-7"));
-        for bad in ["", "7a", "a-", "A", "a_b", "a/../b", &"a".repeat(64)] {
-            assert!(!is_name(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn texts_of_a_capacity_field_are_filled_in() {
