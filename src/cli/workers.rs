@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::run::{OperateArguments, Wish, operate};
-use crate::model::{NewWorker, OperationKind, Task, Timestamp};
+use crate::model::{DRAIN_SECS, NewWorker, OperationKind, Task, Timestamp, worker_names};
 use clap::{Args, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
@@ -116,7 +116,7 @@ pub struct RemoveArguments {
     #[arg(long, conflicts_with = "now")]
     drain: bool,
     /// With --drain: how long, in seconds, before it is removed all the same
-    #[arg(long, value_name = "SECONDS", default_value = "3600", requires = "drain")]
+    #[arg(long, value_name = "SECONDS", default_value_t = DRAIN_SECS, requires = "drain")]
     within: u64,
     /// At once, whatever runs there
     #[arg(long)]
@@ -160,20 +160,14 @@ impl AddArguments {
         let queued = |node_type: &String| NewWorker::Queued {
             node_type: node_type.clone(),
             capacity: self.capacity.name().to_owned(),
-            names: self.names(),
+            names: worker_names(
+                self.name.as_deref().unwrap_or_default(),
+                self.count as usize,
+                Timestamp::now(),
+            ),
         };
         let host = self.host.clone().map(|address| NewWorker::Host { address });
         host.or_else(|| self.node_type.as_ref().map(queued)).map(Task::AddWorker)
-    }
-
-    fn names(&self) -> Vec<String> {
-        // Time tells two apart that are added one after another, and a number those that are added together.
-        let stem = || format!("ray-worker-manual-{:x}", Timestamp::now().as_millis());
-        let stem = self.name.clone().unwrap_or_else(stem);
-        match self.count {
-            1 => vec![stem],
-            n => (1..=n).map(|i| format!("{stem}-{i}")).collect(),
-        }
     }
 }
 
