@@ -4,7 +4,7 @@ use super::pty::Pty;
 use super::{WORKER, World, ZONE, labels, tpu};
 
 impl World {
-    fn console(&self) -> Pty {
+    fn in_terminal(&self) -> Pty {
         let path = |name: &str| self.home.path().join(name).display().to_string();
         let home = path("");
         let env = [
@@ -29,7 +29,7 @@ impl World {
 fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     let mut world = World::new();
     world.head();
-    let mut pty = world.console();
+    let mut pty = world.in_terminal();
     pty.wait_text("● up");
     pty.send("a");
     pty.wait_text("tpu_worker (v4-8)");
@@ -100,7 +100,7 @@ fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
     world.head();
     world.double.state().nodes =
         vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
-    let mut pty = world.console();
+    let mut pty = world.in_terminal();
     pty.wait_text("● up");
     pty.send("T");
     pty.wait_text("by-hand");
