@@ -15,6 +15,8 @@ use world::{World, until};
 
 /// Where packages are read.
 const READS: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
+/// Where the jobs are listed.
+const LISTS: &str = "/ray.rpc.InternalKVGcsService/InternalKVKeys";
 
 fn trouble(path: &str, fault: Fault) -> Vec<Trouble> {
     vec![Trouble { path: path.into(), fault }]
@@ -25,13 +27,16 @@ fn with_jobs(names: &[&str]) -> World {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     for name in names {
-        world.file(&format!("{name}/train.py"), &format!("print('{name}')\n"));
-        let (code, _, said) = world.run(&format!(
-            "submit-job --no-wait --submission-id {name} --working-dir {name} -- python train.py"
-        ));
-        assert_eq!(code, Some(0), "{said}");
+        submit(&world, name);
     }
     world
+}
+
+fn submit(world: &World, name: &str) {
+    world.file(&format!("{name}/train.py"), &format!("print('{name}')\n"));
+    let (code, _, said) = world
+        .run(&format!("submit-job --no-wait --submission-id {name} --working-dir {name} -- python train.py"));
+    assert_eq!(code, Some(0), "{said}");
 }
 
 /// The old head is deleted; here is the new one.
@@ -115,6 +120,40 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     assert_eq!(known(&world, 1), ["one", "three", "two"]);
     assert_eq!(asked("/api/jobs/"), 3, "each was sent once");
     assert_eq!(world.asked(), ["--version", "down", "up", "--version"]);
+}
+
+/// Jobs do not stand still while they are saved, nor while nobody goes on with a restart that was killed.
+#[test]
+fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
+    let mut world = with_jobs(&["four", "one", "two"]);
+    world.heads[0].0.trouble(trouble(READS, Fault::Latency(Duration::from_secs(2))));
+    let mut restarting = world.spawn("restart-cluster --yes --others");
+    restarting.says("[3/9] save the jobs");
+    let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
+    let before = reads();
+    until("a package is read", || reads() > before);
+    assert!(world.heads[0].0.turn_job("one", JobStatus::Succeeded));
+    submit(&world, "three");
+    restarting.says("[3/9] 3 jobs in");
+    world.heads[0].0.trouble(trouble(LISTS, Fault::Latency(Duration::from_secs(5))));
+    restarting.says("[4/9]");
+    restarting.child.kill().unwrap();
+    restarting.child.wait().unwrap();
+
+    world.heads[0].0.trouble(Vec::new());
+    assert!(world.heads[0].0.turn_job("two", JobStatus::Succeeded));
+    submit(&world, "five");
+    let resuming = world.spawn("restart-cluster --resume");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = resuming.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("ended since: one, two") && said.contains("submitted since: five, three"),
+        "{said}"
+    );
+    assert!(said.contains("3 jobs are back"), "{said}");
+    assert_eq!(known(&world, 1), ["five", "four", "three"]);
 }
 
 /// Runs what writes no file larger than this many blocks, as on a full disk.

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The list.
 const LIST: &str = "jobs.json";
+/// Of the list.
+const VERSION: u32 = 1;
 /// Says that the folder is ours.
 const MARK: &str = "marin-tui-backup";
 /// Where packages lie in it.
@@ -83,41 +85,68 @@ fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
 /// Saves every job that has not ended into a folder, which is new, empty, or an interrupted backup.
 pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backed, Problem> {
     claim(dir)?;
+    let list =
+        List { version: VERSION, cluster: cluster.to_owned(), jobs: Vec::new(), packages: BTreeMap::new() };
+    save(client, dir, list).await
+}
+
+/// Looks at the jobs of a finished backup of ours once more: what ended since is not submitted again, what was
+/// submitted since is saved, too.
+pub(super) async fn amend(client: &Client, dir: &Path) -> Result<Backed, Problem> {
+    save(client, dir, read(dir)?).await
+}
+
+/// Fetches what the list lacks, and writes the list last. Packages take their time, in which jobs end and others are
+/// submitted: the list is that of a look after which nothing had to be fetched.
+async fn save(client: &Client, dir: &Path, mut list: List) -> Result<Backed, Problem> {
     let asked = |e: RayError| e.problem(Timestamp::now());
-    let mut backed = Backed { kept: Vec::new(), left_out: Vec::new() };
-    let mut packages = BTreeMap::new();
     let mut gone = BTreeSet::new();
-    for Recorded { submission, .. } in client.open_submissions().await.map_err(asked)? {
-        if let Some(why) = left_out(&submission) {
-            backed.left_out.push((submission.id(), why));
-            continue;
-        }
-        for uri in submission.packages() {
-            if packages.contains_key(&uri) || gone.contains(&uri) {
+    loop {
+        let mut backed = Backed { kept: Vec::new(), left_out: Vec::new() };
+        let mut has_fetched = false;
+        for Recorded { submission, .. } in client.open_submissions().await.map_err(asked)? {
+            if let Some(why) = left_out(&submission) {
+                backed.left_out.push((submission.id(), why));
                 continue;
             }
-            let name = format!("{PACKAGES}/{}", packages.len() + gone.len());
-            let path = dir.join(&name);
-            let mut part = Part::new(&path).map_err(disk(&path))?;
-            match client.package(&uri, &mut part.file).await {
-                Ok(written) => {
-                    written.and_then(|()| part.keep()).map_err(disk(&path))?;
-                    packages.insert(uri, name);
+            for uri in submission.packages() {
+                if list.packages.contains_key(&uri) || gone.contains(&uri) {
+                    continue;
                 }
-                Err(RayError::NotFound(_)) => {
-                    gone.insert(uri);
+                has_fetched = true;
+                match fetch(client, &uri, dir, &list).await? {
+                    Some(name) => drop(list.packages.insert(uri, name)),
+                    None => drop(gone.insert(uri)),
                 }
-                Err(e) => return Err(asked(e)),
             }
+            let missing = submission.packages().into_iter().filter(|uri| gone.contains(uri)).collect();
+            backed.kept.push(Kept { submission, missing });
         }
-        let missing = submission.packages().into_iter().filter(|uri| gone.contains(uri)).collect();
-        backed.kept.push(Kept { submission, missing });
+        if has_fetched {
+            continue;
+        }
+        list.jobs.clone_from(&backed.kept);
+        let path = dir.join(LIST);
+        let text = serde_json::to_vec_pretty(&list).map_err(|e| problem(e.to_string(), ""))?;
+        folder::write(&path, &text).map_err(disk(&path))?;
+        return Ok(backed);
     }
-    let list = List { version: 1, cluster: cluster.to_owned(), jobs: backed.kept.clone(), packages };
-    let path = dir.join(LIST);
-    let text = serde_json::to_vec_pretty(&list).map_err(|e| problem(e.to_string(), ""))?;
-    folder::write(&path, &text).map_err(disk(&path))?;
-    Ok(backed)
+}
+
+/// Saves a package; its file's name in the folder, or none when the cluster no longer has it.
+async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Option<String>, Problem> {
+    // None is ever taken from the list, so that its length names no file of another one.
+    let name = format!("{PACKAGES}/{}", list.packages.len());
+    let path = dir.join(&name);
+    let mut part = Part::new(&path).map_err(disk(&path))?;
+    match client.package(uri, &mut part.file).await {
+        Ok(written) => {
+            written.and_then(|()| part.keep()).map_err(disk(&path))?;
+            Ok(Some(name))
+        }
+        Err(RayError::NotFound(_)) => Ok(None),
+        Err(e) => Err(e.problem(Timestamp::now())),
+    }
 }
 
 /// Why a job is left out of backups, if it is.
@@ -216,7 +245,7 @@ fn read(dir: &Path) -> Result<List, Problem> {
     let inside = |name: &String| {
         name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
     };
-    if list.version != 1 || !list.packages.values().all(inside) {
+    if list.version != VERSION || !list.packages.values().all(inside) {
         return Err(problem(format!("{} is no backup of this version", path.display()), ""));
     }
     Ok(list)

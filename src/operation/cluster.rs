@@ -38,6 +38,8 @@ pub struct Facts {
     pub autoscaler: Option<u8>,
     /// Where they were saved.
     pub backup: Option<PathBuf>,
+    /// The stop has begun: from here on jobs end because of us.
+    pub stopping: bool,
     /// Of an operation on workers.
     pub worker: WorkerFacts,
 }
@@ -176,6 +178,7 @@ impl Performer {
             }
             StepName::Backup => self.back_up(tell).await,
             StepName::Stop => {
+                self.look_once_more(journal, tell).await?;
                 if self.is_google() {
                     self.delete_machines(journal, tell).await?;
                 }
@@ -292,6 +295,71 @@ impl Performer {
         };
         let left = backed.left_out.len();
         Ok(format!("{} jobs in {}{lost}; {left} left out", backed.kept.len(), folder.display()))
+    }
+
+    /// Right before anything is stopped: jobs may have ended or been submitted since they were saved, hours ago where an
+    /// operation is resumed. Once the stop has begun nothing can be learned any more from how they stand.
+    async fn look_once_more(
+        &mut self,
+        journal: &mut Journal,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
+        if self.facts.stopping {
+            return Ok(());
+        }
+        // Nobody has to listen.
+        let say = |words: String| drop(tell.send(Progress::Output(words)));
+        match self.connect().await {
+            Ok(session) => {
+                let seen = self.open_jobs(&session, say).await;
+                session.close().await;
+                seen?;
+            }
+            Err(problem) => say(format!("the jobs cannot be looked at once more: {}", problem.what)),
+        }
+        self.facts.stopping = true;
+        Ok(journal.facts(&self.facts)?)
+    }
+
+    /// The jobs as they stand now, in the facts and in the backup.
+    async fn open_jobs(&mut self, session: &Session, say: impl Fn(String)) -> Result<(), Problem> {
+        let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
+        if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
+            let saved = self.facts.backup.as_ref().map_or_else(String::new, |folder| {
+                format!("; restore-jobs {} submits what was saved", folder.display())
+            });
+            let mend = format!("leave this operation as it is (--abandon) and begin anew{saved}");
+            return Err(trouble("somebody has started another ray there since", mend));
+        }
+        let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
+            Some(folder) => {
+                let backed = backup::amend(&session.client, &folder).await?;
+                let kept = backed.kept.iter().map(|k| k.submission.id());
+                kept.chain(backed.left_out.into_iter().map(|(id, _)| id)).collect::<Vec<_>>()
+            }
+            None => match session.client.open_submissions().await {
+                Ok(open) => open.iter().map(|r| r.submission.id()).collect(),
+                Err(e) => {
+                    say(format!("the jobs cannot be looked at once more: {e}"));
+                    return Ok(());
+                }
+            },
+        };
+        let open: Vec<String> = open.into_iter().map(|id| id.0.raw().to_owned()).collect();
+        let before = &self.facts.jobs;
+        let names = |of: &[String], but: &[String]| -> Vec<String> {
+            of.iter().filter(|id| !but.contains(id)).map(|id| Text::from(id.as_str()).to_string()).collect()
+        };
+        let (ended, new) = (names(before, &open), names(&open, before));
+        if !ended.is_empty() {
+            say(format!("ended since: {}", ended.join(", ")));
+        }
+        if !new.is_empty() {
+            say(format!("submitted since: {}", new.join(", ")));
+        }
+        // Processes of those that ended may be left all the same.
+        self.facts.jobs.extend(open.into_iter().filter(|id| !before.contains(id)).collect::<Vec<_>>());
+        Ok(())
     }
 
     async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {

@@ -211,14 +211,17 @@ impl Client {
         let body = gcs.call(wire::path::KV_KEYS, &request).await?;
         let keys: wire::KvKeysReply = decode(wire::path::KV_KEYS, body)?;
         succeeded(keys.status.as_ref())?;
+        let namespace = Bytes::from_static(wire::JOB_NAMESPACE);
+        let request = wire::KvMultiGetRequest { keys: keys.results, namespace };
+        let body = gcs.call(wire::path::KV_MULTI_GET, &request).await?;
+        let reply: wire::KvMultiGetReply = decode(wire::path::KV_MULTI_GET, body)?;
+        succeeded(reply.status.as_ref())?;
         let mut open = Vec::new();
-        for key in keys.results {
-            // It may have been deleted since.
-            if let Some(value) = gcs.kv(key.clone(), wire::JOB_NAMESPACE).await? {
-                let recorded = Record::read(&key, &value)?;
-                if !recorded.status.is_ended() {
-                    open.push(recorded);
-                }
+        // One that was deleted since is not among them.
+        for entry in reply.results {
+            let recorded = Record::read(&entry.key, &entry.value)?;
+            if !recorded.status.is_ended() {
+                open.push(recorded);
             }
         }
         open.sort_by(|a, b| a.submission.submission_id.cmp(&b.submission.submission_id));
