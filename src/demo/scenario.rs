@@ -9,6 +9,8 @@ use std::time::Duration;
 /// A cluster to simulate.
 #[derive(Clone, Debug)]
 pub struct Scenario {
+    /// `cluster_name`, of which Ray makes the machines' names.
+    pub cluster: String,
     /// The same seed gives the same cluster, and the same changes second by second.
     pub seed: u64,
     /// What `/api/version` says.
@@ -45,6 +47,7 @@ pub struct Scenario {
 impl Default for Scenario {
     fn default() -> Self {
         Self {
+            cluster: "marin".into(),
             seed: 1,
             ray_version: "2.60.0".into(),
             nodes: 16,
