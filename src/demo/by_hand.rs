@@ -4,7 +4,7 @@
 use super::cluster::Cluster;
 use super::life_slices::MISSED;
 use super::machines::TpuVm;
-use super::node::{SimNode, SliceKind, address};
+use super::node::{SimNode, SliceKind, address, first_by_hand};
 use crate::model::NodeId;
 use serde_json::Value;
 
@@ -17,8 +17,6 @@ const BOOTING: i64 = 3000;
 /// ... and take so long from there until the first one joins Ray, and the last one that much later.
 const STARTING: i64 = 2000;
 const JOINING: i64 = 8000;
-/// Hosts of such workers are numbered from here on, so that their addresses are nobody else's.
-const FIRST_HOST: usize = 50_000;
 
 /// A queued resource and what became of it.
 struct Request {
@@ -99,18 +97,22 @@ impl Request {
 }
 
 /// All that persons have asked for.
-#[derive(Default)]
 pub(super) struct ByHand {
     requests: Vec<Request>,
-    /// Hosts so far.
-    hosts: usize,
+    /// The next host's number.
+    next: usize,
 }
 
 impl ByHand {
+    /// Nobody has asked for anything in the cluster of that network.
+    pub fn new(network: usize) -> Self {
+        Self { requests: Vec::new(), next: first_by_hand(network) }
+    }
+
     /// Takes the request of that name for a TPU VM of that name, made at `since`.
     pub fn ask(&mut self, name: &str, vm: &str, kind: SliceKind, body: Value, since: i64, in_vain: bool) {
-        let first_host = FIRST_HOST + self.hosts;
-        self.hosts += kind.hosts;
+        let first_host = self.next;
+        self.next += kind.hosts;
         let (name, vm) = (name.to_owned(), vm.to_owned());
         let request =
             Request { name, vm, kind, body, since, in_vain, first_host, hosts: Vec::new(), gone: None };

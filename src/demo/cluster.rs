@@ -5,7 +5,7 @@ use super::by_hand::ByHand;
 use super::job::SimJob;
 use super::life_engine::Engine;
 use super::log::Log;
-use super::node::{ENDS, SLICES, SimNode};
+use super::node::{ENDS, SLICES, SimNode, first_host};
 use super::random::Random;
 use super::scenario::Scenario;
 use crate::model::{DeathReason, JobStatus, NodeId};
@@ -79,7 +79,7 @@ impl Cluster {
             began: now,
             files: HashMap::new(),
             packages: HashMap::new(),
-            by_hand: ByHand::default(),
+            by_hand: ByHand::new(scenario.network),
             draining: Vec::new(),
             by_submission: HashMap::new(),
             due: BinaryHeap::new(),
@@ -315,6 +315,7 @@ fn nodes(scenario: &Scenario, random: &mut Random, now: i64) -> Vec<SimNode> {
     let lives = scenario.life.is_some();
     let head = if lives { SimNode::head_default } else { SimNode::head };
     let mut all = vec![head(random, now)];
+    let first = first_host(scenario.network);
     let living = if lives { 1 } else { scenario.nodes.max(1) };
     let hosts = living + scenario.dead;
     for kind in SLICES.iter().cycle() {
@@ -323,7 +324,7 @@ fn nodes(scenario: &Scenario, random: &mut Random, now: i64) -> Vec<SimNode> {
         }
         let slice = format!("ray-{}-worker-{:06x}-tpu", scenario.cluster, random.next() & 0xff_ffff);
         for worker in 0..kind.hosts.min(hosts - all.len()) {
-            all.push(SimNode::of_slice(random, now, all.len(), kind, &slice, worker));
+            all.push(SimNode::of_slice(random, now, first + all.len() - 1, kind, &slice, worker));
         }
     }
     for node in all.iter_mut().filter(|_| !lives) {

@@ -241,6 +241,7 @@ impl Planned {
     pub(super) fn scenario(&self, place: usize, token: Secret) -> Scenario {
         Scenario {
             cluster: self.name.clone(),
+            network: place,
             seed: self.seed.wrapping_add(place as u64),
             ray_version: self.ray.clone(),
             nodes: self.nodes,

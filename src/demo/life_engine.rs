@@ -90,7 +90,7 @@ impl Engine {
             work: HashMap::new(),
             infeasible: BTreeMap::new(),
             monitor_log: Tale::new(super::life_train::Run::default()),
-            hosts: 1 + scenario.dead,
+            hosts: super::node::first_host(scenario.network) + scenario.dead,
             now: began,
             stuck: false,
             changed: true,
