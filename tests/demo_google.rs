@@ -25,6 +25,7 @@ clusters:
     dead: 0
     life: {jobs_per_hour: 0, preemptions_per_hour: 0, past_minutes: 10}
   - {name: marin-us-west4, nodes: 6, dead: 2}
+  - {name: marin-us-central2-staging, nodes: 2, trouble: rotated-token}
 ";
 
 /// A fleet, and a home without a Google login.
@@ -166,4 +167,14 @@ fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
         // The autoscaler of one that lives asks for another at once.
         assert!(cluster == "marin-us-central1" || world.nodes(cluster) < before);
     }
+}
+
+#[test]
+fn a_rotated_token_is_fetched_once_the_old_one_is_removed() {
+    let world = World::new();
+    let refused = world.run("marin-us-central2-staging", "list-jobs");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("refuses this token"), "{refused:?}");
+    let stale = world.fleet.folder().path().join("cache/marin-tui/tokens/marin-us-central2-staging");
+    std::fs::remove_file(stale).unwrap();
+    world.says("marin-us-central2-staging", "list-jobs");
 }

@@ -7,6 +7,7 @@ use super::google::Google;
 use super::ssh::{Keys, SshServer, random};
 use super::{Head, Trouble};
 use crate::model::Secret;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,8 +66,13 @@ impl Fleet {
         let folder = Folder::new()?;
         let keys = Keys::new()?;
         let mut heads = JoinSet::new();
+        let mut secrets: BTreeMap<String, Secret> = BTreeMap::new();
         for (place, planned) in plan.clusters.iter().enumerate() {
-            let (token, stale) = (new_token()?, new_token()?);
+            let (mut token, stale) = (new_token()?, new_token()?);
+            if let Some(secret) = planned.secret() {
+                // Clusters that read one secret have one token.
+                token = secrets.entry(secret).or_insert(token).clone();
+            }
             let rotated = planned.trouble == Ailment::RotatedToken;
             folder.write_token(&planned.name, if rotated { &stale } else { &token })?;
             let (scenario, manners) = (planned.scenario(place, token), planned.manners());
@@ -83,6 +89,9 @@ impl Fleet {
         }
         let places: Vec<_> = members.iter().map(|m: &Member| (m.name.as_str(), m.port())).collect();
         let google = google(&plan, &members).await?;
+        for (name, token) in &secrets {
+            google.put_secret(name, token.expose());
+        }
         folder.furnish(&keys, &places, &google)?;
         Ok(Self { members, google, folder })
     }

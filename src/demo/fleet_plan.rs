@@ -282,6 +282,13 @@ impl Planned {
         ))
     }
 
+    /// The secret of Secret Manager that its nodes read the token from, if it is one of Marin's.
+    pub(super) fn secret(&self) -> Option<String> {
+        let (_, text) = cluster_file(&self.name)?;
+        let line = text.lines().find(|l| l.contains("--secret=") && l.contains("auth_token"))?;
+        line.split("--secret=").nth(1)?.split_whitespace().next().map(str::to_owned)
+    }
+
     /// A life with what the cluster's own file says of it.
     fn at_home(&self, mut life: Life) -> Life {
         let Some(file) = self.file() else { return life };
@@ -341,6 +348,15 @@ mod tests {
             assert_eq!(plan.clusters[0].trouble, ailment);
             assert_eq!(Ailment::named(name), Some(ailment));
         }
+    }
+
+    #[test]
+    fn what_google_has_of_a_cluster_stands_in_its_file() {
+        let plan = parse("clusters: [{name: marin-us-central2-staging}, {name: other}]").unwrap();
+        let place = ("hai-gcp-models".to_owned(), "us-central2-b".to_owned());
+        assert_eq!(plan.clusters[0].place(), Some(place));
+        assert_eq!(plan.clusters[0].secret().as_deref(), Some("RAY_AUTH_TOKEN_STAGING"));
+        assert_eq!((plan.clusters[1].place(), plan.clusters[1].secret()), (None, None));
     }
 
     #[test]
