@@ -8,12 +8,16 @@
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
 
 mod autoscaling;
+mod by_hand;
+mod cloud;
 mod cluster;
+mod drain;
 mod fleet;
 mod fleet_folder;
 mod fleet_plan;
 mod gcs;
 mod gcs_methods;
+pub mod google;
 mod http;
 mod job;
 mod job_routes;
@@ -21,12 +25,14 @@ mod json;
 mod life;
 mod life_engine;
 mod life_jobs;
+mod life_machines;
 mod life_monitor;
 mod life_slices;
 mod life_tale;
 mod life_train;
 mod log;
 mod log_routes;
+mod machines;
 mod meter;
 mod metrics;
 mod node;

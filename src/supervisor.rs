@@ -123,7 +123,8 @@ impl Options {
 /// Google Cloud as the settings have it. Nothing is asked before it is needed.
 pub fn google(settings: &Settings) -> Google {
     let endpoints = settings.google_endpoint.as_deref().map(Endpoints::all_at).unwrap_or_default();
-    Google::new(endpoints, Login::application_default())
+    let login = settings.google_credentials.clone().map_or_else(Login::application_default, Login::file);
+    Google::new(endpoints, login)
 }
 
 /// How a front end gets at a cluster directly.

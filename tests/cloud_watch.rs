@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::google;
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::cloud::{CloudView, TpuHost};
 use marin_tui::model::{
@@ -47,11 +46,11 @@ impl World {
             google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
         };
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        Self { dir, double: Double::start().await, spec, deeds: Arc::default(), running: None }
+        Self { dir, double: Double::start().await.unwrap(), spec, deeds: Arc::default(), running: None }
     }
 
     fn adc(&self) -> PathBuf {
-        self.double.write_adc(self.dir.path())
+        self.double.write_adc(self.dir.path()).unwrap()
     }
 
     /// With a login that is what the file says at the time it is needed.

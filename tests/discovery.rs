@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use google::compute::instance;
 use google::{Fault, Google as Double, PROJECT};
 use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::google;
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, Request, SshAuth, Update,
@@ -45,7 +44,7 @@ impl World {
             node_types: Vec::new(),
             google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
         };
-        Self { dir: tempfile::tempdir().unwrap(), double: Double::start().await, spec }
+        Self { dir: tempfile::tempdir().unwrap(), double: Double::start().await.unwrap(), spec }
     }
 
     fn script(&self, name: &str, text: &str) -> PathBuf {
@@ -61,7 +60,7 @@ impl World {
 
     fn options(&self) -> Options {
         let home = self.dir.path();
-        let grant = self.double.write_adc(home);
+        let grant = self.double.write_adc(home).unwrap();
         let grant: Value = serde_json::from_slice(&fs::read(grant).unwrap()).unwrap();
         let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);

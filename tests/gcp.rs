@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use google::compute::instance;
 use google::{Fault, Google as Double, PROJECT, Stored, registry, tpu};
+use marin_tui::demo::google;
 use marin_tui::gcp::{Endpoints, GcpError, Google, Login, TpuApi, credentials};
 use marin_tui::model::cloud::{Capacity, QueuedState, VmState};
 use marin_tui::model::{ImageName, Secret, Timestamp};
@@ -21,7 +20,7 @@ const VALUE: &str = "tok-0f1e2d3c4b5a";
 /// A person whose access tokens come from the double.
 fn person(double: &Double) -> Login {
     let dir = tempfile::tempdir().unwrap();
-    let file = double.write_adc(dir.path());
+    let file = double.write_adc(dir.path()).unwrap();
     let grant: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     Login::by(move || credentials::user_account::Builder::new(grant.clone()).build())
 }
@@ -32,7 +31,7 @@ fn client(double: &Double) -> Google {
 
 #[tokio::test]
 async fn the_latest_version_is_read() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     double.put_secret(NAME, "old");
     double.put_secret(NAME, VALUE);
     let found = client(&double).latest_version(PROJECT, NAME).await.unwrap();
@@ -117,7 +116,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         ("/token", refuse(503, "", "", ""), |e| matches!(e, GcpError::Unavailable { .. }), "wait"),
     ];
     for (path, fault, is, mend) in cases {
-        let double = Double::start().await;
+        let double = Double::start().await.unwrap();
         double.put_secret(NAME, VALUE);
         let google = client(&double);
         double.fail(path, fault.clone());
@@ -134,7 +133,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
 
 #[tokio::test]
 async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let google = client(&double);
     double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
     assert!(google.heads(PROJECT, None).await.is_err());
@@ -151,7 +150,7 @@ async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
 
 #[tokio::test]
 async fn wrong_names_and_states_of_secrets() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let google = client(&double);
     let error = |project: &'static str, name: &'static str| {
         let google = google.clone();
@@ -167,7 +166,7 @@ async fn wrong_names_and_states_of_secrets() {
 
 #[tokio::test]
 async fn credentials_that_cannot_be_had_say_so_at_once() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let broken =
         Login::by(|| credentials::user_account::Builder::new(json!({"type": "authorized_user"})).build());
     let google = Google::new(Endpoints::all_at(&double.url()), broken);
@@ -185,7 +184,7 @@ async fn credentials_that_cannot_be_had_say_so_at_once() {
 
 #[tokio::test]
 async fn a_secret_is_made_once() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let google = client(&double);
     google.create_secret(PROJECT, "NEW").await.unwrap();
     let version = google.add_version(PROJECT, "NEW", &Secret::new(VALUE)).await.unwrap();
@@ -196,7 +195,7 @@ async fn a_secret_is_made_once() {
 
 #[tokio::test]
 async fn heads_are_found_by_label_on_every_page() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let labels = |kind: &str, cluster: &str| json!({"ray-node-type": kind, "ray-cluster-name": cluster});
     {
         let mut state = double.state();
@@ -224,7 +223,7 @@ async fn heads_are_found_by_label_on_every_page() {
 
 #[tokio::test]
 async fn an_address_that_is_none_never_reaches_ssh() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
     double.state().instances =
         vec![instance("us-central2-b", "h", &labels, "10.0.0.1", Some("-oProxyCommand=touch /tmp/x"))];
@@ -234,7 +233,7 @@ async fn an_address_that_is_none_never_reaches_ssh() {
 
 #[tokio::test]
 async fn compute_names_the_api_that_is_off() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let fault = Fault::Refuse {
         code: 403,
         status: "",
@@ -252,7 +251,7 @@ async fn compute_names_the_api_that_is_off() {
 
 #[tokio::test]
 async fn deletions_are_followed_to_their_end() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let labels = json!({"ray-node-type": "head"});
     double.state().instances = vec![instance("us-central2-b", "h", &labels, "10.0.0.1", None)];
     double.state().nodes = vec![tpu::node("us-central2-b", "n", "v4-8", "PREEMPTED", &labels, &[])];
@@ -273,7 +272,7 @@ async fn deletions_are_followed_to_their_end() {
 
 #[tokio::test]
 async fn tpus_and_queued_resources_of_a_zone() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let labels = json!({"ray-cluster-name": "a", "ray-user-node-type": "tpu_worker"});
     {
         let mut state = double.state();
@@ -319,7 +318,7 @@ async fn tpus_and_queued_resources_of_a_zone() {
 
 #[tokio::test]
 async fn a_late_answer_is_still_an_answer() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     double.put_secret(NAME, VALUE);
     double.fail(":access", Fault::Latency(Duration::from_millis(300)));
     assert!(client(&double).latest_version(PROJECT, NAME).await.is_ok());
@@ -327,7 +326,7 @@ async fn a_late_answer_is_still_an_answer() {
 
 #[tokio::test]
 async fn the_images_of_a_repository_are_listed_newest_first() {
-    let double = Double::start().await;
+    let double = Double::start().await.unwrap();
     let image =
         |name, digest, tags: &[&str], at| registry::image("us-central2/marin", name, digest, tags, at);
     {

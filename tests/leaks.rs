@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
+use marin_tui::demo::google;
 mod pty;
 
 use google::{Google, PROJECT};
@@ -48,7 +48,7 @@ impl World {
             let (head, keys) = (Head::start(scenario).await.unwrap(), Keys::new().unwrap());
             keys.write_client(&at("key")).unwrap();
             let ssh = SshServer::start(&head, "marin-a", &keys).await.unwrap();
-            (Google::start().await, head, ssh)
+            (Google::start().await.unwrap(), head, ssh)
         });
         for folder in ["home", "r", "t", "infra"] {
             fs::create_dir(at(folder)).unwrap();
@@ -68,7 +68,7 @@ impl World {
             at("key").display()
         );
         fs::write(at("config.yaml"), settings).unwrap();
-        double.write_adc(dir.path());
+        double.write_adc(dir.path()).unwrap();
         double.put_secret(SECRET, &token(1));
         Self { runtime, dir, double, head, _ssh: ssh }
     }

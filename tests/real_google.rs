@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use google::compute::instance;
 use google::{Fault, Google, PROJECT, Stored, registry, tpu};
+use marin_tui::demo::google;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,7 +24,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
-        let double = runtime.block_on(Google::start());
+        let double = runtime.block_on(Google::start()).unwrap();
         Self { double, home: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
 
@@ -36,7 +35,7 @@ impl Place {
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let python: PathBuf = target.join("google-clients/bin/python");
         assert!(python.exists(), "run tests/bed/setup: there is no {}", python.display());
-        let adc = self.double.write_adc(self.home.path());
+        let adc = self.double.write_adc(self.home.path()).unwrap();
         let mut command = Command::new(python);
         command.arg(format!("{root}/tests/google/clients.py")).arg(self.double.url()).arg(adc).args(check);
         // A proxy of this machine's is not meant for it.

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod bed;
-mod google;
+use marin_tui::demo::google;
 mod pty;
 
 use bed::{Bed, HOME, INFRA, Ray, TOKEN, inside_of};
@@ -38,7 +38,7 @@ impl Person {
             double.url()
         );
         fs::write(folder.join("config.yaml"), settings).unwrap();
-        let adc = double.write_adc(&folder);
+        let adc = double.write_adc(&folder).unwrap();
         let at = |path: &Path| path.display().to_string();
         let env = vec![
             ("GOOGLE_APPLICATION_CREDENTIALS", at(&adc)),
@@ -93,7 +93,7 @@ fn a_console_recovers_from_a_rotation_without_a_key_and_commands_too() {
         || Bed::restarted(Ray::Newest),
         || {
             let runtime = Runtime::new().unwrap();
-            let double = runtime.block_on(Google::start());
+            let double = runtime.block_on(Google::start()).unwrap();
             let old = fs::read_to_string(TOKEN).unwrap().trim().to_owned();
             let new = made_up();
             double.put_secret(SECRET, &old);

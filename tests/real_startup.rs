@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use google::{Fault, Google, PROJECT, compute};
 use marin_tui::config::{self, Env, Launch, Sources};
+use marin_tui::demo::google;
 use marin_tui::model::Timestamp;
 use marin_tui::operation::{Services, startup_script};
 use serde_json::json;
@@ -98,7 +97,7 @@ fn joins() -> Vec<String> {
 fn a_worker_finds_its_head_and_comes_back_to_it() {
     on_a_host(|| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let google = runtime.block_on(Google::start_at("169.254.169.254:80"));
+        let google = runtime.block_on(Google::start_at("169.254.169.254:80")).unwrap();
         write_script();
         let checked = Command::new("bash").args(["-n", "/srv/startup-script"]).status().unwrap();
         assert!(checked.success());
@@ -175,7 +174,7 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
 fn without_the_right_to_its_secret_it_says_so_and_tries_again() {
     on_a_host(|| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let google = runtime.block_on(Google::start_at("169.254.169.254:80"));
+        let google = runtime.block_on(Google::start_at("169.254.169.254:80")).unwrap();
         write_script();
         google.put_secret("RAY_AUTH_TOKEN", TOKEN);
         head(&google, "10.9.0.1", "2026-11-19T09:00:00.000-08:00", "RUNNING");

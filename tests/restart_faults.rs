@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
 mod world;
 
 use marin_tui::demo::{Fault, Trouble};

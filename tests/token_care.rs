@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use google::{Fault, Google as Double, PROJECT, Stored};
 use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::google;
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
@@ -58,11 +57,11 @@ impl World {
                 token_secret: Some(secret),
             },
         };
-        Self { home, double: Double::start().await, spec, places }
+        Self { home, double: Double::start().await.unwrap(), spec, places }
     }
 
     fn google(&self) -> Google {
-        let file = self.double.write_adc(self.home.path());
+        let file = self.double.write_adc(self.home.path()).unwrap();
         let grant: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
         Google::new(Endpoints::all_at(&self.double.url()), login)

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use google::{Fault, Google as Double, PROJECT};
+use marin_tui::demo::google;
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::Secret;
 use std::fs;
@@ -29,9 +28,9 @@ struct World {
 impl World {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
-        let double = runtime.block_on(Double::start());
+        let double = runtime.block_on(Double::start()).unwrap();
         let world = Self { runtime, home: tempfile::tempdir().unwrap(), double };
-        world.double.write_adc(world.home.path());
+        world.double.write_adc(world.home.path()).unwrap();
         let cluster = |name: &str, secret: &str| {
             format!(
                 "cluster_name: {name}\nprovider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n\

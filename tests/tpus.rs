@@ -3,9 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
-
 use google::{Fault, Google as Double, PROJECT, tpu};
+use marin_tui::demo::google;
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::ray::{Client, Endpoint, Poller};
 use serde_json::{Value, json};
@@ -36,9 +35,9 @@ impl World {
         let (double, head, server) = runtime.block_on(async {
             let head = Head::start(Scenario { nodes: 3, dead: 0, ..Scenario::default() }).await.unwrap();
             let server = SshServer::start(&head, "marin-a", &keys).await.unwrap();
-            (Double::start().await, head, server)
+            (Double::start().await.unwrap(), head, server)
         });
-        double.write_adc(home.path());
+        double.write_adc(home.path()).unwrap();
         let place = home.path().display();
         let settings = json!({"google_endpoint": double.url(), "ssh_config": format!("{place}/ssh_config"),
             "clusters": {"marin-a": {"address": "127.0.0.1", "port": server.address.port(), "user": "ray",

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod google;
+use marin_tui::demo::google;
 #[allow(dead_code, reason = "this crate uses a part")]
 mod sshd;
 
@@ -31,8 +31,8 @@ impl World {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        let double = runtime.block_on(Double::start());
-        double.write_adc(home.path());
+        let double = runtime.block_on(Double::start()).unwrap();
+        double.write_adc(home.path()).unwrap();
         let world = Self { _runtime: runtime, home, double, sshd: Sshd::start("LogLevel VERBOSE") };
         let provider = format!("{{type: gcp, project_id: {PROJECT}, availability_zone: {ZONE}}}");
         world.file("infra/a.yaml", &format!("cluster_name: marin-a\nprovider: {provider}\n"));

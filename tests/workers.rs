@@ -5,13 +5,12 @@
 
 #[path = "workers/console.rs"]
 mod console;
-mod google;
 mod pty;
 mod world;
 
-use google::{Fault, PROJECT, tpu};
 use marin_tui::app::{Effect, Event};
 use marin_tui::config::{self, Entry, Env, Folders, Sources};
+use marin_tui::demo::google::{Fault, PROJECT, tpu};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
     ClusterName, NewWorker, OperationEnd, OperationNews, Order, Progress, Task, Timestamp, WorkerOffer,

@@ -24,8 +24,9 @@ Examples:
   marin-tui demo --log-rate 1000 --cluster big-run          a log that runs
   marin-tui demo --serve                                    no console: for tests and measurements
 
-Nothing real is touched: the clusters live in this process, behind SSH servers on 127.0.0.1, and all files in one
-folder below /tmp that is removed at the end.";
+Nothing real is touched: the clusters and their Google live in this process, behind servers on 127.0.0.1, and all files
+in one folder below /tmp that is removed at the end. T shows a cluster's TPUs; what is added and deleted there is
+simulated. Attach commands to a served fleet with the --config and --infra that it prints, and its variables (`env`).";
 
 /// What to simulate.
 #[derive(Debug, Args)]

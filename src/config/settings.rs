@@ -39,6 +39,8 @@ pub struct Settings {
     pub read_only: bool,
     /// Base URL of Google's APIs in place of `https://SERVICE.googleapis.com`.
     pub google_endpoint: Option<String>,
+    /// File with Google credentials in place of the application-default ones.
+    pub google_credentials: Option<PathBuf>,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -96,6 +98,7 @@ impl Default for Settings {
             tpu_capacity: capacities(),
             read_only: false,
             google_endpoint: None,
+            google_credentials: None,
             keys: BTreeMap::new(),
         }
     }
@@ -135,7 +138,8 @@ impl Settings {
                 _ => return Ok(Self::default()),
             },
         };
-        let settings: Self = yaml::parse(&yaml::read(&path)?, &path).map_err(with_hint)?;
+        let mut settings: Self = yaml::parse(&yaml::read(&path)?, &path).map_err(with_hint)?;
+        settings.google_credentials = settings.google_credentials.map(|file| env.expand(&file));
         let sane = |s: f64| (0.2..=3600.0).contains(&s);
         if !sane(settings.refresh_seconds) || !sane(settings.background_refresh_seconds) {
             let mend = "write a number of seconds between 0.2 and 3600";

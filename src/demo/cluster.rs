@@ -1,13 +1,14 @@
 //! The simulated cluster: its nodes and jobs, and what happens to them second by second.
 
 use super::autoscaling::{Autoscaling, Monitor, Wanted, terminated, wanted};
+use super::by_hand::ByHand;
 use super::job::SimJob;
 use super::life_engine::Engine;
 use super::log::Log;
-use super::node::{ENDS, SLICES, SimNode};
+use super::node::{ENDS, SLICES, SimNode, first_host};
 use super::random::Random;
 use super::scenario::Scenario;
-use crate::model::{JobStatus, NodeId};
+use crate::model::{DeathReason, JobStatus, NodeId};
 use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -43,12 +44,16 @@ pub(super) struct Cluster {
     pub files: HashMap<String, Log>,
     /// Uploaded packages by URI.
     pub packages: HashMap<String, Bytes>,
+    /// Workers that persons have added.
+    pub by_hand: ByHand,
+    /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
+    pub draining: Vec<(NodeId, i64)>,
     by_submission: HashMap<String, usize>,
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
     /// What happens by itself.
     pub(super) life: Option<Engine>,
-    random: Random,
+    pub(super) random: Random,
     steps: i64,
     scenario: Scenario,
 }
@@ -74,6 +79,8 @@ impl Cluster {
             began: now,
             files: HashMap::new(),
             packages: HashMap::new(),
+            by_hand: ByHand::new(scenario.network),
+            draining: Vec::new(),
             by_submission: HashMap::new(),
             due: BinaryHeap::new(),
             life: None,
@@ -170,9 +177,14 @@ impl Cluster {
 
     /// Ends a node as if its raylet had crashed, and what cannot live without it; false when no such node lives.
     pub fn kill(&mut self, id: NodeId) -> bool {
+        let (reason, message) = ENDS[0];
+        self.end(id, reason, message)
+    }
+
+    /// Ends a node for that reason, and what cannot live without it; false when no such node lives.
+    pub fn end(&mut self, id: NodeId, reason: DeathReason, message: &'static str) -> bool {
         let now = self.now;
         let Some(node) = self.node(id).filter(|n| n.is_alive()) else { return false };
-        let (reason, message) = ENDS[0];
         node.die(now, reason, message);
         self.version += 1;
         if let Some(mut life) = self.life.take() {
@@ -241,6 +253,8 @@ impl Cluster {
     fn step(&mut self) {
         self.steps += 1;
         self.version += 1;
+        self.tend_by_hand();
+        self.tend_draining();
         let (now, step, random) = (self.now, self.steps, &mut self.random);
         if self.scenario.life.is_none() {
             let alive = self.nodes.iter().take_while(|n| n.is_alive()).count();
@@ -313,15 +327,16 @@ fn nodes(scenario: &Scenario, random: &mut Random, now: i64) -> Vec<SimNode> {
     let lives = scenario.life.is_some();
     let head = if lives { SimNode::head_default } else { SimNode::head };
     let mut all = vec![head(random, now)];
+    let first = first_host(scenario.network);
     let living = if lives { 1 } else { scenario.nodes.max(1) };
     let hosts = living + scenario.dead;
     for kind in SLICES.iter().cycle() {
         if all.len() >= hosts {
             break;
         }
-        let slice = format!("marin-{}-{:06x}", kind.pod_type, random.next() & 0xff_ffff);
+        let slice = format!("ray-{}-worker-{:06x}-tpu", scenario.cluster, random.next() & 0xff_ffff);
         for worker in 0..kind.hosts.min(hosts - all.len()) {
-            all.push(SimNode::of_slice(random, now, all.len(), kind, &slice, worker));
+            all.push(SimNode::of_slice(random, now, first + all.len() - 1, kind, &slice, worker));
         }
     }
     for node in all.iter_mut().filter(|_| !lives) {

@@ -1,10 +1,13 @@
 //! A fleet of simulated heads, each behind an SSH server of its own, and the folder that leads a console to them.
 
+use super::cloud::Cloud;
 use super::fleet_folder::Folder;
 use super::fleet_plan::{Ailment, Plan, Planned};
+use super::google::Google;
 use super::ssh::{Keys, SshServer, random};
 use super::{Head, Trouble};
 use crate::model::Secret;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,6 +19,8 @@ use tokio::task::JoinSet;
 pub struct Fleet {
     // In this order: nobody writes into the folder any more when it goes.
     members: Vec<Member>,
+    #[allow(dead_code, reason = "it serves until it is dropped")]
+    google: Google,
     folder: Folder,
 }
 
@@ -61,8 +66,13 @@ impl Fleet {
         let folder = Folder::new()?;
         let keys = Keys::new()?;
         let mut heads = JoinSet::new();
+        let mut secrets: BTreeMap<String, Secret> = BTreeMap::new();
         for (place, planned) in plan.clusters.iter().enumerate() {
-            let (token, stale) = (new_token()?, new_token()?);
+            let (mut token, stale) = (new_token()?, new_token()?);
+            if let Some(secret) = planned.secret() {
+                // Clusters that read one secret have one token.
+                token = secrets.entry(secret).or_insert(token).clone();
+            }
             let rotated = planned.trouble == Ailment::RotatedToken;
             folder.write_token(&planned.name, if rotated { &stale } else { &token })?;
             let (scenario, manners) = (planned.scenario(place, token), planned.manners());
@@ -78,8 +88,12 @@ impl Fleet {
             members.push(Member { name: planned.name.clone(), head, way });
         }
         let places: Vec<_> = members.iter().map(|m: &Member| (m.name.as_str(), m.port())).collect();
-        folder.furnish(&keys, &places)?;
-        Ok(Self { members, folder })
+        let google = google(&plan, &members).await?;
+        for (name, token) in &secrets {
+            google.put_secret(name, token.expose());
+        }
+        folder.furnish(&keys, &places, &google)?;
+        Ok(Self { members, google, folder })
     }
 
     /// What a console needs to find it.
@@ -96,6 +110,23 @@ impl Fleet {
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|m| m.name == name)
     }
+}
+
+/// Google with the machines of those clusters that are in it.
+async fn google(plan: &Plan, members: &[Member]) -> io::Result<Google> {
+    let mut project = String::new();
+    let mut there = Vec::new();
+    for (planned, member) in plan.clusters.iter().zip(members) {
+        if let Some((its, zone)) = planned.place() {
+            project = its;
+            there.push((planned.name.as_str(), zone, &member.head));
+        }
+    }
+    let cloud = Cloud::of(&project, there.into_iter());
+    for planned in &plan.clusters {
+        planned.queued.iter().for_each(|tpu| cloud.wait_in_vain(&planned.name, tpu));
+    }
+    Google::start_for(&project, cloud).await
 }
 
 async fn head(scenario: super::Scenario, manners: Vec<Trouble>) -> io::Result<Head> {

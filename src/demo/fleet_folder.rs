@@ -1,5 +1,6 @@
 //! The folder of a simulated fleet: everything that a console on it reads and writes, gone at the end.
 
+use super::google::Google;
 use super::ssh::{Keys, random};
 use crate::model::Secret;
 use serde_json::json;
@@ -115,8 +116,9 @@ impl Folder {
         self.write(&format!("cache/marin-tui/tokens/{cluster}"), &format!("{}\n", token.expose()))
     }
 
-    /// Writes the key, the cluster files and the settings of a fleet: each cluster's name and its head's SSH port.
-    pub(super) fn furnish(&self, keys: &Keys, clusters: &[(&str, u16)]) -> io::Result<()> {
+    /// Writes the key, the cluster files, the Google login and the settings of a fleet: each cluster's name and its
+    /// head's SSH port.
+    pub(super) fn furnish(&self, keys: &Keys, clusters: &[(&str, u16)], google: &Google) -> io::Result<()> {
         keys.write_client(&self.key())?;
         let key = self.key();
         let mut overrides = serde_json::Map::new();
@@ -129,8 +131,9 @@ impl Folder {
             }
         }
         let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
-            // Google knows nothing of a simulated fleet, and is not to be asked about a real one of that name.
-            "cloud_refresh_seconds": 0, "google_endpoint": "http://127.0.0.1:9"});
+            // Nothing real is asked about a cluster of that name, and nobody's own login is used.
+            "google_endpoint": google.url(),
+            "google_credentials": google.write_adc(&self.path)?});
         // JSON is YAML.
         self.write("config.yaml", &format!("{settings:#}\n"))
     }
@@ -175,15 +178,21 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    #[test]
-    fn everything_is_private_and_goes_with_the_folder() {
+    #[tokio::test]
+    async fn everything_is_private_and_goes_with_the_folder() {
         let folder = Folder::new().unwrap();
         let keys = Keys::new().unwrap();
-        folder.furnish(&keys, &[("marin-us-east1-d", 1), ("other", 2)]).unwrap();
+        let google = Google::start().await.unwrap();
+        folder.furnish(&keys, &[("marin-us-east1-d", 1), ("other", 2)], &google).unwrap();
         folder.write_token("other", &Secret::new("t")).unwrap();
         let path = folder.path().to_owned();
         let tokens = path.join("cache/marin-tui/tokens");
-        for (file, mode) in [(&path, 0o700), (&folder.key(), 0o600), (&tokens.join("other"), 0o600)] {
+        for (file, mode) in [
+            (&path, 0o700),
+            (&folder.key(), 0o600),
+            (&path.join("adc.json"), 0o600),
+            (&tokens.join("other"), 0o600),
+        ] {
             assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, mode, "{}", file.display());
         }
         assert!(folder.infra().join("marin-us-east1.yaml").exists(), "its file has another name");

@@ -91,6 +91,8 @@ pub struct Planned {
     pub life: Option<Life>,
     /// How many slices of each node type are there at the beginning of that life.
     pub slices: BTreeMap<String, usize>,
+    /// Accelerator types that somebody has asked Google for by hand, and waits for in vain.
+    pub queued: Vec<String>,
 }
 
 impl Default for Planned {
@@ -114,6 +116,7 @@ impl Default for Planned {
             trouble: Ailment::None,
             life: None,
             slices: BTreeMap::new(),
+            queued: Vec::new(),
         }
     }
 }
@@ -237,6 +240,8 @@ impl Planned {
     /// The head of the cluster at that place of the fleet.
     pub(super) fn scenario(&self, place: usize, token: Secret) -> Scenario {
         Scenario {
+            cluster: self.name.clone(),
+            network: place,
             seed: self.seed.wrapping_add(place as u64),
             ray_version: self.ray.clone(),
             nodes: self.nodes,
@@ -262,11 +267,31 @@ impl Planned {
         }
     }
 
+    /// Its cluster file, if it is one of Marin's.
+    fn file(&self) -> Option<Value> {
+        cluster_file(&self.name).and_then(|(_, text)| serde_yaml::from_str(text).ok())
+    }
+
+    /// Project and zone of its machines, if it is one of Marin's.
+    pub(super) fn place(&self) -> Option<(String, String)> {
+        let file = self.file()?;
+        let provider = &file["provider"];
+        Some((
+            provider["project_id"].as_str()?.to_owned(),
+            provider["availability_zone"].as_str()?.to_owned(),
+        ))
+    }
+
+    /// The secret of Secret Manager that its nodes read the token from, if it is one of Marin's.
+    pub(super) fn secret(&self) -> Option<String> {
+        let (_, text) = cluster_file(&self.name)?;
+        let line = text.lines().find(|l| l.contains("--secret=") && l.contains("auth_token"))?;
+        line.split("--secret=").nth(1)?.split_whitespace().next().map(str::to_owned)
+    }
+
     /// A life with what the cluster's own file says of it.
     fn at_home(&self, mut life: Life) -> Life {
-        let file: Option<Value> =
-            cluster_file(&self.name).and_then(|(_, text)| serde_yaml::from_str(text).ok());
-        let Some(file) = file else { return life };
+        let Some(file) = self.file() else { return life };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let is_tpu = |(_, t): &(&Value, &Value)| t["node_config"].get("acceleratorType").is_some();
         let types = file["available_node_types"].as_mapping().into_iter().flatten().filter(is_tpu);
@@ -323,6 +348,15 @@ mod tests {
             assert_eq!(plan.clusters[0].trouble, ailment);
             assert_eq!(Ailment::named(name), Some(ailment));
         }
+    }
+
+    #[test]
+    fn what_google_has_of_a_cluster_stands_in_its_file() {
+        let plan = parse("clusters: [{name: marin-us-central2-staging}, {name: other}]").unwrap();
+        let place = ("hai-gcp-models".to_owned(), "us-central2-b".to_owned());
+        assert_eq!(plan.clusters[0].place(), Some(place));
+        assert_eq!(plan.clusters[0].secret().as_deref(), Some("RAY_AUTH_TOKEN_STAGING"));
+        assert_eq!((plan.clusters[1].place(), plan.clusters[1].secret()), (None, None));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::cluster::Cluster;
+use super::drain::drain_node;
 use super::job::{HEAD_IP, SimJob};
 use super::json::dumps;
 use super::node::SimNode;
@@ -60,6 +61,7 @@ pub(super) type Outcome = Result<Bytes, Status>;
 pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
     Some(match path {
         "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus" => cluster_status,
+        "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode" => drain_node,
         "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo" => all_node_info,
         "/ray.rpc.NodeInfoGcsService/CheckAlive" => check_alive,
         "/ray.rpc.JobInfoGcsService/GetAllJobInfo" => all_job_info,
@@ -71,7 +73,8 @@ pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
     })
 }
 
-fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
+/// The message in those bytes.
+pub(super) fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
     M::decode(bytes).map_err(|_| Status::malformed())
 }
 
@@ -79,7 +82,7 @@ fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
 const OK: Option<GcsStatus> = Some(GcsStatus { code: 0, message: String::new() });
 
 /// The ids of a request, or the death of the GCS: Ray's `NodeID` checks their length and aborts the process.
-fn ids<'a>(
+pub(super) fn ids<'a>(
     method: &str,
     all: impl Iterator<Item = &'a Vec<u8>>,
     shared: &Shared,
@@ -129,7 +132,11 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
         state.status = 2;
         return state;
     }
-    state.status = if node.idle_since.is_some() { 3 } else { 1 };
+    state.status = match node.idle_since {
+        _ if cluster.is_draining(node.id) => 4,
+        Some(_) => 3,
+        None => 1,
+    };
     state.idle_ms = node.idle_since.map_or(0, |since| (cluster.now - since).max(0));
     state.total = node.resources.iter().map(|(name, total, _)| (name.clone(), *total)).collect();
     let left = node.resources.iter().map(|(name, total, used)| (name.clone(), total - used));

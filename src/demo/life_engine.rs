@@ -33,6 +33,8 @@ pub(super) enum Event {
     Preempt,
     /// The GCS misses the heartbeats of a slice's hosts.
     Lost(u64),
+    /// The autoscaler sees that a slice's machines are no use any more, and deletes them.
+    Noticed(u64),
     /// Google has made a slice's machines, or says why not.
     Launched(u64),
     /// A slice's next host joins.
@@ -55,6 +57,8 @@ pub(super) struct Engine {
     pub kinds: Vec<Kind>,
     /// Slices, from the request until the last host is gone.
     pub slices: BTreeMap<u64, Slice>,
+    /// Slices that are lost and whose machines nobody has deleted: they eat quota.
+    pub left: BTreeMap<u64, Slice>,
     /// Jobs that have not ended, by their place in the job table.
     pub work: HashMap<usize, Work>,
     /// Accelerator types that nobody offers, and how many jobs wait for each.
@@ -82,10 +86,11 @@ impl Engine {
             log_rate: scenario.log_rate,
             random: Random::new(scenario.seed ^ 0x6c69_6665),
             slices: BTreeMap::new(),
+            left: BTreeMap::new(),
             work: HashMap::new(),
             infeasible: BTreeMap::new(),
             monitor_log: Tale::new(super::life_train::Run::default()),
-            hosts: 1 + scenario.dead,
+            hosts: super::node::first_host(scenario.network) + scenario.dead,
             now: began,
             stuck: false,
             changed: true,
@@ -140,6 +145,7 @@ impl Engine {
                 self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);
             }
             Event::Lost(slice) => self.lose(cluster, slice),
+            Event::Noticed(slice) => self.clear(cluster, slice),
             Event::Launched(slice) => self.launched(cluster, slice),
             Event::Join(slice) => self.join(cluster, slice),
             Event::Idle(slice, turn) => self.retire(cluster, slice, turn),

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// From the end of a machine until the GCS misses its heartbeats: 13 to 14 seconds.
-const MISSED: i64 = 13_500;
+pub(super) const MISSED: i64 = 13_500;
 /// From the first host of a slice to the last, in milliseconds.
 const JOINING: f64 = 75_000.0;
 /// `idle_timeout_minutes`, in milliseconds.
@@ -36,7 +36,7 @@ pub(super) struct Kind {
     /// Slices that are there or asked for.
     pub up: usize,
     /// Those of them that are not complete yet.
-    coming: usize,
+    pub coming: usize,
     min: usize,
     max: usize,
     begin: usize,
@@ -65,12 +65,17 @@ impl Kind {
 
 /// How far a slice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
+    /// Google has the request.
     Asked,
+    /// The machines are there.
     Joining,
+    /// All hosts have joined.
     Complete,
     /// Google took the machines; the GCS has not noticed.
     Taken,
+    /// The same, because somebody deleted them.
+    Deleted,
 }
 
 /// A slice.
@@ -85,9 +90,12 @@ pub(super) struct Slice {
     pub hosts: Vec<NodeId>,
     /// Counts what happened to it, so that an old plan can be told from a new one.
     pub turn: u32,
-    stage: Stage,
-    since: i64,
-    first_host: usize,
+    /// How far it is.
+    pub stage: Stage,
+    /// Asked for at, in milliseconds since the epoch.
+    pub since: i64,
+    /// The number of its first host.
+    pub first_host: usize,
 }
 
 impl Engine {
@@ -247,8 +255,11 @@ impl Engine {
         slice.turn += 1;
         let (kind, turn) = (slice.kind, slice.turn);
         self.each_host(cluster, id, |node| node.rest(now));
-        self.kinds[kind].free.insert(id);
         self.changed = true;
+        if self.hosts(id).iter().any(|host| cluster.is_draining(*host)) {
+            return;
+        }
+        self.kinds[kind].free.insert(id);
         self.plan(IDLE, Event::Idle(id, turn));
         self.serve(cluster, kind);
     }
@@ -333,6 +344,9 @@ impl Engine {
         if let Some(job) = slice.job {
             self.bereave(cluster, job);
         }
+        if reason == DeathReason::Unexpected {
+            self.leave(id, slice);
+        }
         forget(&mut cluster.nodes);
     }
 
@@ -372,7 +386,7 @@ impl Engine {
                     ip: super::node::address(slice.first_host + worker),
                     instance_id: format!("{}-w-{worker}", slice.name),
                 })),
-                Stage::Complete | Stage::Taken => {}
+                Stage::Complete | Stage::Taken | Stage::Deleted => {}
             }
         }
         let recent = |r: &&Refused| self.now - r.at < RECENT;

@@ -108,9 +108,25 @@ pub(super) const SLICES: [SliceKind; 4] = [
     },
 ];
 
+/// Hosts of one network; their numbers go on in the next.
+const NETWORK: usize = 64_000;
+/// Hosts that were added by hand are in a network of their own, so many of each cluster's.
+const BY_HAND: usize = 125 * NETWORK;
+const BY_HAND_EACH: usize = 1000;
+
+/// The number of a cluster's first host but its head.
+pub(super) fn first_host(network: usize) -> usize {
+    network % 124 * NETWORK + 1
+}
+
+/// The number of its first host that was added by hand.
+pub(super) fn first_by_hand(network: usize) -> usize {
+    BY_HAND + network % (NETWORK / BY_HAND_EACH) * BY_HAND_EACH
+}
+
 /// The address of the host of that number; 0 is the head.
 pub(super) fn address(number: usize) -> String {
-    format!("10.{}.{}.{}", 128 + number / 64_000 % 128, number / 250 % 256, number % 250 + 1)
+    format!("10.{}.{}.{}", 128 + number / NETWORK % 128, number / 250 % 256, number % 250 + 1)
 }
 
 /// How a node ended.

@@ -9,6 +9,10 @@ use std::time::Duration;
 /// A cluster to simulate.
 #[derive(Clone, Debug)]
 pub struct Scenario {
+    /// `cluster_name`, of which Ray makes the machines' names.
+    pub cluster: String,
+    /// Its hosts have addresses of their own among the clusters of one Google project: the number of their network.
+    pub network: usize,
     /// The same seed gives the same cluster, and the same changes second by second.
     pub seed: u64,
     /// What `/api/version` says.
@@ -45,6 +49,8 @@ pub struct Scenario {
 impl Default for Scenario {
     fn default() -> Self {
         Self {
+            cluster: "marin".into(),
+            network: 0,
             seed: 1,
             ray_version: "2.60.0".into(),
             nodes: 16,

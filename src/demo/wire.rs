@@ -139,6 +139,29 @@ pub(super) struct FailedRequest {
     pub failed_ts: i64,
 }
 
+/// `DrainNodeRequest`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct DrainRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub node_id: Vec<u8>,
+    #[prost(int32, tag = "2")]
+    pub reason: i32,
+    #[prost(string, tag = "3")]
+    pub words: String,
+    /// Milliseconds since the epoch; 0 for none.
+    #[prost(int64, tag = "4")]
+    pub deadline: i64,
+}
+
+/// `DrainNodeReply`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct DrainReply {
+    #[prost(bool, tag = "1")]
+    pub is_accepted: bool,
+    #[prost(string, tag = "2")]
+    pub rejection: String,
+}
+
 /// `GetAllNodeInfoRequest`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct NodeInfoRequest {

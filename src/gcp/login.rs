@@ -7,7 +7,7 @@ use http::{Extensions, HeaderMap};
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -26,7 +26,7 @@ const NEXT_DOOR: Duration = Duration::from_millis(800);
 /// Below the home folder, where `gcloud auth application-default login` writes.
 const WELL_KNOWN: &str = ".config/gcloud/application_default_credentials.json";
 
-type Make = dyn Fn() -> Result<google::Credentials, BuildError> + Send + Sync;
+type Make = dyn Fn() -> Result<google::Credentials, GcpError> + Send + Sync;
 
 /// Who we are. Holds how credentials are made, not the credentials: after a new login they are made anew.
 #[derive(Clone)]
@@ -44,9 +44,14 @@ impl Login {
         Self { ambient: true, ..made }
     }
 
+    /// Those of a file as `gcloud auth application-default login` writes it, or of a service account's key, and no others.
+    pub fn file(path: PathBuf) -> Self {
+        Self { make: Arc::new(move || from_file(&path)), ambient: false }
+    }
+
     /// Others.
     pub fn by(make: impl Fn() -> Result<google::Credentials, BuildError> + Send + Sync + 'static) -> Self {
-        Self { make: Arc::new(make), ambient: false }
+        Self { make: Arc::new(move || make().map_err(|e| GcpError::from_build(&e))), ambient: false }
     }
 }
 
@@ -79,7 +84,7 @@ impl Credentials {
         if self.login.ambient && !is_somewhere(|name| std::env::var_os(name), METADATA).await {
             return Err(GcpError::NoCredentials);
         }
-        let credentials = (self.login.make)().map_err(|e| GcpError::from_build(&e))?;
+        let credentials = (self.login.make)()?;
         Ok(made.insert(credentials).clone())
     }
 
@@ -98,6 +103,18 @@ impl Credentials {
         *self.made.lock().await = None;
         Err(error)
     }
+}
+
+fn from_file(path: &Path) -> Result<google::Credentials, GcpError> {
+    let wrong = |why: String| GcpError::CredentialsFile { why: format!("{}: {why}", path.display()) };
+    let text = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+    let grant: serde_json::Value = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
+    let made = match grant["type"].as_str() {
+        Some("authorized_user") => google::user_account::Builder::new(grant).build(),
+        Some("service_account") => google::service_account::Builder::new(grant).build(),
+        _ => return Err(wrong("its `type` is neither authorized_user nor service_account".into())),
+    };
+    made.map_err(|e| GcpError::from_build(&e))
 }
 
 /// Whether there is a place that application-default credentials can come from: a file, or a machine of Google's.

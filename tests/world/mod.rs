@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test crate uses its part")]
 
-use crate::google::{Google as Double, PROJECT, compute, tpu};
+use marin_tui::demo::google::{Google as Double, PROJECT, compute, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use serde_json::{Value, json};
 use std::fs;
@@ -33,8 +33,8 @@ impl World {
         let runtime = Runtime::new().unwrap();
         // A control socket's path has about 100 bytes.
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        let double = runtime.block_on(Double::start());
-        double.write_adc(home.path());
+        let double = runtime.block_on(Double::start()).unwrap();
+        double.write_adc(home.path()).unwrap();
         let world = Self { runtime, home, double, heads: Vec::new() };
         let place = world.home.path().display().to_string();
         world.file("ssh_config", "");

@@ -1,6 +1,6 @@
 //! Secret Manager v1: access, create, add a version, list secrets and versions.
 
-use super::{Answer, Asked, Fault, NUMBER, PROJECT, State, base64, crc32c, not_found, ok, refusal};
+use super::{Answer, Asked, Fault, NUMBER, State, base64, crc32c, not_found, ok, refusal};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::{Method, StatusCode};
@@ -30,7 +30,7 @@ pub(super) fn answer(
     rest: &[&str],
     fault: Option<&Fault>,
 ) -> Answer {
-    if project != PROJECT && project != NUMBER {
+    if project != state.project && project != NUMBER {
         return refusal(
             403,
             "PERMISSION_DENIED",

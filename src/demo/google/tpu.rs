@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 
 /// Where a request goes.
 pub(super) struct Place<'a> {
+    /// Of the API.
     pub version: &'a str,
+    /// The project.
     pub project: &'a str,
+    /// The zone; `-` for all.
     pub zone: &'a str,
 }
 

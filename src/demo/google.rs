@@ -1,27 +1,31 @@
 //! Google in our place: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry and the OAuth token endpoint on one loopback port,
 //! with the wire shapes, paging, long-running operations and errors that were recorded of the real services' clients.
 //!
-//! Who asks without a token that `/token` gave out is refused, as there.
-
-#![allow(dead_code, reason = "each test crate uses its part")]
+//! Who asks without a token that `/token` gave out is refused, as there. `tests/real_google.rs` holds it to Google's own
+//! clients. A test puts there what it wants; a simulated fleet puts a [`Cloud`] behind it.
 
 pub mod compute;
 pub mod registry;
 mod secrets;
 pub mod tpu;
 
+use super::cloud::Cloud;
+use super::locked;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -30,7 +34,7 @@ use tokio::task::JoinHandle;
 
 pub use secrets::Stored;
 
-/// The project that everything lies in.
+/// The project that everything lies in, unless it was started for another.
 pub const PROJECT: &str = "hai-test";
 /// Its number, which Secret Manager answers with in place of the name.
 pub const NUMBER: &str = "1234567890";
@@ -41,7 +45,16 @@ const BEARER: &str = "ya29.made-up-access-token";
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// A status with Google's error body; `reason` is that of its `ErrorInfo`.
-    Refuse { code: u16, status: &'static str, reason: &'static str, message: &'static str },
+    Refuse {
+        /// The HTTP status.
+        code: u16,
+        /// Its word in the body.
+        status: &'static str,
+        /// The reason; empty for none.
+        reason: &'static str,
+        /// The sentence.
+        message: &'static str,
+    },
     /// The load balancer's HTML page.
     Html(u16),
     /// A 200 that is a sign-in page.
@@ -51,7 +64,12 @@ pub enum Fault {
     /// Answers that much later.
     Latency(Duration),
     /// The token endpoint refuses: `invalid_grant` or another OAuth error, with its `error_subtype`.
-    Grant { error: &'static str, subtype: Option<&'static str> },
+    Grant {
+        /// OAuth's word.
+        error: &'static str,
+        /// Google's addition to it.
+        subtype: Option<&'static str>,
+    },
     /// The token endpoint finds that our clock is wrong.
     Skew,
     /// Closes the connection without an answer.
@@ -59,8 +77,12 @@ pub enum Fault {
 }
 
 /// The services' state. Tests change it while the server runs.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct State {
+    /// The project that everything lies in.
+    project: String,
+    /// Where TPUs come from; none: those are there that were put there.
+    cloud: Option<Cloud>,
     /// By secret's name.
     pub secrets: BTreeMap<String, Vec<Stored>>,
     /// Compute instances as Compute shows them.
@@ -123,17 +145,33 @@ impl Drop for Google {
     }
 }
 
+impl fmt::Debug for Google {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Google").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
 impl Google {
     /// Starts on a free port.
-    pub async fn start() -> Self {
+    pub async fn start() -> io::Result<Self> {
         Self::start_at("127.0.0.1:0").await
     }
 
     /// Starts at this address; on port 80 of 169.254.169.254 it is a machine's metadata server too.
-    pub async fn start_at(address: &str) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let state = Arc::<Mutex<State>>::default();
+    pub async fn start_at(address: &str) -> io::Result<Self> {
+        Self::serving(address, State { project: PROJECT.into(), ..State::default() }).await
+    }
+
+    /// Starts on a free port, for that project and with the TPUs of a simulated fleet.
+    pub(super) async fn start_for(project: &str, cloud: Cloud) -> io::Result<Self> {
+        let state = State { project: project.into(), cloud: Some(cloud), ..State::default() };
+        Self::serving("127.0.0.1:0", state).await
+    }
+
+    async fn serving(address: &str, state: State) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(Mutex::new(state));
         let shared = state.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -147,7 +185,7 @@ impl Google {
                 });
             }
         });
-        Self { address, state, task }
+        Ok(Self { address, state, task })
     }
 
     /// Base URL of all services.
@@ -157,7 +195,7 @@ impl Google {
 
     /// The state, to look at or to change.
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        locked(&self.state)
     }
 
     /// From now on this goes wrong at every path that holds `words`.
@@ -194,14 +232,15 @@ impl Google {
     }
 
     /// Writes application-default credentials of a person whose tokens come from this server.
-    pub fn write_adc(&self, folder: &Path) -> PathBuf {
+    pub fn write_adc(&self, folder: &Path) -> io::Result<PathBuf> {
         let file = folder.join("adc.json");
         let body = json!({
             "type": "authorized_user", "client_id": "id.apps.googleusercontent.com", "client_secret": "not-a-secret",
             "refresh_token": "1//refresh", "token_uri": format!("{}/token", self.url()),
         });
-        fs::write(&file, body.to_string()).unwrap();
-        file
+        let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file);
+        open?.write_all(body.to_string().as_bytes())?;
+        Ok(file)
     }
 }
 
@@ -255,7 +294,11 @@ fn refusal(code: u16, status: &str, reason: Option<&str>, message: &str) -> Answ
         error["details"] = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
             "domain": "googleapis.com", "metadata": metadata}]);
     }
-    (StatusCode::from_u16(code).unwrap(), json!({"error": error}))
+    (status_of(code), json!({"error": error}))
+}
+
+fn status_of(code: u16) -> StatusCode {
+    StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 fn not_found(what: &str) -> Answer {
@@ -270,7 +313,7 @@ async fn serve(
     let path = parts.uri.path().to_owned();
     let text = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
     let (fault, bearer) = {
-        let mut state = state.lock().unwrap();
+        let mut state = locked(&state);
         state.requests.push(format!("{} {}", parts.method, parts.uri));
         let is_meant = |(method, words, _): &&(&str, String, Fault)| {
             (method.is_empty() || parts.method == *method) && path.contains(words.as_str())
@@ -327,7 +370,7 @@ async fn serve(
             refusal(code, status, reason, message)
         }
     } else {
-        route(&asked, &mut state.lock().unwrap(), fault.as_ref())
+        route(&asked, &mut locked(&state), fault.as_ref())
     };
     Ok(text_answer(code.as_u16(), "application/json; charset=UTF-8", body.to_string()))
 }
@@ -341,7 +384,12 @@ fn route(asked: &Asked, state: &mut State, fault: Option<&Fault>) -> Answer {
         ["v1", "projects", project, rest @ ..] => secrets::answer(asked, state, project, rest, fault),
         ["compute", "v1", "projects", project, rest @ ..] => compute::answer(asked, state, project, rest),
         [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {
-            tpu::answer(asked, state, &tpu::Place { version, project, zone }, rest)
+            let place = tpu::Place { version, project, zone };
+            let Some(cloud) = state.cloud.clone() else { return tpu::answer(asked, state, &place, rest) };
+            // A list of thousands is not made for nothing.
+            let reads = asked.method == Method::GET;
+            let kinds = if reads { rest.get(..1).unwrap_or_default() } else { &["nodes", "queuedResources"] };
+            cloud.around(zone, kinds, state, |state| tpu::answer(asked, state, &place, rest))
         }
         _ => not_found(&asked.path),
     }
@@ -363,9 +411,7 @@ fn token(asked: &Asked, fault: Option<&Fault>) -> Answer {
                        Check your iat and exp values in the JWT claim.";
             (StatusCode::BAD_REQUEST, json!({"error": "invalid_grant", "error_description": why}))
         }
-        Some(Fault::Refuse { code, .. }) => {
-            (StatusCode::from_u16(*code).unwrap(), json!({"error": "internal_failure"}))
-        }
+        Some(Fault::Refuse { code, .. }) => (status_of(*code), json!({"error": "internal_failure"})),
         _ if asked.body["refresh_token"].as_str().is_none_or(str::is_empty) => {
             (StatusCode::BAD_REQUEST, json!({"error": "invalid_request"}))
         }
@@ -380,9 +426,11 @@ fn from_form(text: &[u8]) -> Value {
     fields.map(|(k, v)| (decoded(k), Value::String(decoded(v)))).collect::<serde_json::Map<_, _>>().into()
 }
 
-fn text_answer(code: u16, kind: &str, body: String) -> Response<Full<Bytes>> {
-    let answer = Response::builder().status(code).header("content-type", kind);
-    answer.body(Full::new(Bytes::from(body))).unwrap()
+fn text_answer(code: u16, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = status_of(code);
+    answer.headers_mut().insert("content-type", HeaderValue::from_static(kind));
+    answer
 }
 
 fn decoded(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! Compute Engine v1: aggregated instances, deletion, zone operations.
 
-use super::{Answer, Asked, PROJECT, State, ok};
-use http::{Method, StatusCode};
+use super::{Answer, Asked, PROJECT, State, ok, status_of};
+use http::Method;
 use serde_json::{Map, Value, json};
 
 /// Compute's error body: no `status`, reasons in `errors`.
@@ -13,7 +13,7 @@ pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
         error["details"] = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
             "domain": "googleapis.com", "metadata": {"service": "compute.googleapis.com"}}]);
     }
-    (StatusCode::from_u16(code).unwrap(), json!({ "error": error }))
+    (status_of(code), json!({ "error": error }))
 }
 
 /// An instance as Compute shows it. `external` is left out for a machine without one.
@@ -27,7 +27,7 @@ pub fn instance(zone: &str, name: &str, labels: &Value, internal: &str, external
 
 /// Answers below `/compute/v1/projects/P/`.
 pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&str]) -> Answer {
-    if project != PROJECT {
+    if project != state.project {
         let message = format!("Required 'compute.instances.list' permission for 'projects/{project}'");
         return refusal(403, "forbidden", &message);
     }
@@ -41,10 +41,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
                 let mut pending = finished.clone();
                 pending["status"] = json!("RUNNING");
                 pending["progress"] = json!(0);
-                for key in ["error", "httpErrorStatusCode", "httpErrorMessage"] {
-                    pending.as_object_mut().unwrap().remove(key);
-                }
-                pending
+                without(pending, &["error", "httpErrorStatusCode", "httpErrorMessage"])
             };
             match state.operation(name, pending) {
                 Some(operation) => ok(operation),
@@ -53,6 +50,13 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
         }
         _ => refusal(404, "notFound", "The requested URL was not found on this server."),
     }
+}
+
+fn without(mut operation: Value, keys: &[&str]) -> Value {
+    if let Some(fields) = operation.as_object_mut() {
+        fields.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+    operation
 }
 
 fn zone_of(instance: &Value) -> &str {
@@ -160,7 +164,6 @@ fn delete(asked: &Asked, state: &mut State, zone: &str, name: &str) -> Answer {
     let mut pending = finished.clone();
     pending["status"] = json!("PENDING");
     pending["progress"] = json!(0);
-    pending.as_object_mut().unwrap().remove("error");
     state.begin(operation, finished);
-    ok(pending)
+    ok(without(pending, &["error"]))
 }

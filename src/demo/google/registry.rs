@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// An image as Artifact Registry shows it; `place` is `LOCATION/REPOSITORY`.
 pub fn image(place: &str, name: &str, digest: &str, tags: &[&str], uploaded: &str) -> Value {
-    let (location, repository) = place.split_once('/').unwrap();
+    let (location, repository) = place.split_once('/').unwrap_or((place, ""));
     let build = format!("{name}@sha256:{digest}");
     json!({
         "name": format!("projects/{PROJECT}/locations/{location}/repositories/{repository}/dockerImages/{build}"),
@@ -19,7 +19,7 @@ pub fn image(place: &str, name: &str, digest: &str, tags: &[&str], uploaded: &st
 pub(super) fn answer(asked: &Asked, state: &State, place: [&str; 3], rest: &[&str]) -> Answer {
     let [project, location, repository] = place;
     let name = format!("projects/{project}/locations/{location}/repositories/{repository}");
-    if project != PROJECT {
+    if project != state.project {
         let message = format!(
             "Permission 'artifactregistry.repositories.list' denied on resource '//artifactregistry.googleapis.com/{name}'"
         );
