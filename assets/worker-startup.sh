@@ -105,8 +105,21 @@ pull() {
 printf '%s\n' {{ join | sh }} >"$dir/run/join.sh"
 chmod 444 "$dir/run/join.sh"
 
+{%- if init %}
+
+# What the cluster's file wants done on the machine itself, once a boot.
+initialized=
+initialize() {
+  [ -n "$initialized" ] || USER="${USER:-root}" bash --login -c {{ init | sh }} >&2 </dev/null 9>&- || return 1
+  initialized=1
+}
+{%- endif %}
+
 join() {
   local head=$1
+{%- if init %}
+  initialize || { say "an initialization command of the cluster's file failed"; return 1; }
+{%- endif %}
   pull || docker image inspect "$image" >/dev/null 2>&1 9>&- || { say "cannot pull $image"; return 1; }
   write_token || { say "cannot read the Ray token of secret {{ secret }}: has this machine's service account the role secretmanager.secretAccessor?"; return 1; }
   docker rm -f "$container" >/dev/null 2>&1 9>&-

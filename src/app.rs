@@ -26,6 +26,8 @@ mod toast;
 mod tpus;
 mod trend;
 mod typing;
+pub mod worker;
+mod workers;
 
 pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};
@@ -122,7 +124,7 @@ pub enum Effect {
     Fill(ClusterName, SubmissionId),
     /// Write down what was done to a cluster, and how it came out.
     Note(ClusterName, String, String),
-    /// Have something done about an operation on a whole cluster.
+    /// Have something done about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
 }
 
@@ -315,6 +317,7 @@ impl App {
             return self.prompt_key(key, now);
         }
         if self.field().is_some_and(|line| prompt::edit(line, key))
+            || self.chooses(key)
             || (self.is_form_at_work() && prompt::edit(&mut String::new(), key))
         {
             return Vec::new();
@@ -344,7 +347,7 @@ impl App {
             (Some(Dialog::Tell { .. }), ..) => Context::Tell,
             (Some(Dialog::Plan(_)), ..) => Context::Plan,
             (Some(Dialog::Progress { .. }), ..) => Context::Progress,
-            (Some(Dialog::Form(_)), ..) => Context::Form,
+            (Some(Dialog::Form(_) | Dialog::Worker(_)), ..) => Context::Form,
             (None, View::Clusters, _) => Context::Clusters,
             (None, View::Nodes, _) => Context::AllNodes,
             (None, View::Jobs, _) => Context::AllJobs,

@@ -14,6 +14,7 @@ mod jobs;
 mod list;
 mod operate;
 mod reach;
+mod run;
 mod ssh;
 mod token;
 mod tpus;

@@ -174,6 +174,11 @@ impl Head {
         self.shared.now(|c| c.kill(id))
     }
 
+    /// Ends a node and starts another on its machine, as a worker's startup does; false when there is no such node.
+    pub fn renew_node(&self, id: NodeId) -> bool {
+        self.shared.now(|c| c.renew(id))
+    }
+
     /// Takes back what a node's agent measured, as before its first report.
     pub fn silence_agent(&self, id: NodeId) -> bool {
         self.shared.now(|c| {

@@ -11,8 +11,8 @@
 //! - [`demo`]: simulated Ray heads behind SSH servers, a fleet of them if wanted: for tests, measurements and looking
 //!   around; one contract suite holds them to the real thing. They know the model alone.
 //! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
-//! - [`operation`]: restart, start, stop, backup and restore: steps with a journal that survives a crash, and the
-//!   audit log.
+//! - [`operation`]: restart, start, stop, workers by hand, backup and restore: steps with a journal that survives a
+//!   crash, and the audit log.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
 //! - [`ui`]: draws that state. Pure.
 //! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser. Runs operations beside the loop.

@@ -20,6 +20,7 @@ pub mod tally;
 pub mod text;
 pub mod time;
 pub mod update;
+pub mod worker;
 
 pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
@@ -32,10 +33,13 @@ pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
-pub use operation::{Operation, OperationKind, Progress, StepName};
-pub use preview::{Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing};
+pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task};
+pub use preview::{
+    Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, WorkerOffer, WorkerType,
+};
 pub use secret::Secret;
 pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot, Update};
+pub use worker::{DRAIN_SECS, MOST_WORKERS, is_address, is_worker_name, worker_names};

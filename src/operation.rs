@@ -1,4 +1,4 @@
-//! Operations: what is done to a whole cluster, step by step, so that it can be interrupted anywhere and resumed.
+//! Operations: what is done to a cluster or to one of its workers, step by step, so that it can be interrupted anywhere and resumed.
 //!
 //! Must never trust an exit code: a step is done when its effect is seen. What it needs later stands in the journal
 //! before it is needed.
@@ -12,24 +12,25 @@ mod google;
 mod host;
 mod journal;
 mod preview;
+mod program;
 mod standing;
 mod start;
 mod startup;
 mod stop;
 mod submit;
-pub mod worker;
+mod worker;
 
 pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, Restoring, back_up, restore};
-pub use cluster::{Facts, Performer, preflight};
+pub use cluster::{Facts, Outcome, Performer, preflight};
 pub use desk::{Desk, Ready};
 pub use google::calls;
-pub use host::{install_script, start_line, start_ray, stop_ray};
 pub use journal::{Journal, JournalError, Unfinished};
 pub use preview::preview;
 pub use standing::standing;
 pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
+pub use worker::{Machine, WorkerFacts, offer};
 
 use crate::model::{Problem, ProblemKind, Timestamp};
 

@@ -11,6 +11,7 @@ mod drain;
 mod error;
 mod gcs;
 mod json;
+mod large;
 mod logs;
 mod packages;
 mod poller;

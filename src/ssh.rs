@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod guard;
 mod hostkey;
+mod lines;
 mod login;
 mod ports;
 mod program;

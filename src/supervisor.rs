@@ -27,9 +27,9 @@ pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::{Session, trust};
 pub use session::{connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
-pub use visit::{find_host, visit};
+pub use visit::{find_host, pack, visit};
 
-use crate::config::{Folders, Settings};
+use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, ClusterSpec, Problem, ProblemKind, Request, Secret, Timestamp, Update};
@@ -75,6 +75,8 @@ pub struct Options {
     pub google: Google,
     /// Time between two questions about a cluster's TPUs; none: they are not asked about.
     pub cloud_refresh: Option<Duration>,
+    /// How capacity is asked for when a worker is added, by its word.
+    pub tpu_capacity: BTreeMap<String, CapacityField>,
     /// Writes down what is done to clusters.
     pub note: Note,
 }
@@ -112,6 +114,7 @@ impl Options {
             token,
             google: google(settings),
             cloud_refresh: settings.cloud_refresh(),
+            tpu_capacity: settings.capacities(),
             note: Note::default(),
         }
     }

@@ -11,7 +11,7 @@ mod submit;
 mod terminal;
 
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place};
-pub use input::Inputs;
+pub use input::{Inputs, quit_signals};
 pub use operate::Ground;
 pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};

@@ -28,6 +28,7 @@ mod progress;
 mod theme;
 mod tpus;
 mod words;
+mod worker;
 
 pub use theme::{Colors, Theme};
 

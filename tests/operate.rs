@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod pty;
+
+use pty::Pty;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -17,8 +20,7 @@ impl Place {
     fn new(ray: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let place = Self { home };
-        place.file("ray", &format!("#!/bin/sh\necho \"$@\" >>{0}/asked\n{ray}\n", place.path("")));
-        fs::set_permissions(place.path("ray"), fs::Permissions::from_mode(0o755)).unwrap();
+        place.ray(ray);
         place.file(
             "settings.yaml",
             &format!("ray: [{}]\nclusters: {{lab: {{port: 9}}}}\n", place.path("ray")),
@@ -28,6 +30,18 @@ impl Place {
             "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n",
         );
         place
+    }
+
+    /// Whether this process holds the journal.
+    fn holds(&self, process: u32) -> bool {
+        let journal = fs::read_to_string(self.path(".local/state/marin-tui/operations/lab.jsonl")).unwrap();
+        journal.contains(&format!("{{\"process\":{process}}}"))
+    }
+
+    /// Another ray command.
+    fn ray(&self, script: &str) {
+        self.file("ray", &format!("#!/bin/sh\ncd {0}\necho \"$@\" >>asked\n{script}\n", self.path("")));
+        fs::set_permissions(self.path("ray"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn path(&self, name: &str) -> String {
@@ -129,18 +143,58 @@ fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
 #[test]
 fn two_cannot_work_on_one_cluster() {
     let place = Place::new("exec sleep 600");
-    let mut first = place.command(&["restart-cluster", "--yes"]).stderr(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    while place.asked().is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(20), "the first never began");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    // Both at once: one of them has it.
+    let start = || place.command(&["restart-cluster", "--yes"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut both = [start(), start()];
+    let over = |child: &mut Child| child.try_wait().unwrap().is_some();
+    until("one of two is refused", || both.iter_mut().any(over));
+    until("the other one is at work", || !place.asked().is_empty());
+    let [one, other] = both;
+    let [mut first, second] = if place.holds(one.id()) { [one, other] } else { [other, one] };
+    let refused = second.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("another operation on lab is under way"));
     let said = place.fails(&["stop-cluster", "--yes"]);
-    assert!(said.contains("another operation on lab is under way"), "{said}");
+    let who = format!("at step 1 of 9 (check), by process {}", first.id());
+    assert!(
+        said.contains(": restart lab, begun ") && said.contains("s ago, ") && said.contains(&who),
+        "{said}"
+    );
+    assert_eq!(place.asked(), "--version\n");
     first.kill().unwrap();
     first.wait().unwrap();
-    // Killed, it holds nothing, and is found again.
+    // Killed, it holds nothing, and is found again; another program takes it up.
     assert!(place.fails(&["restart-cluster", "--yes"]).contains("stopped at step 1 of 9"));
+    place.ray(&up("exit 1"));
+    let said = place.fails(&["restart-cluster", "--resume"]);
+    assert!(said.contains("[1/9] ray, version 2.60.0") && said.contains("[2/9] failed"), "{said}");
+}
+
+/// A command restarts; the console sees it, begins nothing beside it, and sees it die.
+#[test]
+fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
+    let place = Place::new("exec sleep 600");
+    let mut first = place.command(&["restart-cluster", "--yes"]).stderr(Stdio::null()).spawn().unwrap();
+    until("the command is at work", || !place.asked().is_empty());
+    let (infra, settings) = (place.path("infra"), place.path("settings.yaml"));
+    let home = place.home.path().to_str().unwrap();
+    let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", &infra, "--config", &settings];
+    let mut console = Pty::start(&argv, &[("HOME", home), ("PATH", "/usr/bin:/bin")], 160, 40);
+    console.wait_text("restart 1/9");
+    console.send("R");
+    console.wait_text("another program");
+    console.send("\x1b");
+    let mut stop = place.command(&["stop-cluster", "--yes"]);
+    assert!(stop.stderr(Stdio::null()).status().is_ok_and(|s| !s.success()));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    console.wait_text("restart stopped at 1/9");
+    assert_eq!(place.asked(), "--version\n");
+    place.ray(&up("exit 1"));
+    console.send("p");
+    console.wait_text("resumes at this step");
+    console.send("r");
+    console.wait_text("restart stopped at 2/9");
+    assert_eq!(place.asked(), "--version\n--version\n");
 }
 
 #[test]
@@ -150,4 +204,121 @@ fn other_providers_are_refused() {
     let said = place.fails(&["restart-cluster", "--yes"]);
     assert!(said.contains("not offered yet for provider aws"), "{said}");
     assert_eq!(place.asked(), "");
+}
+
+/// A ray command whose `up` is this.
+fn up(script: &str) -> String {
+    format!("if [ \"$1\" = --version ]; then echo 'ray, version 2.60.0'; exit; fi\n{script}")
+}
+
+/// Waits until something holds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An operation that runs, and is interrupted once a file named `began` is there.
+fn interrupted(place: &Place, args: &[&str], signal: &str) -> Output {
+    let _ = fs::remove_file(place.path("began"));
+    let child = place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("ray has begun", || fs::exists(place.path("began")).unwrap());
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+fn is_running(pid: &str) -> bool {
+    let out = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+    let state = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+#[test]
+fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
+    let place =
+        Place::new(&up("trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
+         sh -c 'echo $$ >>pids; exec sleep 600' & while [ $(wc -l <pids) != 3 ]; do sleep 0.01; done; \
+         echo 'Checking AWS'; : >began; sleep 600; sleep 600"));
+    for (round, signal) in ["-INT", "-TERM", "-HUP"].into_iter().enumerate() {
+        let args: &[&str] = if round == 0 { &["start-cluster"] } else { &["start-cluster", "--resume"] };
+        let out = interrupted(&place, args, signal);
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("Checking AWS") && said.contains("interrupted at step 2 of 3 (ray up)"),
+            "{said}"
+        );
+        assert!(said.contains("--resume goes on") && !said.contains("panicked"), "{said}");
+        let pids = fs::read_to_string(place.path("pids")).unwrap();
+        assert_eq!(pids.lines().filter(|pid| pid.parse::<u32>().is_ok()).count(), 3, "{pids}");
+        until("nothing of it runs any more", || !pids.lines().any(is_running));
+    }
+    let said = place.fails(&["start-cluster"]);
+    assert!(said.contains("stopped at step 2 of 3 (ray up): interrupted at step 2"), "{said}");
+    let log = String::from_utf8(place.run(&["audit"]).stdout).unwrap();
+    assert_eq!(log.matches("stopped: interrupted at step 2").count(), 3, "{log}");
+}
+
+#[test]
+fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
+    let place = Place::new(": >began; exec sleep 600");
+    let out = interrupted(&place, &["restart-cluster", "--yes"], "-INT");
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(1) && said.contains("cancelled; nothing was changed"), "{said}");
+    assert!(place.fails(&["restart-cluster", "--resume"]).contains("no operation on lab stopped"));
+
+    // What an earlier attempt has changed is not undone by a cancel of the first look.
+    let place = Place::new(&up("exit 9"));
+    assert!(place.fails(&["start-cluster"]).contains("failed with 9"));
+    place.ray(": >began; exec sleep 600");
+    let said = String::from_utf8(interrupted(&place, &["start-cluster", "--resume"], "-INT").stderr).unwrap();
+    assert!(said.contains("interrupted at step 1 of 3") && said.contains("--resume goes on"), "{said}");
+    assert!(place.fails(&["start-cluster"]).contains("stopped at step 2 of 3"));
+}
+
+#[test]
+fn a_ray_up_that_fails_says_why_and_is_run_again() {
+    let place =
+        Place::new(&up("echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3"));
+    let said = place.fails(&["start-cluster"]);
+    assert!(said.contains("`ray up` failed with 3: Error: no such machine"), "{said}");
+    assert!(said.contains("then resume") && said.contains("Local node IP"), "{said}");
+    let said = place.fails(&["start-cluster"]);
+    assert!(said.contains("stopped at step 2 of 3 (ray up): `ray up` failed with 3"), "{said}");
+    assert!(place.fails(&["start-cluster", "--resume"]).contains("failed with 3"));
+    // A signal from elsewhere (the kernel, out of memory) is an end like another.
+    place.ray(&up("kill -9 $$"));
+    assert!(place.fails(&["start-cluster", "--resume"]).contains("`ray up` failed with 137"));
+    assert_eq!(place.asked().lines().filter(|l| l.starts_with("up ")).count(), 3);
+}
+
+/// Colours, a bell, a title, bytes that are no text, a progress bar, a line of 64 MB, and a hundred thousand short ones.
+#[test]
+fn what_a_ray_command_prints_is_cleaned_and_never_piles_up() {
+    let garbage = "printf '\\033]0;owned\\007\\033[2J\\033[31mred\\033[0m \\377\\376 \\342\\200\\256 bell\\007\\n'; \
+         printf '1%%\\r2%%\\r100%%\\n'; head -c 64000000 /dev/zero | tr '\\0' x; echo; \
+         seq 200000 | sed 's/$/ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx/'; \
+         printf 'the end is near\\n\\377\\n' >&2; grep VmHWM /proc/$(cat pid)/status >peak; exit 1";
+    let place = Place::new(&up(garbage));
+    let mut child = Command::new("sh");
+    let command = place.command(&["start-cluster"]);
+    child.args(["-c", "echo $$ >pid; exec \"$@\"", "sh"]).arg(command.get_program()).args(command.get_args());
+    child.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?)))).stdin(Stdio::null());
+    let out = child.current_dir(place.home.path()).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let odd = said.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+    assert_eq!(odd, None);
+    assert!(said.contains("red \u{fffd}\u{fffd} · bell·\n"), "{}", &said[..400]);
+    let end = &said[said.len() - 1000..];
+    assert!(said.contains(" 100%\n") && said.contains(" lines are left out)\n"), "{}", &said[..400]);
+    assert!(end.contains("the end is near\n") && end.contains("200000 xxx"), "{end}");
+    assert!(said.lines().all(|l| l.len() < 3000), "a line of 64 MB is cut");
+    assert!(said.contains("`ray up` failed with 1"), "{end}");
+    let peak = fs::read_to_string(place.path("peak")).unwrap();
+    let kilobytes: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+
+    assert!(kilobytes < 45_000, "{peak}");
 }

@@ -240,9 +240,22 @@ async fn a_package_comes_back_byte_for_byte(head: &Head) {
     let package: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
     head.upload("_ray_pkg_0123456789abcdef.zip", package.clone()).await;
     let client = head.client();
-    let read = client.package("gcs://_ray_pkg_0123456789abcdef.zip").await.unwrap();
-    assert_eq!(read.as_ref(), package);
-    assert!(matches!(client.package("gcs://no.zip").await, Err(RayError::NotFound(_))));
+    let mut read = Vec::new();
+    client.package("gcs://_ray_pkg_0123456789abcdef.zip", &mut read).await.unwrap().unwrap();
+    assert_eq!(read, package);
+    assert!(matches!(client.package("gcs://no.zip", &mut Vec::new()).await, Err(RayError::NotFound(_))));
+
+    // More than the dashboard takes: past it, and back.
+    let large: Vec<u8> = (0..27_000_000u32).flat_map(u32::to_le_bytes).collect();
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, &large).unwrap();
+    std::io::Seek::rewind(&mut file).unwrap();
+    let uri = "gcs://_ray_pkg_fedcba9876543210.zip";
+    client.upload_package_file(uri, file).await.unwrap();
+    assert!(client.has_package(uri).await.unwrap());
+    let mut read = Vec::new();
+    client.package(uri, &mut read).await.unwrap().unwrap();
+    assert!(read == large, "{} bytes came back", read.len());
 }
 
 async fn a_machine_is_measured(head: &Head) {

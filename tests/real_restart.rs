@@ -10,9 +10,14 @@ use std::process::{Command, Output};
 
 /// The console's command line on the client of the bed.
 fn console(bed: Bed, args: &[&str]) -> Command {
+    console_of(bed, INFRA, args)
+}
+
+/// The same, with a folder of cluster files of its own.
+fn console_of(bed: Bed, infra: &str, args: &[&str]) -> Command {
     let argv = bed.on_client(&[]);
     let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).arg(env!("CARGO_BIN_EXE_marin-tui")).args(["--infra", INFRA]).args(args);
+    command.args(&argv[1..]).arg(env!("CARGO_BIN_EXE_marin-tui")).args(["--infra", infra]).args(args);
     command
 }
 
@@ -135,6 +140,37 @@ fn restart_with_jobs(bed: Bed) {
     ok(bed, &[&["stop-job", "--yes"][..], &ids[..4].iter().map(String::as_str).collect::<Vec<_>>()].concat());
 }
 
+/// Runs an operation, killed with -9 once each of these steps is done, and resumed to its end.
+fn killed_after_each(bed: Bed, steps: &[&str], args: &[&str]) {
+    // What was done before must not be taken for this.
+    bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
+    // Each step's beginning stands behind the one before it in the journal.
+    let journal = "cat ~/.local/state/marin-tui/operations/*.jsonl || true";
+    let done = |step: &str| {
+        let text = bed.on("client", &["sh", "-c", journal]);
+        let lines: Vec<&str> = text.lines().collect();
+        let begun = lines.iter().rposition(|l| l.contains("\"begin\"")).unwrap_or(0);
+        lines[begun..].iter().any(|l| l.contains("\"done\"") && l.contains(&format!("\"{step}\"")))
+    };
+    let mut child = console(bed, args).spawn().unwrap();
+    for (i, step) in steps.iter().enumerate() {
+        until(&format!("step {step} is done"), || done(step).then_some(()));
+        bed.signal("KILL", "marin-tui");
+        let is_last = i + 1 == steps.len();
+        if child.wait().unwrap().success() {
+            assert!(is_last, "it ended before it was killed after {step}");
+            return;
+        }
+        if !is_last {
+            let refused = run(bed, args);
+            let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(!refused.status.success() && error.contains("--resume"), "{error}");
+        }
+        child = console(bed, &[args[0], "--resume"]).spawn().unwrap();
+    }
+    assert!(child.wait().unwrap().success(), "{args:?} is not resumed to its end");
+}
+
 #[test]
 fn a_restart_that_is_killed_at_every_step_is_resumed() {
     let bed = fresh(Ray::Newest);
@@ -144,29 +180,8 @@ fn a_restart_that_is_killed_at_every_step_is_resumed() {
     }
     let before: Vec<Value> = ids.iter().map(|id| bed.job(id)).collect();
     let old = session(bed);
-    // What other tests did must not be taken for this one's.
-    bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
-    let mut child = console(bed, &["restart-cluster", "--yes", "--others"]).spawn().unwrap();
-    // Each step's beginning stands behind the one before it in the journal.
-    let journal = "cat ~/.local/state/marin-tui/operations/*.jsonl || true";
-    let done = |step: &str| {
-        let text = bed.on("client", &["sh", "-c", journal]);
-        let lines: Vec<&str> = text.lines().collect();
-        let begun = lines.iter().rposition(|l| l.contains("\"begin\"")).unwrap_or(0);
-        lines[begun..].iter().any(|l| l.contains("\"done\"") && l.contains(&format!("\"{step}\"")))
-    };
-    for step in ["look", "backup", "stop", "clear", "start", "answer", "restore"] {
-        until(&format!("step {step} is done"), || done(step).then_some(()));
-        bed.signal("KILL", "marin-tui");
-        child.wait().unwrap();
-        if step != "restore" {
-            let refused = run(bed, &["restart-cluster", "--yes"]);
-            let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-            assert!(!refused.status.success() && error.contains("--resume"), "{error}");
-        }
-        child = console(bed, &["restart-cluster", "--resume"]).spawn().unwrap();
-    }
-    assert!(child.wait().unwrap().success());
+    let steps = ["look", "backup", "stop", "clear", "start", "answer", "restore"];
+    killed_after_each(bed, &steps, &["restart-cluster", "--yes", "--others"]);
     assert_ne!(session(bed), old);
     are_back(bed, &ids, &before);
     // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
@@ -216,13 +231,19 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
         bed.nodes().iter().filter(|n| is_it(n)).map(|n| n["node_id"].as_str().unwrap().to_owned()).collect()
     };
     // What a killed test left there.
+    bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
     let _ = run(bed, &["remove-worker", SPARE, "--now", "--yes"]);
+    let _ = run(bed, &["remove-worker", "--abandon"]);
     until("nothing is left at the spare", || alive().is_empty().then_some(()));
     let token = bed.read(bed::TOKEN);
     let said = ok(bed, &["add-worker", "--host", SPARE, "--dry-run"]);
     assert!(said.contains("ray start") && alive().is_empty(), "{said}");
     let said = ok(bed, &["add-worker", "--host", SPARE, "--yes"]);
     assert!(said.contains("1 of 1 hosts have joined ray") && !said.contains(token.trim()), "{said}");
+    let twice = run(bed, &["add-worker", "--host", SPARE, "--yes"]);
+    let error = String::from_utf8_lossy(&twice.stderr).into_owned();
+    assert!(!twice.status.success() && error.contains("a living node at 10.77.0.4 already"), "{error}");
+    ok(bed, &["add-worker", "--abandon"]);
     let first = alive();
     assert_eq!(first.len(), 1);
     let mode = bed.on(
@@ -244,9 +265,19 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     let second = alive();
     assert!(second.len() == 1 && second != first, "{second:?} after {first:?}");
 
-    let said = ok(bed, &["init-worker", SPARE, "--yes"]);
+    // Started anew by a file that has more to copy and to run before Ray.
+    let more = "mkdir -p ~/more 'mount me/in' && echo deep >'mount me/in/file' && chmod 751 'mount me/in' && \
+                sed -e 's|^file_mounts:|&\\n  \"~/mounted there\": \"~/mount me\"|' \
+                -e 's|^initialization_commands:.*|initialization_commands: [\"cat ~/mounted*/in/file >~/initialized\"]|' \
+                infra/*.yaml >more/more.yaml";
+    bed.on("client", &["sh", "-c", more]);
+    let out = console_of(bed, "/home/ray/more", &["init-worker", SPARE, "--yes"]).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success() && said.contains("joined"), "{said}");
     until("it is a new node once more", || (alive().len() == 1 && alive() != second).then_some(()));
-    assert!(said.contains("joined"), "{said}");
+    let seen = "cat ~/initialized; stat -c %a ~/mounted*/in; ls /tmp/ray/cluster-marin-bed.state";
+    let seen = bed.on("w3", &["sh", "-c", seen]);
+    assert_eq!(seen.lines().collect::<Vec<_>>(), ["deep", "751", "/tmp/ray/cluster-marin-bed.state"]);
 
     // Something runs there: it is named, and nothing happens to it unasked; drained, it may end first.
     let node = alive()[0].clone();
@@ -258,8 +289,70 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     assert!(!refused.status.success() && error.contains("--drain") && error.contains(&id), "{error}");
     let said = ok(bed, &["remove-worker", SPARE, "--drain", "--yes"]);
     assert!(said.contains("takes no new work") && said.contains("is gone"), "{said}");
-    assert_eq!(bed.job(&id)["status"], "SUCCEEDED", "it was drained, not killed");
+    let mut states = vec![bed.job(&id)["status"].clone()];
+    bed.node_becomes(&node, "DEAD");
+
+    // The same once more, killed after every step.
+    killed_after_each(bed, &["find", "launch"], &["add-worker", "--host", SPARE, "--yes"]);
+    assert_eq!(alive().len(), 1, "it is one node, however often it was begun");
+    let node = alive()[0].clone();
+    let id = bed.submit_with("pinned", "sleep 20", &pin);
+    bed.job_becomes(&id, "RUNNING");
+    killed_after_each(bed, &["find", "drain", "remove"], &["remove-worker", SPARE, "--drain", "--yes"]);
+    states.push(bed.job(&id)["status"].clone());
+    assert_eq!(states, ["SUCCEEDED", "SUCCEEDED"], "they were drained, not killed");
     bed.node_becomes(&node, "DEAD");
     let left = bed.on("w3", &["sh", "-c", "pgrep -c -x raylet; true"]);
     assert_eq!(left.trim(), "0");
+}
+
+/// No room for the backup, then no network while the jobs come back: each time the truth is said, and it goes on.
+#[test]
+fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
+    const BACKUPS: &str = "/home/ray/.local/state/marin-tui/backups";
+    let bed = fresh(Ray::Newest);
+    let ids = five_jobs(bed);
+    for id in &ids {
+        bed.job_becomes(id, if id.starts_with("waits") { "PENDING" } else { "RUNNING" });
+    }
+    let before: Vec<Value> = ids.iter().map(|id| bed.job(id)).collect();
+    let old = session(bed);
+    // What a killed test left there; a disk of one page.
+    let _ = bed.command("client", &["mkdir", "-p", BACKUPS]).status();
+    let tiny = format!(
+        "umount {BACKUPS} 2>/dev/null; mount -t tmpfs -o size=4k,mode=700,uid=$(id -u ray) tmpfs {BACKUPS}"
+    );
+    bed.on_root("client", &["sh", "-c", &tiny]);
+    let out = run(bed, &["restart-cluster", "--yes", "--others"]);
+    bed.on_root("client", &["umount", BACKUPS]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(!out.status.success() && said.contains("No space left on device"), "{said}");
+    assert!(said.contains("nothing was changed on the cluster") && said.contains("then resume"), "{said}");
+    assert_eq!(session(bed), old, "nothing was stopped");
+    for id in &ids[..4] {
+        assert_eq!(bed.job(id)["status"], "RUNNING");
+    }
+
+    let mut resuming = console(bed, &["restart-cluster", "--resume"]);
+    let child =
+        resuming.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    until("a new ray answers", || {
+        let journal =
+            bed.on("client", &["sh", "-c", "tail -n 1 ~/.local/state/marin-tui/operations/*.jsonl"]);
+        journal.contains("\"answer\"").then_some(())
+    });
+    bed.cut("head");
+    let out = child.wait_with_output().unwrap();
+    bed.heal("head");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(
+        !out.status.success() && said.contains("] failed: ") && said.contains("the jobs are saved in"),
+        "{said}"
+    );
+    let said = ok(bed, &["restart-cluster", "--resume"]);
+    assert!(said.contains("5 jobs are back") && said.contains("all workers are back"), "{said}");
+    assert_ne!(session(bed), old);
+    are_back(bed, &ids, &before);
+    // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
+    ok(bed, &[&["stop-job", "--yes"][..], &ids[..4].iter().map(String::as_str).collect::<Vec<_>>()].concat());
 }

@@ -3,9 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::{Fault, Google, PROJECT, compute};
 use marin_tui::config::{self, Env, Launch, Sources};
-use marin_tui::demo::google;
+use marin_tui::demo::google::{Fault, Google, PROJECT, compute};
 use marin_tui::model::Timestamp;
 use marin_tui::operation::{Services, startup_script};
 use serde_json::json;
@@ -119,6 +118,11 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         let sum =
             Command::new("sh").args(["-c", &format!("printf %s \"{TOKEN}\" | md5sum")]).output().unwrap();
         assert!(join.ends_with(&String::from_utf8_lossy(&sum.stdout)[..32]), "not the token: {join}");
+
+        // The machine was prepared once, outside the container.
+        let prepared = read("sudo");
+        assert!(prepared.starts_with("root: usermod -aG docker root\n"), "{prepared}");
+        assert_eq!(prepared.matches("usermod").count(), 1, "{prepared}");
 
         // Nobody but root and the container's user can see the token, and no call shows one.
         let mode = "stat -c %a /var/lib/marin-tui-worker /var/lib/marin-tui-worker/run/auth_token";

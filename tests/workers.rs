@@ -3,153 +3,118 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::{Google as Double, PROJECT, compute, tpu};
-use marin_tui::demo::google;
-use marin_tui::demo::{Head, Keys, Scenario, SshServer};
+#[path = "workers/console.rs"]
+mod console;
+mod pty;
+mod world;
+
+use marin_tui::app::{Effect, Event};
+use marin_tui::config::{self, Entry, Env, Folders, Sources};
+use marin_tui::demo::google::{Fault, PROJECT, tpu};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::{
+    ClusterName, NewWorker, OperationEnd, OperationNews, Order, Progress, Task, Timestamp, WorkerOffer,
+    WorkerType,
+};
+use marin_tui::operation::Audit;
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token::Places;
+use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use world::{WORKER, World, ZONE, labels, until};
 
-const ZONE: &str = "us-central2-b";
-/// Where heads are reached from outside.
-const HEAD: &str = "127.0.0.11";
-/// A worker of the simulated head, as Ray has it.
-const WORKER: &str = "10.128.0.2";
-
-struct World {
-    runtime: Runtime,
-    home: TempDir,
-    double: Double,
-    heads: Vec<(Head, SshServer)>,
+/// The console's part that runs operations, without a screen.
+struct Console<'a> {
+    world: &'a World,
+    performer: Performer,
 }
 
 impl World {
-    fn new() -> Self {
-        let runtime = Runtime::new().unwrap();
-        // A control socket's path has about 100 bytes.
-        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        let double = runtime.block_on(Double::start()).unwrap();
-        double.write_adc(home.path()).unwrap();
-        let world = Self { runtime, home, double, heads: Vec::new() };
-        let place = world.home.path().display().to_string();
-        world.file("ssh_config", "");
-        world.file("ray", &format!("#!/bin/sh\necho \"$@\" >>{place}/asked\necho 'ray, version 2.60.0'\n[ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n"));
-        fs::set_permissions(world.home.path().join("ray"), fs::Permissions::from_mode(0o755)).unwrap();
-        let settings = json!({"google_endpoint": world.double.url(), "ssh_config": format!("{place}/ssh_config"),
-            "ray": [format!("{place}/ray")],
-            "clusters": {"marin-a": {"user": "ray", "key": format!("{place}/key")}}});
-        world.file("config.yaml", &settings.to_string());
-        world.file(
-            "infra/a.yaml",
-            &format!(
-                "cluster_name: marin-a\nhead_node_type: head\n\
-                 provider: {{type: gcp, project_id: {PROJECT}, availability_zone: {ZONE}}}\n\
-                 docker: {{image: us-docker.pkg.dev/p/r/i:latest, container_name: ray_docker}}\n\
-                 available_node_types:\n  head: {{max_workers: 0, node_config: {{machineType: n2}}}}\n  \
-                 tpu_worker: {{resources: {{TPU: 4}}, node_config: {{acceleratorType: v4-8, runtimeVersion: r, schedulingConfig: {{preemptible: true}}}}}}\n"
-            ),
-        );
-        world
-    }
-
-    fn file(&self, name: &str, text: &str) {
-        let path = self.home.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    /// A machine labelled as head, with a Ray and a host key of its own; each at the address of the one before.
-    fn head(&mut self) {
-        let _ = fs::remove_file(self.home.path().join("key"));
-        let keys = Keys::new().unwrap();
-        keys.write_client(&self.home.path().join("key")).unwrap();
-        let seed = self.heads.len() as u64 + 1;
-        let (head, server) = self.runtime.block_on(async {
-            let scenario = Scenario { seed, nodes: 3, dead: 0, ..Scenario::default() };
-            let head = Head::start(scenario).await.unwrap();
-            let server = SshServer::start(&head, "marin-a", &keys).await.unwrap();
-            (head, server)
-        });
-        let port = server.address.port();
-        let config = format!("Host {HEAD}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias head-of-a\n");
-        self.file("ssh_config", &config);
-        self.heads.push((head, server));
-        let labels = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
-        let name = format!("head-{}", self.heads.len());
-        let machine = compute::instance(ZONE, &name, &labels, "10.0.0.1", Some(HEAD));
-        self.double.state().instances.push(machine);
-    }
-
-    fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
-        command.arg("--config").arg(self.home.path().join("config.yaml"));
-        command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
-        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json"));
-        // Nobody's metadata server.
-        command.env("GCE_METADATA_HOST", "127.0.0.1:9");
-        command
-    }
-
-    fn run(&self, words: &str) -> (Option<i32>, String, String) {
-        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (status.code(), text(stdout), text(stderr))
-    }
-
-    fn spawn(&self, words: &str) -> Running {
-        let mut child = self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        Running { child, lines: Box::new(lines), said: String::new() }
-    }
-
-    fn turn(&self, name: &str, state: &str) {
-        let mut double = self.double.state();
-        let queued = double.queued.iter_mut().find(|q| q["name"].as_str().unwrap().ends_with(name)).unwrap();
-        queued["state"] = json!({ "state": state });
-    }
-
-    /// The queued resource has its TPU VM, whose host is a worker in Ray already.
-    fn grant(&self, name: &str) {
-        let queued = format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/{name}");
-        let mut node = tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
-        node["queuedResource"] = queued.into();
-        self.double.state().nodes.push(node);
-        self.turn(name, "ACTIVE");
-    }
-}
-
-struct Running {
-    child: Child,
-    lines: Box<dyn std::io::BufRead>,
-    said: String,
-}
-
-impl Running {
-    /// Reads until it says so.
-    fn says(&mut self, words: &str) {
-        let from = self.said.len();
-        while !self.said[from..].contains(words) {
-            let read = self.lines.read_line(&mut self.said).unwrap();
-            assert!(read > 0, "it ended without saying {words:?}: {}", self.said);
+    fn console(&self, read_only: bool) -> Console<'_> {
+        let home = self.home.path();
+        let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
+        let infra = Some(home.join("infra"));
+        let sources = Sources { infra, config: Some(home.join("config.yaml")), ..Sources::default() };
+        let config = config::load(&sources, &env, Timestamp::now()).unwrap();
+        let folders = Folders::new(&env);
+        for folder in [&folders.state, &folders.tokens, &folders.run] {
+            config::create_private(folder).unwrap();
         }
-    }
-
-    fn ends(mut self) -> (Option<i32>, String, String) {
-        let mut out = String::new();
-        self.lines.read_to_string(&mut self.said).unwrap();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        (self.child.wait().unwrap().code(), out, self.said)
+        let mut options = Options::new(&config.settings, &folders, Places::default());
+        let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
+        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        let ground = Ground {
+            clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
+            options: options.clone(),
+            audit: Audit::new(&folders.state, "me@here"),
+            state: folders.state,
+            env,
+            me: "me".into(),
+            read_only,
+        };
+        let _runtime = self.runtime.enter();
+        let supervisor = Supervisor::start(Vec::new(), options, &mpsc::channel(1).0);
+        let place = Place { remote: true, multiplexer: Multiplexer::None };
+        Console { world: self, performer: Performer::new(supervisor, place).operating(ground) }
     }
 }
 
-fn labels(kind: &str) -> Value {
-    json!({"ray-cluster-name": "marin-a", "ray-node-type": kind, "ray-user-node-type": "tpu_worker"})
+impl Console<'_> {
+    fn order(&mut self, order: Order) {
+        let _runtime = self.world.runtime.enter();
+        self.performer.perform(Effect::Operate(ClusterName::new("marin-a"), order));
+    }
+
+    /// The next news of this kind.
+    fn hears<T>(&mut self, wanted: impl Fn(OperationNews) -> Option<T>) -> T {
+        let mut heard = Vec::new();
+        let news = async {
+            loop {
+                let Event::Operation(_, news) = self.performer.done().await else { continue };
+                heard.push(format!("{news:?}"));
+                if let Some(found) = wanted(news) {
+                    return found;
+                }
+            }
+        };
+        let news = async { tokio::time::timeout(Duration::from_secs(60), news).await };
+        let found = self.world.runtime.block_on(news);
+        found.unwrap_or_else(|_| panic!("it never came: {heard:#?}"))
+    }
+
+    fn offered(&mut self) -> WorkerOffer {
+        self.order(Order::Offer);
+        self.hears(|news| match news {
+            OperationNews::Offered(offer) => Some(offer.unwrap()),
+            _ => None,
+        })
+    }
+
+    fn refused(&mut self, order: Order) -> String {
+        self.order(order);
+        self.hears(|news| match news {
+            OperationNews::Refused(_, problem) => Some(format!("{}; {}", problem.what, problem.mend)),
+            _ => None,
+        })
+    }
+
+    fn says(&mut self, words: &str) {
+        self.hears(|news| match news {
+            OperationNews::Progress(Progress::Output(line)) if line.contains(words) => Some(()),
+            _ => None,
+        });
+    }
+
+    fn ends(&mut self) -> OperationEnd {
+        self.hears(|news| match news {
+            OperationNews::Ended(end) => Some(end),
+            _ => None,
+        })
+    }
 }
 
 #[test]
@@ -213,9 +178,167 @@ fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
     assert_eq!(code, Some(1));
     assert!(said.contains("no quota for v4") && said.contains("remove-worker poor"), "{said}");
     let (code, _, said) = world.run("remove-worker poor --yes");
+    assert!(code == Some(1) && said.contains("add-worker --abandon"), "{said}");
+    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    let (code, _, said) = world.run("remove-worker poor --yes");
     assert_eq!((code, world.double.state().queued.len()), (Some(0), 0), "{said}");
     let (code, _, said) = world.run("remove-worker poor --yes");
     assert!(code == Some(1) && said.contains("no TPU VM, host or queued resource"), "{said}");
+}
+
+#[test]
+fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_cancelled() {
+    let mut world = World::new();
+    world.head();
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
+    adding.says("extra: waiting");
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert_eq!(code, Some(1), "one operation at a time: {said}");
+    assert!(said.contains("(capacity), by process"), "{said}");
+    assert!(said.contains("cancel it where it runs"), "{said}");
+    adding.child.kill().unwrap();
+    adding.child.wait().unwrap();
+    for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
+        let (code, _, said) = world.run(another);
+        assert!(code == Some(1) && said.contains("add-worker --resume goes on"), "{another}: {said}");
+    }
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("google has it already");
+    adding.says("extra: waiting");
+    assert_eq!(world.double.state().queued.len(), 1);
+
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&adding.child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let (code, _, said) = adding.ends();
+    assert!(code == Some(1) && said.contains("cancelled; google keeps the request"), "{code:?}: {said}");
+    let (code, _, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "there is room: {said}");
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
+    adding.says("extra: waiting");
+    world.grant("extra");
+    let (code, out, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()[0]["hosts"], json!([WORKER]));
+    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    let (_, log, _) = world.run("audit");
+    let deed = "add-worker extra (v4-8, preemptible)";
+    let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
+    assert!(line("begun") && line("cancelled") && line("done"), "{log}");
+}
+
+#[test]
+fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
+    let mut world = World::new();
+    world.head();
+    let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows[0], json!({"name": "later", "hosts": [], "joined": false}));
+    let (code, out, said) = world.run("remove-worker later --yes --json");
+    assert_eq!(code, Some(0), "nothing stands in the way of another: {said}");
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(row, json!({"name": "later", "hosts": [], "removed": true}));
+
+    let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
+    adding.says("gone: waiting");
+    world.double.state().queued.clear();
+    let (code, _, said) = adding.ends();
+    assert!(code == Some(1) && said.contains("somebody has deleted it; resume to ask"), "{said}");
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("gone: google has the request");
+    adding.says("gone: waiting");
+    world.grant("gone");
+    let (code, _, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    let (code, _, said) = world.run("add-worker --resume");
+    assert!(code == Some(1) && said.contains("no operation on marin-a stopped half way"), "{said}");
+}
+
+#[test]
+fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
+    let mut world = World::new();
+    world.head();
+    let mut console = world.console(false);
+    let offer = console.offered();
+    assert_eq!(offer.types, [WorkerType { name: "tpu_worker".into(), accelerator: "v4-8".into() }]);
+    assert_eq!(offer.capacities, ["preemptible", "best-effort", "reserved"]);
+    assert_eq!(offer.last, None);
+    let wanted = |node_type: &str| NewWorker::Queued {
+        node_type: node_type.into(),
+        capacity: "best-effort".into(),
+        names: vec!["by-console".into()],
+    };
+    let said = console.refused(Order::Look(Task::AddWorker(wanted("v9-8"))));
+    assert!(said.contains("its types are tpu_worker"), "{said}");
+
+    let add = Task::AddWorker(wanted("v4-8"));
+    console.order(Order::Begin(add.clone()));
+    console.says("by-console: waiting");
+    let busy = console.refused(Order::Begin(Task::Stop));
+    assert!(busy.contains("add worker by-console (marin-a) stands half way"), "{busy}");
+    assert!(busy.contains("may be cancelled where it runs"), "{busy}");
+    console.order(Order::Cancel);
+    let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
+    assert!(how.contains("google keeps the request"), "{how}");
+    assert_eq!(console.offered().last, Some(wanted("v4-8")));
+    console.order(Order::Begin(add));
+    console.says("google has it already");
+    world.grant("by-console");
+    assert_eq!(console.ends(), OperationEnd::Done);
+
+    let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
+    console.order(Order::Look(remove("by-console")));
+    let seen = console.hears(|news| match news {
+        OperationNews::Previewed(_, seen) => Some(seen),
+        _ => None,
+    });
+    assert!(!seen.strangers().is_empty() && seen.trouble.is_none(), "{seen:?}");
+    let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
+    assert!(fates.contains("1 task runs there; may end first"), "{fates}");
+    let mut locked = world.console(true);
+    let said = locked.refused(Order::Begin(remove("by-console")));
+    assert!(said.contains("remove-worker is refused: read-only"), "{said}");
+}
+
+#[test]
+fn a_worker_is_removed_with_consent_and_to_its_end() {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
+    assert!(said.contains("WHAT RUNS THERE") && said.contains("1 task runs there"), "{said}");
+    let (code, _, said) = world.run("remove-worker by-hand --yes");
+    assert!(code == Some(1) && said.contains("--drain lets it end first"), "{said}");
+    let (code, _, said) = world.run("remove-worker by-hand --now --yes");
+    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    let (code, _, said) = world.run("init-worker by-hand --yes");
+    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
+
+    world.double.fail_at(
+        "DELETE",
+        "/nodes/",
+        Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "try later" },
+    );
+    let (code, _, said) = world.run("remove-worker by-hand --now --others --yes");
+    assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
+    world.double.mend();
+    let (code, _, said) = world.run("stop-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("remove-worker --resume goes on"), "{said}");
+    // Meanwhile somebody deletes it by hand.
+    world.double.state().nodes.clear();
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    let (code, out, said) = world.run("remove-worker --resume --json");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("done before: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(row, json!({"name": "by-hand", "hosts": [WORKER], "removed": true}));
 }
 
 #[test]
@@ -273,4 +396,120 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
         names.contains("by-hand") && names.contains("others") && !names.contains("of-autoscaler"),
         "{names}"
     );
+}
+
+#[test]
+fn a_cluster_is_started_alone() {
+    let mut world = World::new();
+    world.file("hold-down", "");
+    let (code, out, said) = world.run("start-cluster --dry-run");
+    assert!(
+        code == Some(0) && out.lines().count() == 1 && out.contains(" up -y --no-config-cache"),
+        "{out}{said}"
+    );
+    let starting = world.spawn("start-cluster");
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    world.head();
+    world.file("is-up", "");
+    let (code, out, said) = starting.ends();
+    assert!(code == Some(0) && out.contains("start marin-a: done"), "{out}{said}");
+    assert_eq!((world.asked(), world.double.asked("DELETE")), (vec!["--version".into(), "up".into()], 0));
+    // It runs: nothing is begun again.
+    let (code, _, said) = world.run("start-cluster");
+    assert!(code == Some(0) && said.contains("a ray answers already"), "{said}");
+    assert_eq!(world.asked().iter().filter(|w| *w == "up").count(), 1);
+}
+
+#[test]
+fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let own = ["of-autoscaler-1", "of-autoscaler-2", "of-autoscaler-3"];
+    let one = |name: &str, kind: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(kind), &["10.9.9.1"]);
+    world.double.state().nodes = own.map(|name| one(name, "worker")).to_vec();
+    world.double.state().nodes.push(one("by-hand", "unmanaged"));
+    // Each deletion is asked for before the first is answered, if they go side by side.
+    world.double.fail_at("DELETE", "/nodes/", Fault::Latency(Duration::from_millis(500)));
+    world.file("hold-down", "");
+    let stopping = world.spawn("stop-cluster --yes");
+    until("ray down is run", || world.asked().iter().any(|w| w == "down"));
+    {
+        let state = world.double.state();
+        assert!(state.instances.is_empty(), "the machines are gone before ray down");
+        assert_eq!(state.nodes.len(), 1, "only what a person added is left");
+    }
+    fs::remove_file(world.home.path().join("hold-down")).unwrap();
+    let (code, out, said) = stopping.ends();
+    assert!(code == Some(0) && out.contains("stop marin-a: done"), "{out}{said}");
+    assert_eq!(world.asked(), ["--version", "down"]);
+    let requests = world.double.requests();
+    let at =
+        |words: &str| requests.iter().position(|r| r.starts_with("DELETE") && r.contains(words)).unwrap();
+    let [first, .., last] = own.map(at);
+    assert!(at("/instances/head-1") < first.min(last), "{requests:#?}");
+    let between = &requests[first.min(last)..=first.max(last)];
+    assert!(between.iter().all(|r| r.starts_with("DELETE")), "one after the other: {between:#?}");
+}
+
+/// A login on a TPU host, in the place of sshd there: what came in is kept.
+const LOGINS: &str = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- \"*) \
+     to=${*#* -T -- }; cat >\"$HOME/script-${to%% *}\"; echo \"$to\" >>\"$HOME/logins\"; exit 0;; esac\n\
+     exec /usr/bin/ssh \"$@\"\n";
+
+#[test]
+fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hosts = [WORKER, "10.128.0.3"];
+    world.program("ssh", LOGINS);
+    let mut node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
+    node["metadata"] = json!({"startup-script": "#!old", "enable-oslogin": "TRUE"});
+    world.double.state().nodes.push(node);
+    let metadata = || world.double.state().nodes[0]["metadata"].clone();
+    let (code, _, said) = world.run("init-worker by-hand --dry-run");
+    assert!(code == Some(0) && metadata()["startup-script"] == "#!old", "{said}");
+    assert!(!world.home.path().join("logins").exists());
+
+    let starting = world.spawn("init-worker by-hand --yes");
+    let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
+    until("both hosts have the script", || hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty())));
+    assert_eq!(metadata()["enable-oslogin"], "TRUE", "what else is there stays");
+    let written = metadata()["startup-script"].as_str().unwrap().to_owned();
+    assert!(written.starts_with("#!") && written.contains("marin-a"), "{written}");
+    for host in hosts {
+        until("it is the same script", || script(host).unwrap() == written);
+    }
+    // Its old nodes are no sign that it has joined.
+    for node in world.heads[0].0.nodes().into_iter().skip(1) {
+        assert!(world.heads[0].0.renew_node(node));
+    }
+    let (code, _, said) = starting.ends();
+    assert!(code == Some(0) && said.contains("joined"), "{said}");
+    let logins = fs::read_to_string(world.home.path().join("logins")).unwrap();
+    assert_eq!(logins.lines().filter(|l| l.starts_with("10.")).count(), 2, "each host once: {logins}");
+    assert!(logins.contains("sudo -n sh -c"), "{logins}");
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("init-worker by-hand"), "{log}");
+}
+
+#[test]
+fn a_living_tpu_vm_is_removed_from_google_and_seen_gone_from_ray() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hosts = [WORKER, "10.128.0.3"];
+    let node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
+    world.double.state().nodes.push(node);
+    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    assert!(code == Some(0) && format!("{out}{said}").contains("by-hand"), "{out}{said}");
+    assert_eq!(world.double.asked("DELETE"), 0);
+    let removing = world.spawn("remove-worker by-hand --now --yes");
+    until("google has deleted it", || world.double.state().nodes.is_empty());
+    for node in world.heads[0].0.nodes().into_iter().skip(1) {
+        world.heads[0].0.kill_node(node);
+    }
+    let (code, _, said) = removing.ends();
+    assert!(code == Some(0) && said.contains("by-hand is gone"), "{said}");
+    assert_eq!(world.double.asked("DELETE"), 1);
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("remove-worker by-hand"), "{log}");
 }

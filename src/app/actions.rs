@@ -27,7 +27,7 @@ pub enum Context {
     Plan,
     /// An operation's progress.
     Progress,
-    /// The form of a job.
+    /// The form of a job, or of workers.
     Form,
 }
 
@@ -58,6 +58,9 @@ pub enum Action {
     Restart,
     Start,
     StopCluster,
+    AddWorker,
+    RemoveWorker,
+    InitWorker,
     Progress,
     Resume,
     RollForward,
@@ -125,6 +128,7 @@ const MOVED: &[Context] =
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
 const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Tpus];
+const WORKERS: &[Context] = &[Nodes, AllNodes, Tpus];
 const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs];
 const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
 
@@ -143,10 +147,12 @@ actions! {
     Progress "progress" "progress" VIEWS, "how the operation on the cluster goes on";
     Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
     CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "delete the cluster's TPUs that were preempted; asks first";
+    RemoveWorker "remove-worker" "remove" WORKERS, "remove the selected worker, drained or at once; says first whom it hits";
+    InitWorker "init-worker" "init" WORKERS, "start ray anew on the selected worker; says first whom it hits";
     Resume "resume" "resume" &[Progress], "go on with the operation where it stopped";
     RollForward "roll-forward" "go on past it" &[Progress], "go on with the operation past the step that failed, where that is possible";
     Abandon "abandon" "leave it so" &[Progress], "forget the operation that stopped: the cluster stays as it is; asks first";
-    Cancel "cancel" "cancel" &[Progress], "end the operation, as long as nothing was changed";
+    Cancel "cancel" "cancel" &[Progress], "end the operation, as long as nothing was changed; where google is only waited for, stop waiting";
     Mark "mark" "mark" &[Jobs, AllJobs, Plan], "mark the job, or take its mark away; in a dialog turn the switch";
     Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
     Wrap "wrap" "wrap" &[Log], "wrap long lines";
@@ -165,6 +171,7 @@ actions! {
     Restart "restart" "restart" VIEWS, "restart the cluster with its jobs; says first whom it hits";
     Start "start" "" VIEWS, "start the cluster";
     StopCluster "stop-cluster" "" VIEWS, "stop the cluster; says first whom it hits";
+    AddWorker "add-worker" "add worker" VIEWS, "add workers to the cluster, outside the autoscaler: a form";
     Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "submit a job: a form";
     Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "submit the selected job again, with changes: the form with what it was submitted with";
     Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";
@@ -213,6 +220,9 @@ impl Action {
             Self::Restart
                 | Self::Start
                 | Self::StopCluster
+                | Self::AddWorker
+                | Self::RemoveWorker
+                | Self::InitWorker
                 | Self::Resume
                 | Self::RollForward
                 | Self::Abandon

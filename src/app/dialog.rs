@@ -2,6 +2,7 @@
 
 use super::form::Form;
 use super::plan::{Plan, Spot};
+use super::worker::WorkerForm;
 use crate::model::{ClusterName, Leftover, SubmissionId};
 
 /// A dialog.
@@ -31,10 +32,12 @@ pub enum Dialog {
         /// Highest first line, known once drawn.
         last: usize,
     },
-    /// Asks before an operation on a whole cluster.
+    /// Asks before an operation.
     Plan(Box<Plan>),
     /// The form of a job that is to be submitted.
     Form(Box<Form>),
+    /// The form of workers that are to be added.
+    Worker(Box<WorkerForm>),
     /// Shows how an operation goes on; it may be left and opened again.
     Progress {
         /// On this cluster.
@@ -98,6 +101,7 @@ impl Dialog {
             Self::Tell { top, last, .. } => (top, last, by),
             Self::Plan(plan) => (&mut plan.top, &mut plan.last, by),
             Self::Form(form) => return form.turn(by),
+            Self::Worker(form) => return form.turn(by),
             // Its output is shown from the end.
             Self::Progress { top, last, .. } => (top, last, by.saturating_neg()),
             Self::Ask { .. } => return,
@@ -111,6 +115,7 @@ impl Dialog {
             Self::Ask { on_yes, .. } => *on_yes = yes,
             Self::Plan(plan) => plan.spot = if yes { Spot::Go } else { Spot::Cancel },
             Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
+            Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
             Self::Tell { .. } | Self::Progress { .. } => {}
         }
     }
@@ -120,7 +125,7 @@ impl Dialog {
         let (top, last) = match self {
             Self::Tell { top, last, .. } | Self::Progress { top, last, .. } => (top, last),
             Self::Plan(plan) => (&mut plan.top, &mut plan.last),
-            Self::Ask { .. } | Self::Form(_) => return,
+            Self::Ask { .. } | Self::Form(_) | Self::Worker(_) => return,
         };
         *last = highest;
         *top = (*top).min(highest);

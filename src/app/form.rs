@@ -1,6 +1,7 @@
 //! The form of a job that is to be submitted, empty or made from one that was.
 
 use super::dialog::Dialog;
+use super::worker::Offered;
 use super::{App, Effect, Tone};
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormNews, JobKey, Request, SubmissionId, Timestamp};
@@ -212,9 +213,13 @@ impl Form {
 }
 
 impl App {
-    /// Whether the form is at work: what is typed meanwhile would be lost, or press keys.
+    /// Whether a form is at work: what is typed meanwhile would be lost, or press keys.
     pub(super) fn is_form_at_work(&self) -> bool {
-        matches!(&self.dialog, Some(Dialog::Form(form)) if form.doing.is_some())
+        match &self.dialog {
+            Some(Dialog::Form(form)) => form.doing.is_some(),
+            Some(Dialog::Worker(form)) => form.offered == Offered::Looking,
+            _ => false,
+        }
     }
 
     /// Opens the form, empty.

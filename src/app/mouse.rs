@@ -74,7 +74,7 @@ impl App {
                 return self.act(Action::Open, now);
             }
             // A click outside closes what only tells or asks; what was typed is not lost so easily.
-            let typed = matches!(dialog, Dialog::Form(_));
+            let typed = matches!(dialog, Dialog::Form(_) | Dialog::Worker(_));
             return if by == 0 && !typed && !area.contains(column, row) {
                 self.act(Action::Back, now)
             } else {

@@ -1,30 +1,47 @@
-//! Operations on whole clusters: asked about, watched, resumed, forgotten.
+//! Operations on clusters and their workers: asked about, watched, resumed, forgotten.
 
 use super::dialog::{Dialog, Question};
 use super::plan::{Looked, Plan, Spot};
 use super::running::{Mark, Running, Stand};
+use super::workers::stays;
 use super::{Action, App, Cluster, Effect, Tone, describe};
 use crate::model::{
-    ClusterName, Doomed, OperationEnd, OperationKind, OperationNews, Order, Progress, Request, Timestamp,
+    ClusterName, Doomed, OperationEnd, OperationKind, OperationNews, Order, Progress, Request, Task,
+    Timestamp,
 };
 
 impl App {
+    /// Opens the dialog before an operation on the cluster that is meant.
+    pub(super) fn plan(&mut self, task: Task, now: Timestamp) -> Vec<Effect> {
+        let name = self.meant().map(|c| c.name().clone());
+        name.map(|name| self.plan_on(name, task, now)).unwrap_or_default()
+    }
+
     /// Opens the dialog before an operation, or the one of what stands half way already.
-    pub(super) fn plan(&mut self, kind: OperationKind, now: Timestamp) -> Vec<Effect> {
-        let Some(cluster) = self.meant() else { return Vec::new() };
-        let name = cluster.name().clone();
-        if let Some(running) = cluster.operating() {
-            let text = format!("{name}: {}; nothing else can begin before that is over", running.brief());
-            self.toasts.say(Tone::Info, text, now);
-            self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
+    pub(super) fn plan_on(&mut self, name: ClusterName, task: Task, now: Timestamp) -> Vec<Effect> {
+        if self.is_taken(&name, now) {
             return Vec::new();
         }
-        let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended());
+        let cluster = self.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
+        let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
+        // Which of them work on one worker nobody knows before it is looked.
         let jobs = open.map(|j| Doomed::of(j)).collect();
-        let plan = Plan::new(kind, name.clone(), jobs);
-        let order = Order::Look(kind, plan.preserves());
+        let order = Order::Look(task.clone());
+        let plan = Plan::new(task, name.clone(), jobs);
         self.dialog = Some(Dialog::Plan(Box::new(plan)));
         vec![Effect::Operate(name, order)]
+    }
+
+    /// Whether an operation is under way on that cluster, or stands half way: it is shown then.
+    pub(super) fn is_taken(&mut self, name: &ClusterName, now: Timestamp) -> bool {
+        let Some(running) = self.clusters.iter().find(|c| c.name() == name).and_then(Cluster::operating)
+        else {
+            return false;
+        };
+        let text = format!("{name}: {}; nothing else can begin before that is over", running.brief());
+        self.toasts.say(Tone::Info, text, now);
+        self.dialog = Some(Dialog::Progress { cluster: name.clone(), top: 0, last: 0 });
+        true
     }
 
     /// The progress of the operation on the cluster that is meant.
@@ -46,6 +63,7 @@ impl App {
             Some(Dialog::Form(form)) if form.doing.is_none() => {
                 form.rows.get_mut(form.at).map(|row| &mut row.text)
             }
+            Some(Dialog::Worker(form)) => form.line(),
             _ => None,
         }
     }
@@ -54,22 +72,18 @@ impl App {
     pub(super) fn plan_pressed(&mut self) -> Vec<Effect> {
         let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
         match plan.spot {
-            Spot::Cancel => {
-                self.dialog = None;
-                Vec::new()
-            }
-            Spot::Jobs => {
-                plan.operation = crate::model::Operation::new(
-                    plan.operation.kind,
-                    plan.operation.cluster.clone(),
-                    !plan.preserves(),
-                );
-                plan.looked = Looked::Looking;
-                let order = Order::Look(plan.operation.kind, plan.preserves());
-                vec![Effect::Operate(plan.operation.cluster.clone(), order)]
+            Spot::Cancel => self.back(),
+            Spot::Jobs | Spot::Drain => {
+                let Some(task) = plan.turned() else { return Vec::new() };
+                plan.replace(task.clone());
+                vec![Effect::Operate(plan.operation.cluster.clone(), Order::Look(task))]
             }
             Spot::Others => {
                 plan.others = !plan.others;
+                Vec::new()
+            }
+            Spot::Blind => {
+                plan.blind = !plan.blind;
                 Vec::new()
             }
             Spot::Name => {
@@ -81,7 +95,7 @@ impl App {
                     plan.said = why;
                     return Vec::new();
                 }
-                let order = Order::Begin(plan.operation.kind, plan.preserves());
+                let order = Order::Begin(plan.operation.task.clone());
                 let cluster = plan.operation.cluster.clone();
                 self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
                 vec![Effect::Operate(cluster, order)]
@@ -160,8 +174,7 @@ impl App {
             lines.push(line("jobs", format!("stay saved in {saved}; restore-jobs submits them again")));
         }
         lines.push(line("", String::new()));
-        let text = "The cluster stays as it is now: what was stopped stays stopped, what is up stays up.";
-        lines.push(line("", text.to_owned()));
+        lines.push(line("", stays(&running.operation.task, running.step()).to_owned()));
         let question = Question::Abandon { cluster: cluster.clone() };
         self.dialog = Some(Dialog::ask(question, "leave it as it is", lines, "Leave it"));
     }
@@ -176,18 +189,11 @@ impl App {
         self.dirty = true;
         let reconnect = || vec![Effect::Ask(name.clone(), Request::Reconnect)];
         match news {
+            OperationNews::Offered(offer) => self.offered(name, offer),
             OperationNews::Refused(kind, problem) => self.refused(name, kind, problem, now),
-            OperationNews::Previewed(kind, preview) => {
-                if let Some(plan) = self.plan_of(name, kind) {
-                    plan.preview = crate::model::Preview {
-                        jobs: if preview.trouble.is_some() {
-                            std::mem::take(&mut plan.preview.jobs)
-                        } else {
-                            preview.jobs
-                        },
-                        ..preview
-                    };
-                    plan.looked = Looked::Seen;
+            OperationNews::Previewed(task, preview) => {
+                if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
+                    plan.see(preview);
                 }
             }
             OperationNews::Standing(standing) => self.standing(name, standing.map(Running::standing)),
@@ -206,9 +212,13 @@ impl App {
                 }
             }
             OperationNews::Ended(end) => {
+                let running = self.cluster_mut(name).and_then(|c| c.running.as_ref());
+                let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
                 self.ended(name, end, now);
                 self.arrange_list();
-                return reconnect();
+                // A worker comes and goes without the way to the cluster being touched.
+                let news = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
+                return if is_of_cluster { reconnect() } else { news.to_vec() };
             }
         }
         self.arrange_list();
@@ -260,6 +270,8 @@ impl App {
     fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
         let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
+        let stays = stays(&running.operation.task, running.step());
+        let of_cluster = running.operation.kind().is_of_cluster();
         let title = running.operation.title.clone();
         let workers = match running.marks.last() {
             Some(Mark::Done(said, _)) => said.clone(),
@@ -268,15 +280,17 @@ impl App {
         let (tone, text) = match end {
             OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
-            OperationEnd::Cancelled => {
-                (Tone::Info, format!("{title}: cancelled; nothing was changed on the cluster"))
-            }
-            OperationEnd::Abandoned => {
+            OperationEnd::Cancelled(how) => (Tone::Info, format!("{title}: {how}")),
+            OperationEnd::Abandoned if of_cluster => {
                 (Tone::Info, format!("{title} is forgotten; a backup that was made stays"))
             }
+            OperationEnd::Abandoned => (Tone::Info, format!("{title} is forgotten; {stays}")),
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; the jobs are saved in {s}"));
-                (Tone::Bad, format!("{title} stopped: {}; {}{saved}", problem.what, problem.mend))
+                let shows = self.key_of(Action::Progress);
+                let text =
+                    format!("{title} stopped: {}; {}{saved}; {shows} shows it", problem.what, problem.mend);
+                (Tone::Bad, text)
             }
         };
         // Who looks at the panel has it before the eyes.
@@ -287,7 +301,7 @@ impl App {
 
     fn plan_of(&mut self, name: &ClusterName, kind: OperationKind) -> Option<&mut Plan> {
         match &mut self.dialog {
-            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind == kind => {
+            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind() == kind => {
                 Some(plan)
             }
             _ => None,
@@ -315,7 +329,9 @@ impl App {
     pub(super) fn mark(&mut self, now: Timestamp) -> Vec<Effect> {
         match &self.dialog {
             None => self.mark_job(now),
-            Some(Dialog::Plan(plan)) if matches!(plan.spot, Spot::Jobs | Spot::Others) => self.plan_pressed(),
+            Some(Dialog::Plan(plan)) if !matches!(plan.spot, Spot::Cancel | Spot::Name | Spot::Go) => {
+                self.plan_pressed()
+            }
             _ => Vec::new(),
         }
     }

@@ -1,6 +1,10 @@
 //! The dialog before an operation: whom it hits, what stands in its way, and the cluster's name to be typed.
 
-use crate::model::{ClusterName, Doomed, Fate, Operation, OperationKind, Preview, Problem, StepName};
+use super::worker::WorkerForm;
+use crate::model::text::printable;
+use crate::model::{
+    ClusterName, DRAIN_SECS, Doomed, Fate, NewWorker, Operation, Preview, Problem, StepName, Task,
+};
 
 /// Whether it is known yet what an operation would hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +24,12 @@ pub enum Spot {
     Cancel,
     /// Whether jobs are saved.
     Jobs,
+    /// Whether a worker may finish its work.
+    Drain,
     /// Whether other people's jobs are ended, too.
     Others,
+    /// Whether it is begun although nobody can tell whom it hits.
+    Blind,
     /// The cluster's name.
     Name,
     /// The button that begins.
@@ -39,6 +47,12 @@ pub struct Plan {
     pub preview: Preview,
     /// Other people's jobs are ended, too.
     pub others: bool,
+    /// It is begun although nobody can tell whom it hits.
+    pub blind: bool,
+    /// More on whom is meant; may be empty.
+    pub note: String,
+    /// The form that it came from, and that cancel leads back to.
+    pub form: Option<Box<WorkerForm>>,
     /// The name as far as it is typed.
     pub name: String,
     /// What has the focus.
@@ -53,14 +67,17 @@ pub struct Plan {
 
 impl Plan {
     /// Before anything was looked at; `jobs` are those that the console remembers.
-    pub fn new(kind: OperationKind, cluster: ClusterName, jobs: Vec<Doomed>) -> Self {
+    pub fn new(task: Task, cluster: ClusterName, jobs: Vec<Doomed>) -> Self {
         let preview = Preview { jobs, ..Preview::default() };
         Self {
-            operation: Operation::new(kind, cluster, kind == OperationKind::Restart),
+            operation: Operation::new(task, cluster),
             // Starting hits nobody, yet it may be refused.
             looked: Looked::Looking,
             preview,
             others: false,
+            blind: false,
+            note: String::new(),
+            form: None,
             name: String::new(),
             spot: Spot::Cancel,
             said: String::new(),
@@ -74,6 +91,39 @@ impl Plan {
         self.operation.number(StepName::Backup) > 0
     }
 
+    /// The same operation with its switch turned: jobs are saved or lost, a worker is drained or not. None has both.
+    pub fn turned(&self) -> Option<Task> {
+        match &self.operation.task {
+            Task::Restart { preserve } => Some(Task::Restart { preserve: !preserve }),
+            Task::RemoveWorker { worker, drain } => {
+                let drain = if drain.is_some() { None } else { Some(DRAIN_SECS) };
+                Some(Task::RemoveWorker { worker: worker.clone(), drain })
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes another operation of it, which is to be looked at anew.
+    pub fn replace(&mut self, task: Task) {
+        self.operation = Operation::new(task, self.operation.cluster.clone());
+        self.looked = Looked::Looking;
+        for job in &mut self.preview.jobs {
+            job.fate = Fate::Unknown;
+        }
+    }
+
+    /// Takes in what was seen. Where it could not be looked, the jobs that were known before are kept.
+    pub fn see(&mut self, mut preview: Preview) {
+        if preview.trouble.is_some() {
+            preview.jobs = std::mem::take(&mut self.preview.jobs);
+        }
+        // What was allowed was allowed for those who were named.
+        self.others &= self.preview.strangers() == preview.strangers();
+        self.blind &= preview.trouble.is_some();
+        self.preview = preview;
+        self.looked = Looked::Seen;
+    }
+
     /// Other people whose jobs would end. Who we are is known once it was looked.
     pub fn strangers(&self) -> Vec<String> {
         if self.looked == Looked::Seen { self.preview.strangers() } else { Vec::new() }
@@ -85,11 +135,40 @@ impl Plan {
         if matches!(self.looked, Looked::Refused(_)) {
             return spots;
         }
-        spots.extend((self.operation.kind == OperationKind::Restart).then_some(Spot::Jobs));
+        spots.extend(match self.operation.task {
+            Task::Restart { .. } => Some(Spot::Jobs),
+            Task::RemoveWorker { .. } => Some(Spot::Drain),
+            _ => None,
+        });
         spots.extend((!self.strangers().is_empty()).then_some(Spot::Others));
-        spots.extend(self.operation.destructive.then_some(Spot::Name));
+        spots.extend(self.is_blind().then_some(Spot::Blind));
+        spots.extend(self.wants_name().then_some(Spot::Name));
         spots.push(Spot::Go);
         spots
+    }
+
+    /// Whether the cluster's name is to be typed: all of it is hit.
+    pub fn wants_name(&self) -> bool {
+        self.operation.destructive && self.operation.kind().is_of_cluster()
+    }
+
+    /// Whether something that runs would end, and nobody can tell what.
+    pub fn is_blind(&self) -> bool {
+        self.operation.destructive && self.looked == Looked::Seen && self.preview.trouble.is_some()
+    }
+
+    /// What is asked for, where workers are added: how many of which type, how, and under what names.
+    pub fn wish(&self) -> Option<String> {
+        let Task::AddWorker(NewWorker::Queued { node_type, capacity, names }) = &self.operation.task else {
+            return None;
+        };
+        let which = match &names[..] {
+            [first, _, .., last] => format!("{first} to {last}"),
+            few => few.join(", "),
+        };
+        let tpu = self.form.as_ref().and_then(|form| form.tpu_of(node_type));
+        let tpu = tpu.map_or_else(String::new, |tpu| format!(" ({tpu})"));
+        Some(format!("{} of type {node_type}{tpu}, {capacity}: {which}", names.len()))
     }
 
     /// Moves the focus by so many spots, round and round.
@@ -107,12 +186,21 @@ impl Plan {
             let fate = match &job.fate {
                 Fate::Unknown => String::new(),
                 Fate::Back => ": comes back".to_owned(),
+                Fate::Lost(_) if !self.operation.kind().is_of_cluster() => format!(": {}", self.fate(job)),
                 Fate::Lost(_) => format!(": comes back? {}", job.fate.words()),
             };
             format!("- {} ({owner}){fate}", job.key)
         };
         let first = self.operation.announcement();
         std::iter::once(first).chain(self.preview.jobs.iter().map(line)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What becomes of a job, safe to print; where a worker is meant, what of the job runs there.
+    pub fn fate(&self, job: &Doomed) -> String {
+        match &job.fate {
+            Fate::Lost(what) if !self.operation.kind().is_of_cluster() => printable(what).into_owned(),
+            fate => fate.words(),
+        }
     }
 
     /// Why it cannot begin now, if something stands in the way.
@@ -124,7 +212,10 @@ impl Plan {
             Looked::Seen if !self.others && !strangers.is_empty() => {
                 Some(format!("jobs of {} run here: ask them, then allow it above", strangers.join(", ")))
             }
-            Looked::Seen if self.operation.destructive && self.name != self.operation.cluster.as_str() => {
+            Looked::Seen if self.is_blind() && !self.blind => {
+                Some("nobody can tell whom it hits: ask around, then allow it above".to_owned())
+            }
+            Looked::Seen if self.wants_name() && self.name != self.operation.cluster.as_str() => {
                 Some("type the cluster's whole name first".to_owned())
             }
             Looked::Seen => None,
@@ -137,7 +228,7 @@ mod tests {
     use super::*;
     use crate::model::{Fate, JobKey, JobStatus, SubmissionId};
 
-    fn seen(kind: OperationKind, owner: &str) -> Plan {
+    fn seen(task: Task, owner: &str) -> Plan {
         let job = Doomed {
             key: JobKey::Submission(SubmissionId("j".into())),
             owner: Some(owner.into()),
@@ -146,7 +237,7 @@ mod tests {
             holds: None,
             fate: Fate::Back,
         };
-        let mut plan = Plan::new(kind, ClusterName::new("lab"), vec![job]);
+        let mut plan = Plan::new(task, ClusterName::new("lab"), vec![job]);
         plan.preview.me = "me".into();
         plan.looked = Looked::Seen;
         plan
@@ -154,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_the_way_is_told_in_turn() {
-        let mut plan = seen(OperationKind::Restart, "bo");
+        let mut plan = seen(Task::Restart { preserve: true }, "bo");
         plan.looked = Looked::Looking;
         assert!(plan.obstacle().unwrap().contains("still"));
         plan.looked = Looked::Seen;
@@ -164,13 +255,13 @@ mod tests {
         assert!(plan.obstacle().unwrap().contains("name"));
         plan.name = "lab".into();
         assert_eq!(plan.obstacle(), None);
-        let start = seen(OperationKind::Start, "me");
+        let start = seen(Task::Start, "me");
         assert_eq!((start.obstacle(), start.spots()), (None, vec![Spot::Cancel, Spot::Go]));
     }
 
     #[test]
     fn the_focus_goes_round_what_is_there() {
-        let mut plan = seen(OperationKind::Stop, "me");
+        let mut plan = seen(Task::Stop, "me");
         let mut met = Vec::new();
         for _ in 0..4 {
             met.push(plan.spot);

@@ -1,4 +1,4 @@
-//! An operation on a cluster as the screen shows it: its steps, what its programs say, and how it stands.
+//! An operation on a cluster or its workers as the screen shows it: its steps, what its programs say, and how it stands.
 
 use crate::model::text::log_line;
 use crate::model::{Operation, OperationEnd, Problem, Progress, Standing, StepName, Timestamp};
@@ -109,9 +109,14 @@ impl Running {
     /// Takes its end in.
     pub fn end(&mut self, end: OperationEnd, now: Timestamp) {
         self.until = Some(now);
+        if matches!(end, OperationEnd::Cancelled(_)) {
+            for mark in self.marks.iter_mut().filter(|m| matches!(m, Mark::Works(_))) {
+                *mark = Mark::Waits;
+            }
+        }
         self.stand = match end {
             OperationEnd::Done => Stand::Over("done"),
-            OperationEnd::Cancelled => Stand::Over("cancelled; nothing was changed"),
+            OperationEnd::Cancelled(how) => Stand::Over(how),
             OperationEnd::Abandoned => Stand::Over("forgotten"),
             OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
         };
@@ -132,7 +137,7 @@ impl Running {
 
     /// `restart 4/9`; once it stopped, `restart stopped at 4/9`.
     pub fn brief(&self) -> String {
-        let word = self.operation.kind.word();
+        let word = self.operation.kind().word();
         let place = self.step().map_or_else(String::new, |s| {
             format!(" {}/{}", self.operation.number(s), self.operation.steps.len())
         });
@@ -140,7 +145,8 @@ impl Running {
             Stand::Works | Stand::Elsewhere => format!("{word}{place}"),
             Stand::Cancelling => format!("{word} is cancelled"),
             Stand::Stopped(..) => format!("{word} stopped at{place}"),
-            Stand::Over(how) => format!("{word} {how}"),
+            // How things stand then is a sentence of its own.
+            Stand::Over(how) => format!("{word} {}", how.split(';').next().unwrap_or_default()),
         }
     }
 
@@ -154,9 +160,14 @@ impl Running {
         matches!(self.stand, Stand::Stopped(..))
     }
 
-    /// Whether it can be cancelled: it works here, and nothing was changed yet.
+    /// Whether it can be cancelled: it works here, and nothing was changed yet, or what was goes on without us.
     pub fn may_be_cancelled(&self) -> bool {
-        self.stand == Stand::Works && self.step().is_some_and(|s| self.operation.is_harmless_at(s))
+        self.stand == Stand::Works && self.left_behind().is_some()
+    }
+
+    /// How things would stand if it was cancelled at the step it is at.
+    pub fn left_behind(&self) -> Option<&'static str> {
+        self.step().and_then(|s| self.operation.cancelled_at(s))
     }
 
     /// Whether one may go on past the step at which it stopped.
@@ -166,7 +177,9 @@ impl Running {
 
     /// Whether the cluster is expected to be away: it is being stopped or started.
     pub fn takes_down(&self) -> bool {
-        self.is_at_work() && !self.step().is_some_and(|s| self.operation.is_harmless_at(s))
+        self.operation.kind().is_of_cluster()
+            && self.is_at_work()
+            && !self.step().is_some_and(|s| self.operation.is_harmless_at(s))
     }
 
     /// What its programs said, oldest first.
@@ -178,12 +191,12 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterName, OperationKind};
+    use crate::model::{ClusterName, Task};
 
     const T0: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn restart() -> Running {
-        Running::new(Operation::new(OperationKind::Restart, ClusterName::new("a"), true), T0)
+        Running::new(Operation::new(Task::Restart { preserve: true }, ClusterName::new("a")), T0)
     }
 
     #[test]

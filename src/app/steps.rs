@@ -7,9 +7,7 @@ use super::{
     ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
     Tone, View, actions::ACTIONS, describe,
 };
-use crate::model::{
-    ClusterName, JobKey, LogSource, OperationKind, Order, ProblemKind, Request, Text, Timestamp,
-};
+use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Task, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
 const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
@@ -52,9 +50,12 @@ impl App {
                 self.zoomed = !self.zoomed;
                 Vec::new()
             }
-            Action::Restart => self.plan(OperationKind::Restart, now),
-            Action::Start => self.plan(OperationKind::Start, now),
-            Action::StopCluster => self.plan(OperationKind::Stop, now),
+            Action::Restart => self.plan(Task::Restart { preserve: true }, now),
+            Action::Start => self.plan(Task::Start, now),
+            Action::StopCluster => self.plan(Task::Stop, now),
+            Action::AddWorker => self.add_worker(now),
+            Action::RemoveWorker => self.remove_worker(now),
+            Action::InitWorker => self.init_worker(now),
             Action::Progress => self.show_progress(now),
             Action::Resume | Action::RollForward | Action::Abandon | Action::Cancel => {
                 self.in_progress(action, now)
@@ -179,6 +180,7 @@ impl App {
         match (&self.dialog, self.view, self.pane) {
             (Some(Dialog::Plan(_)), ..) => self.plan_pressed(),
             (Some(Dialog::Form(_)), ..) => self.form_pressed(),
+            (Some(Dialog::Worker(_)), ..) => self.worker_form_pressed(now),
             (Some(Dialog::Ask { on_yes: true, .. }), ..) => self.answer(now),
             (Some(_), ..) => self.back(),
             (None, View::Clusters, _) => match self.list.selected_row() {
@@ -192,9 +194,15 @@ impl App {
         }
     }
 
-    /// Out of whatever is innermost.
-    fn back(&mut self) -> Vec<Effect> {
-        if self.dialog.take().is_some() || self.toasts.dismiss() {
+    /// Out of whatever is innermost. A plan that was made in a form leads back to it: what was typed is not lost.
+    pub(super) fn back(&mut self) -> Vec<Effect> {
+        if let Some(dialog) = self.dialog.take() {
+            if let Dialog::Plan(plan) = dialog {
+                self.dialog = plan.form.map(Dialog::Worker);
+            }
+            return Vec::new();
+        }
+        if self.toasts.dismiss() {
             return Vec::new();
         }
         if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) {
@@ -230,6 +238,10 @@ impl App {
             return Vec::new();
         }
         if let Some(Dialog::Form(form)) = &mut self.dialog {
+            form.turn(if by == 1 { 1 } else { -1 });
+            return Vec::new();
+        }
+        if let Some(Dialog::Worker(form)) = &mut self.dialog {
             form.turn(if by == 1 { 1 } else { -1 });
             return Vec::new();
         }

@@ -54,6 +54,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         env: env.clone(),
         me: env.var("USER").unwrap_or_default().to_owned(),
         audit: super::audit::log(env, &folders),
+        read_only: config.settings.read_only || arguments.read_only,
     };
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
         .reading_only(config.settings.read_only || arguments.read_only);

@@ -1,18 +1,15 @@
 //! Operations from a shell: restart, start and stop a cluster, back its jobs up and restore them, and the audit log.
 
-use super::reach::{Progress as Telling, Reach, confirm};
+use super::reach::{Progress as Telling, Reach};
+use super::run::{OperateArguments, Wish, operate};
 use crate::model::text::printable;
-use crate::model::time::brief;
-use crate::model::{Doomed, Operation, OperationKind, Problem, Progress, SubmissionId};
-use crate::operation::{
-    Journal, Performer, Restored, Restoring, Unfinished, back_up, calls, preflight, preview, restore,
-};
+use crate::model::{SubmissionId, Task};
+use crate::operation::{Restored, Restoring, back_up, restore};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tokio::sync::mpsc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +18,9 @@ Examples:
   marin-tui -c us-central2 restart-cluster --resume      go on where it stopped, also after a crash
   marin-tui -c us-central2 restart-cluster --abandon     forget it; a backup that was made stays
 
-Exit codes: 0 done, 1 a step failed (it says which, and how to go on).";
+^C ends it at once, with what it runs here: cancelled as long as nothing was changed, later to be resumed.
+
+Exit codes: 0 done, 1 a step failed or was interrupted (it says which, and how to go on).";
 
 /// What to do with a whole cluster.
 #[derive(Debug, Subcommand)]
@@ -32,7 +31,7 @@ pub enum OperateCommand {
     /// Start a cluster
     StartCluster(OperateArguments),
     /// Stop a cluster; its jobs are lost (backup-jobs saves them)
-    StopCluster(OperateArguments),
+    StopCluster(StopArguments),
     /// Save the jobs that have not ended into a folder, with their packages
     BackupJobs(FolderArguments),
     /// Submit the jobs of a backup, each once
@@ -45,33 +44,23 @@ pub struct RestartArguments {
     /// Save the jobs and submit them again
     #[arg(long, value_name = "1|0", default_value = "1", value_parser = yes_or_no, action = clap::ArgAction::Set)]
     preserve_jobs: bool,
-    /// Restart although other people's jobs run
-    #[arg(long)]
-    others: bool,
-    /// What all operations take.
+    /// How to stop it.
     #[command(flatten)]
-    common: OperateArguments,
+    stop: StopArguments,
 }
 
-/// What all operations take.
+/// How to stop.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
-pub struct OperateArguments {
-    /// Do not ask
-    #[arg(long, short)]
-    yes: bool,
-    /// Say the steps, and do nothing
+pub struct StopArguments {
+    /// Do it although other people's jobs run
     #[arg(long)]
-    dry_run: bool,
-    /// Go on with the operation that stopped
-    #[arg(long, conflicts_with_all = ["abandon", "dry_run"])]
-    resume: bool,
+    others: bool,
     /// With --resume: go on although a machine could not be cleared
     #[arg(long, requires = "resume")]
     leave: bool,
-    /// Forget the operation that stopped
-    #[arg(long, conflicts_with = "dry_run")]
-    abandon: bool,
+    /// What all operations take.
+    #[command(flatten)]
+    common: OperateArguments,
 }
 
 /// A backup's folder.
@@ -93,12 +82,18 @@ impl OperateCommand {
     pub(super) fn changes(&self) -> Option<&'static str> {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
-            Self::RestartCluster(a) => name("restart-cluster", a.common.dry_run),
+            Self::RestartCluster(a) => name("restart-cluster", a.stop.common.dry_run),
             Self::StartCluster(a) => name("start-cluster", a.dry_run),
-            Self::StopCluster(a) => name("stop-cluster", a.dry_run),
+            Self::StopCluster(a) => name("stop-cluster", a.common.dry_run),
             Self::BackupJobs(_) => None,
             Self::RestoreJobs(a) => name("restore-jobs", a.dry_run),
         }
+    }
+}
+
+impl StopArguments {
+    fn wish(&self, task: Task) -> Wish<'_> {
+        Wish { others: self.others, leave: self.leave, ..Wish::of(task, &self.common) }
     }
 }
 
@@ -115,203 +110,14 @@ pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<Exi
     Reach::block_on(async {
         match command {
             OperateCommand::RestartCluster(a) => {
-                operate(OperationKind::Restart, a.preserve_jobs, a.others, &a.common, reach).await
+                operate(&a.stop.wish(Task::Restart { preserve: a.preserve_jobs }), reach).await
             }
-            OperateCommand::StartCluster(a) => operate(OperationKind::Start, false, true, a, reach).await,
-            OperateCommand::StopCluster(a) => operate(OperationKind::Stop, false, true, a, reach).await,
+            OperateCommand::StartCluster(a) => operate(&Wish::of(Task::Start, a), reach).await,
+            OperateCommand::StopCluster(a) => operate(&a.wish(Task::Stop), reach).await,
             OperateCommand::BackupJobs(a) => back_up_jobs(a, reach).await,
             OperateCommand::RestoreJobs(a) => restore_jobs(a, reach).await,
         }
     })
-}
-
-async fn operate(
-    kind: OperationKind,
-    preserve: bool,
-    others: bool,
-    arguments: &OperateArguments,
-    reach: &Reach,
-) -> anyhow::Result<ExitCode> {
-    preflight(&reach.spec, kind).map_err(|p| reach.error(&p))?;
-    let mut journal = Journal::open(&reach.folders.state, &reach.spec.name)?;
-    let unfinished = journal.unfinished().cloned();
-    let operation = match &unfinished {
-        Some(u) => Operation::new(u.kind, reach.spec.name.clone(), u.preserve),
-        None => Operation::new(kind, reach.spec.name.clone(), preserve),
-    };
-    if let Some(u) = &unfinished {
-        if arguments.abandon {
-            journal.end("abandoned")?;
-            reach.note(&operation.title, "abandoned");
-            eprintln!("{} is forgotten{}", operation.title, saved_where(u));
-            return Ok(ExitCode::SUCCESS);
-        }
-        anyhow::ensure!(arguments.resume, "{}", stopped(u, &operation));
-        anyhow::ensure!(
-            u.kind == kind,
-            "{}; resume it with {}-cluster",
-            stopped(u, &operation),
-            u.kind.word()
-        );
-    } else {
-        anyhow::ensure!(
-            !arguments.resume && !arguments.abandon,
-            "no operation on {} stopped half way",
-            reach.spec.name
-        );
-        print_steps(&operation);
-        if kind != OperationKind::Start {
-            eprintln!("for the team's channel: {}", operation.announcement());
-            who_is_hit(&operation, reach, others || arguments.dry_run).await?;
-        }
-        if arguments.dry_run {
-            let calls =
-                Box::pin(calls(&reach.spec, &reach.options, kind)).await.map_err(|p| reach.error(&p))?;
-            eprintln!("the calls and commands, in order:");
-            for call in &calls {
-                println!("{}", printable(call));
-            }
-            return Ok(ExitCode::SUCCESS);
-        }
-        if operation.destructive {
-            confirm_by_name(&operation, arguments.yes)?;
-        }
-        journal.begin(kind, preserve)?;
-    }
-    perform(&operation, unfinished, &mut journal, arguments.leave, reach).await
-}
-
-async fn perform(
-    operation: &Operation,
-    unfinished: Option<Unfinished>,
-    journal: &mut Journal,
-    leave: bool,
-    reach: &Reach,
-) -> anyhow::Result<ExitCode> {
-    let mut done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
-    if leave && !done.iter().any(|(s, _)| *s == crate::model::StepName::Clear) {
-        done.push((crate::model::StepName::Clear, "left as they are".to_owned()));
-    }
-    let preserve = operation.number(crate::model::StepName::Backup) > 0;
-    let facts = unfinished.map(|u| u.facts).unwrap_or_default();
-    let mut performer = Performer {
-        spec: reach.spec.clone(),
-        place: reach.place,
-        options: reach.options.clone(),
-        state: reach.folders.state.clone(),
-        preserve,
-        facts,
-    };
-    let (tell, mut heard) = mpsc::unbounded_channel();
-    let shown = operation.clone();
-    let showing = tokio::spawn(async move {
-        while let Some(progress) = heard.recv().await {
-            show(&shown, &progress);
-        }
-    });
-    let ended = performer.run(operation, journal, &done, &tell).await;
-    drop(tell);
-    showing.await?;
-    match ended {
-        Ok(()) => {
-            reach.note(&operation.title, "done");
-            println!("{}: done", operation.title);
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(problem) => {
-            reach.note(&operation.title, &format!("stopped: {}", problem.what));
-            let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
-            let saved =
-                saved.map_or_else(String::new, |b| format!("; the jobs are saved in {}", b.display()));
-            let Problem { what, mend, .. } = problem;
-            anyhow::bail!("{} stopped: {what}; {mend}{saved}", operation.title)
-        }
-    }
-}
-
-fn show(operation: &Operation, progress: &Progress) {
-    let place = |step| format!("{}/{}", operation.number(step), operation.steps.len());
-    match progress {
-        Progress::Began(step) => eprintln!("[{}] {}", place(*step), step.what()),
-        Progress::Output(line) => eprintln!("      {}", crate::model::text::log_line(line)),
-        Progress::Done(step, said) => eprintln!("[{}] {}", place(*step), printable(said)),
-        Progress::Skipped(step, said) => eprintln!("[{}] done before: {}", place(*step), printable(said)),
-        Progress::Failed(step, problem) => eprintln!("[{}] failed: {}", place(*step), problem.what),
-    }
-}
-
-fn print_steps(operation: &Operation) {
-    eprintln!("{}: {}", operation.title, operation.consequence);
-    for (i, step) in operation.steps.iter().enumerate() {
-        eprintln!("  {}. {}", i + 1, step.what());
-    }
-}
-
-fn stopped(u: &Unfinished, operation: &Operation) -> String {
-    let next = operation.steps.iter().find(|s| !u.done.iter().any(|(d, _)| d == *s));
-    let at = next.map_or_else(String::new, |s| {
-        format!(" at step {} of {} ({})", operation.number(*s), operation.steps.len(), s.what())
-    });
-    let why = if u.why.is_empty() { String::new() } else { format!(": {}", printable(&u.why)) };
-    format!("{} stopped{at}{why}{}; --resume goes on, --abandon forgets it", operation.title, saved_where(u))
-}
-
-fn saved_where(u: &Unfinished) -> String {
-    match u.facts.backup.as_ref().filter(|b| b.join("jobs.json").exists()) {
-        Some(folder) => format!("; its jobs are saved in {}", folder.display()),
-        None => String::new(),
-    }
-}
-
-/// Lists the jobs that would end. Other people's stand in the way unless that was said.
-async fn who_is_hit(operation: &Operation, reach: &Reach, others: bool) -> anyhow::Result<()> {
-    let progress = Telling::new();
-    let session = match reach.connect(&progress).await {
-        Ok(session) => session,
-        Err(e) => {
-            eprintln!("whose jobs run cannot be told: {e}");
-            return Ok(());
-        }
-    };
-    progress.tell("looking which jobs run");
-    let me = reach.env.var("USER").unwrap_or_default();
-    let preserve = operation.number(crate::model::StepName::Backup) > 0;
-    let preview = preview(&session.client, me, operation.kind, preserve).await;
-    session.close().await;
-    let preview = preview.map_err(|p| reach.error(&p))?;
-    let now = crate::model::Timestamp::now();
-    let row = |job: &Doomed| {
-        let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
-        let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-        vec![job.key.to_string(), owner, job.status.word().to_owned(), age, job.holding(), job.fate.words()]
-    };
-    let rows: Vec<_> = preview.jobs.iter().map(row).collect();
-    let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", "COMES BACK"];
-    if !rows.is_empty() {
-        super::columns::print(&mut std::io::stderr().lock(), &titles, &rows)?;
-    }
-    let strangers = preview.strangers();
-    anyhow::ensure!(
-        others || strangers.is_empty(),
-        "jobs of {} run on {}: ask them, then say --others",
-        strangers.join(", "),
-        reach.spec.name
-    );
-    Ok(())
-}
-
-/// The name must be typed: `y` is typed too fast.
-fn confirm_by_name(operation: &Operation, yes: bool) -> anyhow::Result<()> {
-    use std::io::{self, BufRead, IsTerminal, Write};
-    if yes || !io::stdin().is_terminal() {
-        return confirm(&format!("{}: {}", operation.title, operation.consequence), yes);
-    }
-    eprint!("type the cluster's name to go on: ");
-    io::stderr().flush()?;
-    let mut typed = String::new();
-    io::stdin().lock().read_line(&mut typed)?;
-    anyhow::ensure!(typed.trim() == operation.cluster.as_str(), "nothing was done");
-    Ok(())
 }
 
 async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {

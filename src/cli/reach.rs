@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use super::console::places;
-use crate::config::{self, Config, Entry, Env, Folders, Settings};
+use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem};
 use crate::supervisor::{self, Options, Session};
 use anyhow::Context;
@@ -19,8 +19,6 @@ pub(super) struct Reach {
     pub spec: ClusterSpec,
     /// How to connect.
     pub options: Options,
-    /// The settings.
-    pub settings: Settings,
     /// Our folders.
     pub folders: Folders,
     /// Where the command was given.
@@ -48,7 +46,7 @@ impl Reach {
             config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
         let options = Options::new(&config.settings, &folders, places(&env, &folders));
-        Ok(Self { spec, options, settings: config.settings.clone(), folders, env, place })
+        Ok(Self { spec, options, folders, env, place })
     }
 
     /// Runs a command's work to its end.

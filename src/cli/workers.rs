@@ -1,14 +1,8 @@
 //! Workers by hand: added as a queued resource of Google's or on a host of provider `local`, started again, removed.
 
-mod add;
-mod remove;
-
 use super::reach::Reach;
-use crate::config::Launch;
-use crate::model::{Node, Problem, Timestamp};
-use crate::operation::Journal;
-use crate::ray::Poller;
-use crate::supervisor::Session;
+use super::run::{OperateArguments, Wish, operate};
+use crate::model::{DRAIN_SECS, NewWorker, OperationKind, Task, Timestamp, worker_names};
 use clap::{Args, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
@@ -18,7 +12,8 @@ Examples:
   marin-tui -c us-central2 add-worker --type tpu_worker --count 2 --dry-run    the exact calls, as JSON lines
   marin-tui -c lab add-worker --host 10.0.0.7                                  a host of a local cluster, over ssh
 
-Interrupted, the request stays with Google: the same command with its --name follows it again.
+While it waits for capacity, ^C cancels the wait; the request stays with Google, and the same command with its --name
+follows it again. Killed at any step, --resume goes on, --abandon forgets it.
 
 Exit codes: 0 every host has joined Ray (with --no-wait: Google has the request), 1 otherwise; it says what to do.";
 
@@ -27,6 +22,7 @@ Examples:
   marin-tui -c us-central2 remove-worker ray-worker-manual-7 --drain    takes no new work; what runs may end
   marin-tui -c us-central2 remove-worker 10.128.0.7 --now               the TPU VM of that host, at once
   marin-tui -c lab remove-worker 10.0.0.7 --dry-run                     whose jobs it would hit
+  marin-tui -c lab remove-worker --resume                               go on where it stopped
 
 Exit codes: 0 it is gone, from Ray and from Google; 1 otherwise; it says what to do.";
 
@@ -71,7 +67,7 @@ impl CapacityWord {
 #[derive(Debug, Args)]
 pub struct AddArguments {
     /// A worker type of the cluster's file, or its TPU (v4-128)
-    #[arg(long = "type", value_name = "TYPE", required_unless_present = "host")]
+    #[arg(long = "type", value_name = "TYPE", required_unless_present_any = ["host", "resume", "abandon"])]
     node_type: Option<String>,
     /// How capacity is asked for
     #[arg(long, value_enum, default_value = "preemptible")]
@@ -97,8 +93,11 @@ pub struct AddArguments {
 #[derive(Debug, Args)]
 pub struct InitArguments {
     /// Name of a TPU VM, or address of a host
-    #[arg(value_name = "NAME|ADDRESS")]
-    worker: String,
+    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
+    worker: Option<String>,
+    /// Do it although other people's jobs run there
+    #[arg(long)]
+    others: bool,
     /// What all take.
     #[command(flatten)]
     common: CommonArguments,
@@ -108,13 +107,16 @@ pub struct InitArguments {
 #[derive(Debug, Args)]
 pub struct RemoveArguments {
     /// Name of a TPU VM or a queued resource, or address of a host
-    #[arg(value_name = "NAME|ADDRESS")]
-    worker: String,
+    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
+    worker: Option<String>,
+    /// Do it although other people's jobs run there
+    #[arg(long)]
+    others: bool,
     /// Let what runs there end first
     #[arg(long, conflicts_with = "now")]
     drain: bool,
     /// With --drain: how long, in seconds, before it is removed all the same
-    #[arg(long, value_name = "SECONDS", default_value = "3600", requires = "drain")]
+    #[arg(long, value_name = "SECONDS", default_value_t = DRAIN_SECS, requires = "drain")]
     within: u64,
     /// At once, whatever runs there
     #[arg(long)]
@@ -127,15 +129,18 @@ pub struct RemoveArguments {
 /// What all take.
 #[derive(Debug, Args)]
 struct CommonArguments {
-    /// Do not ask
-    #[arg(long, short)]
-    yes: bool,
-    /// Say the exact steps and calls, and do nothing
-    #[arg(long)]
-    dry_run: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// What all operations take.
+    #[command(flatten)]
+    operate: OperateArguments,
+}
+
+impl CommonArguments {
+    fn wish(&self, kind: OperationKind) -> Wish<'_> {
+        Wish { json: self.json, ..Wish::standing(kind, &self.operate) }
+    }
 }
 
 impl WorkerCommand {
@@ -146,49 +151,46 @@ impl WorkerCommand {
             Self::InitWorker(a) => ("init-worker", &a.common),
             Self::RemoveWorker(a) => ("remove-worker", &a.common),
         };
-        (!common.dry_run).then_some(name)
+        (!common.operate.dry_run).then_some(name)
+    }
+}
+
+impl AddArguments {
+    fn task(&self) -> Option<Task> {
+        let queued = |node_type: &String| NewWorker::Queued {
+            node_type: node_type.clone(),
+            capacity: self.capacity.name().to_owned(),
+            names: worker_names(
+                self.name.as_deref().unwrap_or_default(),
+                self.count as usize,
+                Timestamp::now(),
+            ),
+        };
+        let host = self.host.clone().map(|address| NewWorker::Host { address });
+        host.or_else(|| self.node_type.as_ref().map(queued)).map(Task::AddWorker)
     }
 }
 
 /// Runs it.
 pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
-    Reach::block_on(async {
-        match command {
-            WorkerCommand::AddWorker(a) => add::add(a, reach).await,
-            WorkerCommand::InitWorker(a) => add::init(a, reach).await,
-            WorkerCommand::RemoveWorker(a) => remove::run(a, reach).await,
+    let wish = match command {
+        WorkerCommand::AddWorker(a) => {
+            Wish { task: a.task(), no_wait: a.no_wait, ..a.common.wish(OperationKind::AddWorker) }
         }
-    })
-}
-
-/// The cluster's journal, held so that nobody restarts the cluster meanwhile; one of an operation that stopped half
-/// way stands in the way.
-fn journal(reach: &Reach) -> anyhow::Result<Journal> {
-    let journal = Journal::open(&reach.folders.state, &reach.spec.name)?;
-    if let Some(u) = journal.unfinished() {
-        let word = u.kind.word();
-        anyhow::bail!(
-            "{word} of {} stopped half way: {word}-cluster --resume goes on with it, --abandon forgets it",
-            reach.spec.name
-        );
-    }
-    Ok(journal)
-}
-
-/// How the cluster's file starts its workers.
-fn launch(reach: &Reach) -> anyhow::Result<Launch> {
-    let file = reach.spec.file.as_deref();
-    let file =
-        file.ok_or_else(|| anyhow::anyhow!("{} has no cluster file to start a worker by", reach.spec.name))?;
-    Launch::read(file).map_err(|e| anyhow::anyhow!("{}; {}", e.what(), e.mend))
-}
-
-/// Nodes that Ray has now.
-async fn nodes(session: &Session, reach: &Reach) -> anyhow::Result<Vec<Node>> {
-    let snapshot = Poller::new(session.client.clone()).refresh().await;
-    let snapshot = snapshot.map_err(|e: crate::ray::RayError| -> anyhow::Error {
-        let problem: Problem = e.problem(Timestamp::now());
-        reach.error(&problem)
-    })?;
-    Ok(snapshot.nodes.iter().map(Node::clone).collect())
+        WorkerCommand::InitWorker(a) => Wish {
+            task: a.worker.clone().map(|worker| Task::InitWorker { worker }),
+            others: a.others,
+            ..a.common.wish(OperationKind::InitWorker)
+        },
+        WorkerCommand::RemoveWorker(a) => {
+            let drain = a.drain.then_some(a.within);
+            Wish {
+                task: a.worker.clone().map(|worker| Task::RemoveWorker { worker, drain }),
+                others: a.others,
+                now: a.now,
+                ..a.common.wish(OperationKind::RemoveWorker)
+            }
+        }
+    };
+    Reach::block_on(operate(&wish, reach))
 }

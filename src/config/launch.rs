@@ -22,8 +22,8 @@ pub struct Launch {
     pub container: String,
     /// Port of the GCS, as the workers' start commands name it.
     pub port: u16,
-    /// Whether files are to be copied to every node, which only `ray up` does.
-    pub has_file_mounts: bool,
+    /// `file_mounts`: what is copied to every node, by where to; the path here as it is written.
+    pub file_mounts: BTreeMap<String, String>,
     /// `provider.worker_ips`: hosts that the autoscaler of a `local` cluster starts by itself.
     pub worker_ips: Vec<String>,
     /// Types of workers, by name; the only one of provider `local` has an empty name.
@@ -37,6 +37,8 @@ pub struct NodeLaunch {
     pub image: Option<String>,
     /// Options of `docker run`, words of a shell.
     pub run_options: Vec<String>,
+    /// `initialization_commands`: on the machine itself, before there is a container.
+    pub init: Vec<String>,
     /// `setup_commands` and `worker_setup_commands`.
     pub setup: Vec<String>,
     /// `worker_start_ray_commands`.
@@ -60,8 +62,10 @@ struct File {
     worker_setup_commands: Vec<String>,
     #[serde(default)]
     worker_start_ray_commands: Vec<String>,
+    #[serde(default)]
+    initialization_commands: Vec<String>,
     #[serde(default, rename = "file_mounts")]
-    mounts: serde_yaml::Mapping,
+    mounts: BTreeMap<String, String>,
     #[serde(default)]
     provider: Provider,
 }
@@ -92,6 +96,7 @@ struct Type {
     #[serde(default)]
     docker: Docker,
     worker_setup_commands: Option<Vec<String>>,
+    initialization_commands: Option<Vec<String>>,
 }
 
 impl Launch {
@@ -114,9 +119,11 @@ impl Launch {
             run_options.extend(if mine.is_empty() { &file.docker.worker_run_options } else { mine }.clone());
             let worker = one.and_then(|t| t.worker_setup_commands.as_ref());
             let worker = worker.unwrap_or(&file.worker_setup_commands);
+            let init = one.and_then(|t| t.initialization_commands.as_ref());
             NodeLaunch {
                 image: docker.worker_image.clone(),
                 run_options,
+                init: init.unwrap_or(&file.initialization_commands).clone(),
                 setup: file.setup_commands.iter().chain(worker).cloned().collect(),
                 start: start.clone(),
                 resources: one
@@ -140,7 +147,7 @@ impl Launch {
             container: file.docker.container_name.clone().unwrap_or_else(|| "ray_container".into()),
             port: port(&start),
             worker_ips: file.provider.worker_ips.clone(),
-            has_file_mounts: !file.mounts.is_empty(),
+            file_mounts: file.mounts.clone(),
             types,
         })
     }
@@ -176,8 +183,9 @@ mod tests {
     fn a_type_is_found_by_its_name_or_its_tpu() {
         let launch = parse(
             "docker: {image: i, container_name: c, run_options: [-a], worker_run_options: [-b]}\n\
-             setup_commands: [s]\nworker_setup_commands: [w]\nhead_node_type: head\navailable_node_types:\n  \
-             head: {node_config: {machineType: n2}}\n  big: {resources: {TPU: 4}, node_config: {acceleratorType: v4-128}}\n",
+             setup_commands: [s]\nworker_setup_commands: [w]\nhead_node_type: head\n\
+             initialization_commands: [i]\nfile_mounts: {/there: ~/here}\navailable_node_types:\n  \
+             head: {node_config: {machineType: n2}}\n  other: {initialization_commands: [own]}\n  big: {resources: {TPU: 4}, node_config: {acceleratorType: v4-128}}\n",
         );
         let (name, node) = launch.find("v4-128").unwrap();
         assert_eq!((name, launch.find("big").unwrap().1), ("big", node));
@@ -185,6 +193,11 @@ mod tests {
             (&node.run_options[..], &node.setup[..]),
             (&["-a".into(), "-b".into()][..], &["s".into(), "w".into()][..])
         );
+        assert_eq!(
+            (&node.init[..], &launch.find("other").unwrap().1.init[..]),
+            (&["i".into()][..], &["own".into()][..])
+        );
+        assert_eq!(launch.file_mounts["/there"], "~/here");
         assert_eq!(node.resources["TPU"], 4);
         assert!(launch.find("head").is_none() && node.start[1].contains("ray start"));
         assert_eq!((launch.port, launch.container.as_str()), (6379, "c"));

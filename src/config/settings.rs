@@ -122,9 +122,11 @@ fn capacities() -> BTreeMap<String, CapacityField> {
 }
 
 impl Settings {
-    /// How that kind of capacity is asked for; `None` when it is no kind.
-    pub fn capacity(&self, kind: &str) -> Option<CapacityField> {
-        self.tpu_capacity.get(kind).cloned().or_else(|| capacities().remove(kind))
+    /// How each kind of capacity is asked for, by its word.
+    pub fn capacities(&self) -> BTreeMap<String, CapacityField> {
+        let mut all = capacities();
+        all.extend(self.tpu_capacity.clone());
+        all
     }
 
     /// Reads `file`, or the platform's settings file if there is one.

@@ -194,6 +194,18 @@ impl Cluster {
         true
     }
 
+    /// Ends a node and starts another on its machine; false when no such node lives.
+    pub fn renew(&mut self, id: NodeId) -> bool {
+        let Some(mut other) = self.node(id).cloned() else { return false };
+        let was_alive = self.kill(id);
+        if was_alive {
+            other.id = NodeId::from_bytes(&self.random.bytes::<28>()).unwrap_or(id);
+            other.started = self.now;
+            self.nodes.push(other);
+        }
+        was_alive
+    }
+
     /// The hosts that a job has to itself, by its place in the job table: none outside a life.
     pub fn hosts_of(&self, job: usize) -> &[NodeId] {
         self.life.as_ref().map_or(&[], |l| l.hosts_of(job))

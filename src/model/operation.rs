@@ -15,6 +15,12 @@ pub enum OperationKind {
     Start,
     /// Stops it.
     Stop,
+    /// Adds workers outside the autoscaler.
+    AddWorker,
+    /// Starts Ray again on a worker.
+    InitWorker,
+    /// Removes a worker.
+    RemoveWorker,
 }
 
 impl OperationKind {
@@ -24,7 +30,104 @@ impl OperationKind {
             Self::Restart => "restart",
             Self::Start => "start",
             Self::Stop => "stop",
+            Self::AddWorker => "add worker",
+            Self::InitWorker => "init worker",
+            Self::RemoveWorker => "remove worker",
         }
+    }
+
+    /// The command of `marin-tui` that does it.
+    pub const fn command(self) -> &'static str {
+        match self {
+            Self::Restart => "restart-cluster",
+            Self::Start => "start-cluster",
+            Self::Stop => "stop-cluster",
+            Self::AddWorker => "add-worker",
+            Self::InitWorker => "init-worker",
+            Self::RemoveWorker => "remove-worker",
+        }
+    }
+
+    /// Whether it is done to the whole cluster.
+    pub const fn is_of_cluster(self) -> bool {
+        matches!(self, Self::Restart | Self::Start | Self::Stop)
+    }
+}
+
+/// What is to be done, as it is ordered and as the journal keeps it: all that is needed to begin it anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// Restart the cluster.
+    Restart {
+        /// Whether jobs are saved and submitted again.
+        preserve: bool,
+    },
+    /// Start it.
+    Start,
+    /// Stop it.
+    Stop,
+    /// Add workers.
+    AddWorker(NewWorker),
+    /// Start Ray again on a worker.
+    InitWorker {
+        /// Name of a TPU VM, or address of a host.
+        worker: String,
+    },
+    /// Remove a worker.
+    RemoveWorker {
+        /// Name of a TPU VM or a queued resource, or address of a host.
+        worker: String,
+        /// For how many seconds at most what runs there may go on; none ends it at once.
+        drain: Option<u64>,
+    },
+}
+
+/// Workers that are to be added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewWorker {
+    /// TPUs, each asked for as a queued resource of Google's.
+    Queued {
+        /// A worker type of the cluster's file, or an accelerator type (`v4-128`).
+        node_type: String,
+        /// How capacity is asked for: a word of the settings' `tpu_capacity`.
+        capacity: String,
+        /// One name for each.
+        names: Vec<String>,
+    },
+    /// A host that is there already, by SSH (provider `local`).
+    Host {
+        /// Its address, as Ray will have it.
+        address: String,
+    },
+}
+
+impl Task {
+    /// What kind of operation it is.
+    pub const fn kind(&self) -> OperationKind {
+        match self {
+            Self::Restart { .. } => OperationKind::Restart,
+            Self::Start => OperationKind::Start,
+            Self::Stop => OperationKind::Stop,
+            Self::AddWorker(_) => OperationKind::AddWorker,
+            Self::InitWorker { .. } => OperationKind::InitWorker,
+            Self::RemoveWorker { .. } => OperationKind::RemoveWorker,
+        }
+    }
+
+    /// The workers that it is about, safe to print; empty when it is the whole cluster.
+    pub fn subject(&self) -> String {
+        let name = match self {
+            Self::Restart { .. } | Self::Start | Self::Stop => return String::new(),
+            Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
+                [first, _, .., last] => format!("{first} to {last}"),
+                few => few.join(", "),
+            },
+            Self::AddWorker(NewWorker::Host { address }) => address.clone(),
+            Self::InitWorker { worker } | Self::RemoveWorker { worker, .. } => worker.clone(),
+        };
+        super::text::printable(&name).into_owned()
     }
 }
 
@@ -50,6 +153,22 @@ pub enum StepName {
     Restore,
     /// Workers that were there are there again, or named.
     Workers,
+    /// The worker that is meant is found, and who works there.
+    Find,
+    /// Google is asked for queued resources.
+    Ask,
+    /// Google has the capacity, and the TPU VMs are up.
+    Capacity,
+    /// Ray is started on the hosts.
+    Launch,
+    /// Ray has a living node on every host.
+    Join,
+    /// What runs on the worker may end; it takes no new work.
+    Drain,
+    /// The worker is deleted, or Ray ended there.
+    Remove,
+    /// Ray has no living node there any more.
+    Leave,
 }
 
 impl StepName {
@@ -65,6 +184,14 @@ impl StepName {
             Self::Answer => "answer",
             Self::Restore => "restore jobs",
             Self::Workers => "workers",
+            Self::Find => "find",
+            Self::Ask => "ask google",
+            Self::Capacity => "capacity",
+            Self::Launch => "start ray",
+            Self::Join => "join",
+            Self::Drain => "drain",
+            Self::Remove => "remove",
+            Self::Leave => "leave",
         }
     }
 
@@ -80,6 +207,14 @@ impl StepName {
             Self::Answer => "see that a new ray answers",
             Self::Restore => "upload the packages and submit the saved jobs again",
             Self::Workers => "see which workers are back",
+            Self::Find => "find the worker, and what runs there",
+            Self::Ask => "ask google for queued resources",
+            Self::Capacity => "wait until google has the capacity and the TPU VM is up",
+            Self::Launch => "start ray on every host of the worker",
+            Self::Join => "see that every host has joined ray",
+            Self::Drain => "give the worker no new work, and let end what runs there",
+            Self::Remove => "delete the worker at google, or end ray on the host",
+            Self::Leave => "see that ray has no living node there",
         }
     }
 }
@@ -87,7 +222,7 @@ impl StepName {
 impl StepName {
     /// Whether it changes nothing on the cluster.
     pub const fn only_looks(self) -> bool {
-        matches!(self, Self::Check | Self::Look | Self::Backup)
+        matches!(self, Self::Check | Self::Look | Self::Backup | Self::Find)
     }
 
     /// Whether one may go on past it when it failed: what comes after does not rest on it.
@@ -100,7 +235,7 @@ impl StepName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// What it does.
-    pub kind: OperationKind,
+    pub task: Task,
     /// On which cluster.
     pub cluster: ClusterName,
     /// `restart us-central2`.
@@ -114,33 +249,62 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The operation; without `preserve` the jobs of a restart are neither saved nor submitted again.
-    pub fn new(kind: OperationKind, cluster: ClusterName, preserve: bool) -> Self {
-        use StepName::{Answer, Backup, Check, Clear, Look, Restore, Start, Stop, Workers};
-        let (steps, consequence) = match kind {
-            OperationKind::Restart if preserve => (
+    /// The operation that does it.
+    pub fn new(task: Task, cluster: ClusterName) -> Self {
+        use StepName::{
+            Answer, Ask, Backup, Capacity, Check, Clear, Drain, Find, Join, Launch, Leave, Look, Remove,
+            Restore, Start, Stop, Workers,
+        };
+        let (steps, consequence) = match &task {
+            Task::Restart { preserve: true } => (
                 vec![Check, Look, Backup, Stop, Clear, Start, Answer, Restore, Workers],
                 "every job that runs is ended and submitted again from its beginning; drivers started by hand are lost",
             ),
-            OperationKind::Restart => (
+            Task::Restart { preserve: false } => (
                 vec![Check, Look, Stop, Clear, Start, Answer, Workers],
                 "every job that runs is ended and lost",
             ),
-            OperationKind::Start => {
-                (vec![Check, Start, Answer], "ray is started on the head and its workers")
-            }
-            OperationKind::Stop => {
+            Task::Start => (vec![Check, Start, Answer], "ray is started on the head and its workers"),
+            Task::Stop => {
                 (vec![Check, Look, Stop, Clear], "every job that runs is ended and lost, and ray with it")
             }
+            Task::AddWorker(NewWorker::Queued { .. }) => {
+                (vec![Ask, Capacity, Join], "google is asked for TPUs, which cost from when they are there")
+            }
+            Task::AddWorker(NewWorker::Host { .. }) => {
+                (vec![Find, Launch, Join], "ray is started there as a worker; a ray that runs there is ended")
+            }
+            Task::InitWorker { .. } => (
+                vec![Find, Launch, Join],
+                "ray is started there anew, on all hosts of a TPU; what runs there is ended",
+            ),
+            Task::RemoveWorker { drain: None, .. } => (
+                vec![Find, Remove, Leave],
+                "what runs there is ended; a TPU is deleted with all its hosts and disks",
+            ),
+            Task::RemoveWorker { drain: Some(_), .. } => (
+                vec![Find, Drain, Remove, Leave],
+                "it takes no new work, and is removed once it is idle; a TPU is deleted with all its hosts and disks",
+            ),
+        };
+        let kind = task.kind();
+        let title = match task.subject() {
+            subject if subject.is_empty() => format!("{} {cluster}", kind.word()),
+            subject => format!("{} {subject} ({cluster})", kind.word()),
         };
         Self {
-            kind,
-            title: format!("{} {cluster}", kind.word()),
+            title,
             cluster,
             consequence: consequence.to_owned(),
             steps,
-            destructive: kind != OperationKind::Start,
+            destructive: !matches!(kind, OperationKind::Start | OperationKind::AddWorker),
+            task,
         }
+    }
+
+    /// What kind it is of.
+    pub const fn kind(&self) -> OperationKind {
+        self.task.kind()
     }
 
     /// A line for the team's channel, before it begins.
@@ -148,10 +312,52 @@ impl Operation {
         format!("I am about to {}: {}. Please say so now if that must not be.", self.title, self.consequence)
     }
 
-    /// Whether nothing has been changed when this step is cut off: it may be cancelled there.
+    /// What the audit log calls it: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
+    pub fn deed(&self) -> String {
+        let (command, subject) = (self.kind().command(), self.task.subject());
+        match &self.task {
+            Task::Restart { .. } | Task::Start | Task::Stop => self.title.clone(),
+            Task::AddWorker(NewWorker::Queued { node_type, capacity, .. }) => {
+                let how = format!("{node_type}, {capacity}");
+                format!("{command} {subject} ({})", super::text::printable(&how))
+            }
+            Task::AddWorker(_) | Task::InitWorker { .. } | Task::RemoveWorker { .. } => {
+                format!("{command} {subject}")
+            }
+        }
+    }
+
+    /// Whether it may be cancelled at this step: nothing has been changed, or what was goes on without us.
     pub fn is_harmless_at(&self, step: StepName) -> bool {
-        let until = self.number(step);
-        self.steps.iter().take(until).all(|s| s.only_looks())
+        self.cancelled_at(step).is_some()
+    }
+
+    /// How things stand when it is cancelled at this step, in words; none where it must not be.
+    pub fn cancelled_at(&self, step: StepName) -> Option<&'static str> {
+        if self.steps.iter().take(self.number(step)).all(|s| s.only_looks()) {
+            return Some("cancelled; nothing was changed");
+        }
+        match step {
+            // May wait for hours, and nobody else can work on the cluster meanwhile.
+            StepName::Capacity => Some(
+                "cancelled; google keeps the request: the same add-worker follows it, remove-worker deletes it",
+            ),
+            StepName::Join => {
+                Some("cancelled; ray was started there: it joins by itself, or init-worker helps")
+            }
+            StepName::Drain => Some(
+                "cancelled; ray gives it no new work and ends it once it is idle: remove-worker deletes it",
+            ),
+            _ => None,
+        }
+    }
+
+    /// [`Self::cancelled_at`] for one that is resumed: what an earlier attempt has begun to change is not undone by a
+    /// cancel of this one, whose first steps only look again. `done` are that attempt's steps.
+    pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<&'static str> {
+        let next = self.steps.iter().copied().find(|s| !done.iter().any(|(d, _)| d == s));
+        let reached = next.filter(|n| !done.is_empty() && self.number(*n) > self.number(step));
+        self.cancelled_at(reached.unwrap_or(step))
     }
 
     /// The number of a step, from 1.
@@ -181,13 +387,35 @@ mod tests {
 
     #[test]
     fn jobs_are_saved_before_anything_is_stopped() {
-        let restart = Operation::new(OperationKind::Restart, ClusterName::new("a"), true);
+        let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new("a"));
         assert!(restart.number(StepName::Backup) < restart.number(StepName::Stop));
         assert!(restart.number(StepName::Clear) < restart.number(StepName::Restore));
         assert!(restart.destructive && restart.title == "restart a");
         assert!(restart.is_harmless_at(StepName::Backup) && !restart.is_harmless_at(StepName::Stop));
         assert!(!restart.is_harmless_at(StepName::Workers), "what comes after a change is none without one");
-        let lossy = Operation::new(OperationKind::Restart, ClusterName::new("a"), false);
+        assert_eq!(restart.deed(), "restart a");
+        let done = |steps: &[StepName]| steps.iter().map(|s| (*s, String::new())).collect::<Vec<_>>();
+        let saved = done(&[StepName::Check, StepName::Look, StepName::Backup]);
+        let again = |done: &[(StepName, String)]| restart.cancelled_again(StepName::Check, done).is_some();
+        assert!(again(&[]) && again(&saved[..2]) && !again(&saved), "`ray down` may have begun");
+        let lossy = Operation::new(Task::Restart { preserve: false }, ClusterName::new("a"));
         assert!(lossy.number(StepName::Backup) == 0 && lossy.consequence.contains("lost"));
+    }
+
+    #[test]
+    fn who_waits_for_google_is_not_locked_in() {
+        let wanted = NewWorker::Queued {
+            node_type: "v4-8".into(),
+            capacity: "reserved".into(),
+            names: vec!["x-1".into(), "x\x1b-2".into()],
+        };
+        let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
+        assert_eq!(add.deed(), "add-worker x-1, x·-2 (v4-8, reserved)");
+        assert!(!add.is_harmless_at(StepName::Ask), "whether google has the request could not be told");
+        assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("google keeps the request"));
+        let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
+        let remove = Operation::new(remove, ClusterName::new("a"));
+        assert_eq!(remove.cancelled_at(StepName::Find), Some("cancelled; nothing was changed"));
+        assert!(remove.is_harmless_at(StepName::Drain) && !remove.is_harmless_at(StepName::Remove));
     }
 }

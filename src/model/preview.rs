@@ -1,6 +1,9 @@
 //! What an operation would hit, looked at before it begins, and what a console is told of one that runs.
 
-use super::{Job, JobKey, JobStatus, Operation, OperationKind, Problem, Progress, StepName, Text, Timestamp};
+use super::{
+    Job, JobKey, JobStatus, NewWorker, Operation, OperationKind, Problem, Progress, StepName, Task, Text,
+    Timestamp,
+};
 
 /// A job that an operation would end.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,20 +105,42 @@ impl Preview {
     }
 }
 
+/// Workers that can be added to a cluster, by its file and the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerOffer {
+    /// Types that Google is asked for; empty where hosts are added by their address.
+    pub types: Vec<WorkerType>,
+    /// Words for how capacity is asked for.
+    pub capacities: Vec<String>,
+    /// What was added last on this cluster.
+    pub last: Option<NewWorker>,
+}
+
+/// One type of worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerType {
+    /// Its name in the cluster's file.
+    pub name: String,
+    /// Its TPU, e.g. `v4-128`.
+    pub accelerator: String,
+}
+
 /// What a person wants of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
+    /// Look which workers can be added.
+    Offer,
     /// Look what it would hit.
-    Look(OperationKind, bool),
-    /// Begin it; whether jobs are saved and submitted again.
-    Begin(OperationKind, bool),
+    Look(Task),
+    /// Begin it.
+    Begin(Task),
     /// Go on with the one that stopped.
     Resume,
     /// Go on with it, past the step at which it stopped.
     Forward,
     /// Forget it.
     Abandon,
-    /// End it before anything is changed.
+    /// End it, where that may be.
     Cancel,
 }
 
@@ -139,10 +164,12 @@ pub struct Standing {
 /// News of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OperationNews {
+    /// Workers that can be added.
+    Offered(Result<WorkerOffer, Problem>),
     /// It cannot begin, and why.
     Refused(OperationKind, Problem),
-    /// What it would hit.
-    Previewed(OperationKind, Preview),
+    /// What that would hit: the task is named whole, for a dialog may have become another one's meanwhile.
+    Previewed(Task, Preview),
     /// One stands half way, here or in another program; none when none does.
     Standing(Option<Standing>),
     /// It begins, or goes on.
@@ -158,8 +185,8 @@ pub enum OperationNews {
 pub enum OperationEnd {
     /// Done.
     Done,
-    /// Ended before anything was changed.
-    Cancelled,
+    /// Cancelled, and how things stand now ([`Operation::cancelled_at`]).
+    Cancelled(&'static str),
     /// Forgotten.
     Abandoned,
     /// It stopped; it can be resumed. With where its jobs are saved.

@@ -3,10 +3,9 @@
 //! The folder is its owner's alone, for it holds the jobs' secrets. Its list is written last: a folder without one is
 //! an interrupted backup, which may be taken up again; one with a list is never touched.
 
-use super::folder;
+use super::folder::{self, Part};
 use crate::model::{Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -76,7 +75,7 @@ fn problem(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
 
 fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
     move |e| {
-        let mend = "free some space there, or name another folder; nothing was changed on the cluster";
+        let mend = "nothing was changed on the cluster; free some space there";
         problem(format!("cannot write {}: {e}", path.display()), mend)
     }
 }
@@ -97,11 +96,12 @@ pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backe
             if packages.contains_key(&uri) || gone.contains(&uri) {
                 continue;
             }
-            match client.package(&uri).await {
-                Ok(content) => {
-                    let name = format!("{PACKAGES}/{}", packages.len() + gone.len());
-                    let path = dir.join(&name);
-                    folder::write(&path, &content).map_err(disk(&path))?;
+            let name = format!("{PACKAGES}/{}", packages.len() + gone.len());
+            let path = dir.join(&name);
+            let mut part = Part::new(&path).map_err(disk(&path))?;
+            match client.package(&uri, &mut part.file).await {
+                Ok(written) => {
+                    written.and_then(|()| part.keep()).map_err(disk(&path))?;
                     packages.insert(uri, name);
                 }
                 Err(RayError::NotFound(_)) => {
@@ -186,12 +186,12 @@ async fn again(
         let Some(name) = list.packages.get(&uri) else {
             return Ok(Restored::Failed(format!("its package {uri} was gone when it was saved")));
         };
-        let content: Bytes = match fs::read(dir.join(name)) {
-            Ok(content) => content.into(),
+        let file = match fs::File::open(dir.join(name)) {
+            Ok(file) => file,
             Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
         };
         if how == Restoring::ForReal {
-            client.upload_package(&uri, content).await?;
+            client.upload_package_file(&uri, file).await?;
         }
     }
     if how == Restoring::ForReal {

@@ -1,11 +1,11 @@
-//! Restart, start and stop of a cluster of machines (provider `local`) by the `ray` command, step by step.
+//! Does the steps of an operation, one after another, and those of a restart, a start and a stop by the `ray` command.
 
 use super::backup::{self, Restored};
 use super::journal::{Journal, JournalError};
 use super::trouble;
+use super::worker::{self, WorkerFacts};
 use crate::model::{
-    AutoscalerVersion, ClusterSpec, NodeState, Operation, OperationKind, Problem, Progress, StepName, Text,
-    Timestamp,
+    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, StepName, Task, Text, Timestamp,
 };
 use crate::ray::{Poller, RayError};
 use crate::supervisor::{self, Options, Session};
@@ -38,6 +38,17 @@ pub struct Facts {
     pub autoscaler: Option<u8>,
     /// Where they were saved.
     pub backup: Option<PathBuf>,
+    /// Of an operation on workers.
+    pub worker: WorkerFacts,
+}
+
+/// How an operation that did not fail came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it is done.
+    Done,
+    /// It was cancelled; how things stand.
+    Cancelled(&'static str),
 }
 
 /// Does the steps of an operation on one cluster.
@@ -50,22 +61,33 @@ pub struct Performer {
     pub options: Options,
     /// Our state folder; backups lie below it.
     pub state: PathBuf,
-    /// Whether jobs are saved.
-    pub preserve: bool,
+    /// What is to be done.
+    pub task: Task,
     /// What is known so far.
     pub facts: Facts,
 }
 
 /// What stands in the way of beginning at all: an operation is offered for `local` and `gcp` clusters with a file.
-pub fn preflight(spec: &ClusterSpec, kind: OperationKind) -> Result<(), Problem> {
+pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
+    let kind = task.kind();
     let what = match (&spec.file, spec.provider.as_str()) {
-        (Some(_), "local") => return Ok(()),
+        (Some(_), "local") => return worker::check(spec, options, task),
         // Project and zone are needed to find its machines.
-        (Some(_), "gcp") => return supervisor::tpu_place(spec).map(|_| ()),
-        (None, _) => format!("{} has no cluster file; ray needs one to {} it", spec.name, kind.word()),
+        (Some(_), "gcp") => {
+            return supervisor::tpu_place(spec).and_then(|_| worker::check(spec, options, task));
+        }
+        (None, _) if kind.is_of_cluster() => {
+            format!("{} has no cluster file; ray needs one to {} it", spec.name, kind.word())
+        }
+        (None, _) => format!("{} has no cluster file to start a worker by", spec.name),
         (_, provider) => format!("{} is not offered yet for provider {provider}", kind.word()),
     };
-    Err(trouble(what, "use the ray command by hand; backup-jobs and restore-jobs work with every provider"))
+    let mend = if kind.is_of_cluster() {
+        "use the ray command by hand; backup-jobs and restore-jobs work with every provider"
+    } else {
+        "workers are added and removed by hand on clusters of provider gcp or local that have a file"
+    };
+    Err(trouble(what, mend))
 }
 
 impl From<JournalError> for Problem {
@@ -76,27 +98,49 @@ impl From<JournalError> for Problem {
 
 impl Performer {
     /// Does what is left of an operation. `done` are the steps of an earlier attempt. Ends at the first step that
-    /// fails; the journal knows where.
+    /// fails; the journal knows where. Whatever comes over `cancels` ends it at a step where it may be cancelled, with
+    /// how things stand then; elsewhere it comes too late.
     pub async fn run(
         &mut self,
         operation: &Operation,
         journal: &mut Journal,
         done: &[(StepName, String)],
         tell: &mpsc::UnboundedSender<Progress>,
-    ) -> Result<(), Problem> {
+        cancels: &mut mpsc::UnboundedReceiver<()>,
+    ) -> Result<Outcome, Problem> {
         // Nobody has to listen.
         let say = |progress| drop(tell.send(progress));
-        let answered = done.iter().any(|(s, _)| *s == StepName::Answer);
+        let was_done = |step| done.iter().any(|(s, _)| *s == step);
         for &step in &operation.steps {
-            // What is here may have changed since, and a ray that was started counts when it answers. Both look first.
-            let for_good = step != StepName::Check && (step != StepName::Start || answered);
+            // What is here may have changed since; a ray that was started counts when it answers, and a request while
+            // google has it. They look first.
+            let for_good = match step {
+                StepName::Check => false,
+                StepName::Start => was_done(StepName::Answer),
+                StepName::Ask => was_done(StepName::Capacity),
+                _ => true,
+            };
             if let Some((_, said)) = done.iter().find(|(s, _)| *s == step && for_good) {
                 say(Progress::Skipped(step, said.clone()));
                 continue;
             }
             say(Progress::Began(step));
+            let cancelled = operation.cancelled_again(step, done);
             // Boxed: what asks Google and Ray at once is large.
-            match Box::pin(self.step(step, journal, tell)).await {
+            let ended = tokio::select! {
+                biased;
+                Some(()) = cancels.recv(), if cancelled.is_some() => None,
+                ended = Box::pin(self.step(step, journal, tell)) => Some(ended),
+            };
+            let Some(ended) = ended else {
+                let how = cancelled.unwrap_or_default();
+                journal.end(how)?;
+                return Ok(Outcome::Cancelled(how));
+            };
+            if cancelled.is_none() {
+                while cancels.try_recv().is_ok() {}
+            }
+            match ended {
                 Ok(said) => {
                     journal.done(step, &said)?;
                     say(Progress::Done(step, said));
@@ -109,7 +153,7 @@ impl Performer {
             }
         }
         journal.end("done")?;
-        Ok(())
+        Ok(Outcome::Done)
     }
 
     async fn step(
@@ -122,7 +166,7 @@ impl Performer {
             StepName::Check => self.check(tell).await,
             StepName::Look => {
                 let said = self.look().await?;
-                if self.preserve {
+                if self.preserves() {
                     let name =
                         format!("{}-{}", file_name(self.spec.name.as_str()), Timestamp::now().as_millis());
                     self.facts.backup = Some(self.state.join("backups").join(name));
@@ -130,7 +174,7 @@ impl Performer {
                 journal.facts(&self.facts)?;
                 Ok(said)
             }
-            StepName::Backup => self.back_up().await,
+            StepName::Backup => self.back_up(tell).await,
             StepName::Stop => {
                 if self.is_google() {
                     self.delete_machines(journal, tell).await?;
@@ -142,7 +186,19 @@ impl Performer {
             StepName::Answer => self.answer().await,
             StepName::Restore => self.restore(tell).await,
             StepName::Workers => self.workers(tell).await,
+            StepName::Find
+            | StepName::Ask
+            | StepName::Capacity
+            | StepName::Launch
+            | StepName::Join
+            | StepName::Drain
+            | StepName::Remove
+            | StepName::Leave => self.worker_step(step, journal, tell).await,
         }
+    }
+
+    fn preserves(&self) -> bool {
+        matches!(self.task, Task::Restart { preserve: true })
     }
 
     pub(super) async fn connect(&self) -> Result<Session, Problem> {
@@ -170,7 +226,7 @@ impl Performer {
     async fn look(&mut self) -> Result<String, Problem> {
         let session = match self.connect().await {
             Ok(session) => session,
-            Err(problem) if self.preserve => {
+            Err(problem) if self.preserves() => {
                 let mend =
                     format!("{}; or go on without the jobs: --abandon, then --preserve-jobs=0", problem.mend);
                 return Err(Problem { mend, ..problem });
@@ -213,7 +269,7 @@ impl Performer {
         folder.ok_or_else(|| trouble("the journal names no backup", "restore-jobs takes its folder by name"))
     }
 
-    async fn back_up(&self) -> Result<String, Problem> {
+    async fn back_up(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let folder = self.backup_folder()?;
         if folder.join("jobs.json").exists() {
             return Ok(format!("saved already in {}", folder.display()));
@@ -221,10 +277,19 @@ impl Performer {
         let session = self.connect().await?;
         let backed = backup::back_up(&session.client, self.spec.name.as_str(), &folder).await;
         session.close().await;
-        let backed = backed?;
-        let lost = backed.kept.iter().filter(|k| !k.missing.is_empty()).count();
-        let lost =
-            if lost > 0 { format!(", {lost} of them without a package that is gone") } else { String::new() };
+        let resume = |p: Problem| Problem { mend: format!("{}, then resume", p.mend), ..p };
+        let backed = backed.map_err(resume)?;
+        let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
+        for kept in &lost {
+            let (id, gone) = (kept.submission.id(), Text::from(kept.missing.join(", ")));
+            let words = format!("{id} cannot be restored: its package is gone from the cluster ({gone})");
+            // Nobody has to listen.
+            let _ = tell.send(Progress::Output(words));
+        }
+        let lost = match lost.len() {
+            0 => String::new(),
+            n => format!(", {n} of them without a package that is gone"),
+        };
         let left = backed.left_out.len();
         Ok(format!("{} jobs in {}{lost}; {left} left out", backed.kept.len(), folder.display()))
     }
@@ -264,7 +329,14 @@ fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterName, HeadAddress, SshAuth};
+    use crate::config::{Env, Folders, Settings};
+    use crate::model::{ClusterName, HeadAddress, NewWorker, SshAuth};
+
+    fn options(home: &Path) -> Options {
+        let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
+        let token = crate::token::Places { cache: home.into(), ..Default::default() };
+        Options::new(&Settings::default(), &Folders::new(&env), token)
+    }
 
     #[test]
     fn other_providers_are_refused_in_words() {
@@ -278,11 +350,20 @@ mod tests {
             node_types: Vec::new(),
             google: crate::model::GoogleNames::default(),
         };
-        assert!(preflight(&spec("local", Some("c.yaml")), OperationKind::Restart).is_ok());
-        let aws = preflight(&spec("aws", Some("c.yaml")), OperationKind::Restart).unwrap_err();
+        let (dir, restart) = (tempfile::tempdir().unwrap(), Task::Restart { preserve: true });
+        let options = options(dir.path());
+        let preflight = |spec: &ClusterSpec, task: &Task| super::preflight(spec, &options, task);
+        assert!(preflight(&spec("local", Some("c.yaml")), &restart).is_ok());
+        let aws = preflight(&spec("aws", Some("c.yaml")), &restart).unwrap_err();
         assert!(aws.what.contains("not offered yet for provider aws") && aws.mend.contains("backup-jobs"));
-        let gcp = preflight(&spec("gcp", Some("c.yaml")), OperationKind::Restart).unwrap_err();
+        let gcp = preflight(&spec("gcp", Some("c.yaml")), &restart).unwrap_err();
         assert!(gcp.mend.contains("project_id"), "{gcp:?}");
-        assert!(preflight(&spec("", None), OperationKind::Stop).is_err());
+        assert!(preflight(&spec("", None), &Task::Stop).is_err());
+        let head = Task::RemoveWorker { worker: "10.0.0.1".into(), drain: None };
+        let local =
+            ClusterSpec { head: HeadAddress::Ssh("10.0.0.1".into()), ..spec("local", Some("c.yaml")) };
+        assert!(preflight(&local, &head).unwrap_err().what.contains("is the head"));
+        let tpus = NewWorker::Queued { node_type: "v4-8".into(), capacity: "x".into(), names: Vec::new() };
+        assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().mend.contains("--host"));
     }
 }

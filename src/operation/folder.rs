@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes a folder for its owner alone, and its parents so; what is there stays as it is.
 pub(super) fn make(folder: &Path) -> io::Result<()> {
@@ -12,17 +12,44 @@ pub(super) fn make(folder: &Path) -> io::Result<()> {
 
 /// Writes a file for its owner alone: first beside it, flushed to the disk, then renamed.
 pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("part");
-    let written = (|| {
-        let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&part)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&part, path)?;
-        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-    })();
-    if written.is_err() {
-        // A half-written file on a full disk helps nobody.
-        let _ = fs::remove_file(&part);
+    let mut part = Part::new(path)?;
+    part.file.write_all(content)?;
+    part.keep()
+}
+
+/// A file for its owner alone that is being written, beside its place. Dropped before it is kept it is gone: a
+/// half-written file on a full disk helps nobody.
+pub(super) struct Part<'a> {
+    /// What is written.
+    pub file: File,
+    path: &'a Path,
+    beside: PathBuf,
+    is_kept: bool,
+}
+
+impl<'a> Part<'a> {
+    /// Begins one.
+    pub fn new(path: &'a Path) -> io::Result<Self> {
+        let beside = path.with_extension("part");
+        let mut how = OpenOptions::new();
+        let file = how.create(true).write(true).truncate(true).mode(0o600).open(&beside)?;
+        Ok(Self { file, path, beside, is_kept: false })
     }
-    written
+
+    /// Flushes it to the disk and puts it in its place.
+    pub fn keep(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.beside, self.path)?;
+        self.is_kept = true;
+        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // It may never have been there.
+            let _ = fs::remove_file(&self.beside);
+        }
+    }
 }

@@ -2,14 +2,11 @@
 //! then the TPUs of its autoscaler, all at once. Those that a person added stay: they join the new head by themselves.
 
 use super::cluster::{Facts, LOOK, Performer};
-use super::host;
 use super::journal::Journal;
-use super::startup::{Services, startup_script};
 use super::{trouble, worker};
 use crate::config::Launch;
 use crate::gcp::{GcpError, Google, Head, TpuPlace};
-use crate::model::cloud::TpuHost;
-use crate::model::{ClusterSpec, OperationKind, Problem, ProblemKind, Progress, Text};
+use crate::model::{ClusterSpec, OperationKind, Problem, ProblemKind, Progress, Task, Text};
 use crate::supervisor::{self, Options};
 use futures_util::stream::{self, StreamExt};
 use std::path::Path;
@@ -26,11 +23,11 @@ fn problem(e: &GcpError) -> Problem {
 }
 
 /// The calls of Google's and the commands that an operation comes to now, in their order.
-pub async fn calls(
-    spec: &ClusterSpec,
-    options: &Options,
-    kind: OperationKind,
-) -> Result<Vec<String>, Problem> {
+pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<Vec<String>, Problem> {
+    let kind = task.kind();
+    if !kind.is_of_cluster() {
+        return worker::calls(spec, options, task).await;
+    }
     let ray = options.ray.join(" ");
     let file = spec.file.as_deref().unwrap_or(Path::new("")).display().to_string();
     let mut all = Vec::new();
@@ -183,46 +180,23 @@ impl Performer {
     /// Starts Ray again on the workers that a person has added. Google's do that by themselves unless their startup
     /// script no longer runs. Trouble with one is told, and hinders no other.
     pub(super) async fn rejoin(&self, missing: &[String], tell: &mpsc::UnboundedSender<Progress>) {
+        let say = |words: String| drop(tell.send(Progress::Output(words)));
         let session = match self.connect().await {
             Ok(session) => session,
-            Err(p) => return drop(tell.send(Progress::Output(p.what))),
+            Err(p) => return say(p.what),
         };
         let head = worker::head_address(&session.client).await;
-        for host in missing {
-            drop(tell.send(Progress::Output(format!("starting ray on {}", Text::from(host.as_str())))));
-            let done = match &head {
-                Ok(head) => self.rejoin_one(host, head, session.token.as_ref()).await,
-                Err(p) => Err(p.clone()),
-            };
-            if let Err(p) = done {
-                drop(tell.send(Progress::Output(format!("{}; {}", p.what, p.mend))));
+        match (head, self.launcher().await) {
+            (Ok(head), Ok(launcher)) => {
+                for host in missing {
+                    say(format!("starting ray on {}", Text::from(host.as_str())));
+                    if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
+                        say(format!("{}; {}", p.what, p.mend));
+                    }
+                }
             }
+            (Err(p), _) | (_, Err(p)) => say(format!("{}; {}", p.what, p.mend)),
         }
         session.close().await;
-    }
-
-    async fn rejoin_one(
-        &self,
-        address: &str,
-        head: &str,
-        token: Option<&crate::model::Secret>,
-    ) -> Result<(), Problem> {
-        let (spec, options) = (&self.spec, &self.options);
-        let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
-        if !self.is_google() {
-            let (_, node) = launch.find("").ok_or_else(|| trouble("its file starts no workers", ""))?;
-            return host::start_ray(spec, options, &TpuHost::at(address), node, head, token).await;
-        }
-        let view = supervisor::ask_cloud(spec, &options.google).await?;
-        let is_it = |h: &TpuHost| h.internal.raw() == address;
-        let found = view.vms.iter().find_map(|vm| vm.logins().find(is_it).map(|h| (vm, h)));
-        let (vm, to) =
-            found.ok_or_else(|| trouble(format!("google has no TPU VM at {address}"), "add it again"))?;
-        let named = vm.ray_type.as_ref().and_then(|t| launch.find(t.raw()));
-        let (_, node) = named
-            .or_else(|| launch.find(vm.accelerator_type.raw()))
-            .ok_or_else(|| trouble(format!("the file has no type for {}", vm.name), "add the type"))?;
-        let script = startup_script(spec, &launch, node, &Services::at(options.google.endpoints()))?;
-        host::install_script(spec, options, &to, &script).await
     }
 }

@@ -1,14 +1,16 @@
 //! What is done on a worker's host over SSH, through the head where only it leads there: Ray is started and stopped
 //! by the commands of the cluster's file. A secret goes over standard input, never as an argument.
 
-use super::startup::commands;
+use super::startup::{commands, each};
 use super::trouble;
-use crate::config::NodeLaunch;
+use crate::config::{Env, Launch, NodeLaunch};
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret};
 use crate::ssh::quote;
 use crate::supervisor::{self, Options};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -21,25 +23,37 @@ const STOPPING: Duration = Duration::from_secs(60);
 /// Where the startup script lies on a host of Google's, and where it says what it does.
 const SCRIPT: &str = "/var/lib/marin-tui-worker/startup.sh";
 
+/// What a command on a host reads.
+enum Input<'a> {
+    /// This.
+    Text(&'a [u8]),
+    /// A file, or what a program writes.
+    From(Stdio),
+}
+
 /// Runs a command line on a host with this as its standard input; fails unless it ends with 0.
 async fn send(
     spec: &ClusterSpec,
     options: &Options,
     host: &TpuHost,
     line: &str,
-    input: &[u8],
+    input: Input<'_>,
     limit: Duration,
 ) -> Result<(), Problem> {
     let name = &host.internal;
     let ssh = supervisor::visit(spec, options, Some(host), None, Some(line.to_owned())).await?;
     let mut command = Command::from(ssh);
+    let (text, stdin) = match input {
+        Input::Text(text) => (text, Stdio::piped()),
+        Input::From(stdin) => (&b""[..], stdin),
+    };
     // Nobody sits there to be asked.
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let work = async {
         let mut child = command.spawn()?;
         if let Some(mut pipe) = child.stdin.take() {
             // One that does not read has its own reasons, which its code tells.
-            let _ = pipe.write_all(input).await;
+            let _ = pipe.write_all(text).await;
         }
         child.wait_with_output().await
     };
@@ -68,33 +82,88 @@ async fn send(
     Err(trouble(what, format!("`marin-tui -c {} ssh {name}` logs in there to look", spec.name)))
 }
 
-/// Starts Ray on a host as a worker of the head at that address: the token first, for its user alone, then the setup
-/// and start commands of the cluster's file in a login shell, as Ray runs them.
+/// Starts Ray on a host as a worker of the head at that address, in Ray's own order (`do_update` in
+/// `ray/autoscaler/_private/updater.py`): the files of the cluster's file, then its initialization, setup and start
+/// commands in a login shell. The token in force comes behind the files, for its user alone.
 pub async fn start_ray(
     spec: &ClusterSpec,
     options: &Options,
     host: &TpuHost,
-    node: &NodeLaunch,
+    (launch, node): (&Launch, &NodeLaunch),
     head: &str,
     token: Option<&Secret>,
 ) -> Result<(), Problem> {
+    for (to, from) in &launch.file_mounts {
+        copy(spec, options, host, &Env::current().expand(Path::new(from)), to).await?;
+    }
     if let Some(token) = token {
         let line = "umask 077 && mkdir -p ~/.ray && cat >~/.ray/auth_token.new && mv -f ~/.ray/auth_token.new ~/.ray/auth_token";
-        send(spec, options, host, line, token.expose().as_bytes(), STOPPING).await?;
+        send(spec, options, host, line, Input::Text(token.expose().as_bytes()), STOPPING).await?;
     }
-    let script = format!("export RAY_HEAD_IP={}\n{}", quote(head), commands(node));
-    send(spec, options, host, &in_login_shell(&script), b"", STARTING).await
+    let script = format!("{}export RAY_HEAD_IP={}\n{}", each(&node.init), quote(head), commands(node));
+    send(spec, options, host, &in_login_shell(&script), Input::Text(b""), STARTING).await
 }
 
-/// The line that [`start_ray`] runs, for people.
-pub fn start_line(node: &NodeLaunch) -> String {
-    node.setup.iter().chain(&node.start).cloned().collect::<Vec<_>>().join("; ")
+/// What [`start_ray`] does, for people.
+pub fn start_lines(host: &str, launch: &Launch, node: &NodeLaunch) -> Vec<String> {
+    let mut all: Vec<String> =
+        launch.file_mounts.iter().map(|(to, from)| format!("copy {from} to {host}:{to}")).collect();
+    all.push(format!("ssh {host} cat >~/.ray/auth_token    (if the cluster wants a token)"));
+    let commands: Vec<&str> =
+        node.init.iter().chain(&node.setup).chain(&node.start).map(String::as_str).collect();
+    let commands = commands.join("; ");
+    all.push(format!("ssh {host} export RAY_HEAD_IP=<the head's address in ray>; {commands}"));
+    all
+}
+
+/// Copies a file, or what is in a folder, as `rsync -a` does: modes stay, and what is there besides stays too.
+async fn copy(
+    spec: &ClusterSpec,
+    options: &Options,
+    host: &TpuHost,
+    from: &Path,
+    to: &str,
+) -> Result<(), Problem> {
+    let lacks = |e: &dyn std::fmt::Display| {
+        let what = format!("file_mounts: {} cannot be read here: {e}", from.display());
+        trouble(what, "make it, or take it out of the cluster's file; then resume")
+    };
+    let found = std::fs::metadata(from).map_err(|e| lacks(&e))?;
+    let there = path_there(to);
+    if !found.is_dir() {
+        let line = format!(
+            "umask 077 && mkdir -p \"$(dirname {there})\" && cat >{there}.part && chmod {:o} {there}.part && \
+             mv -f {there}.part {there}",
+            found.permissions().mode() & 0o777
+        );
+        let file = std::fs::File::open(from).map_err(|e| lacks(&e))?;
+        return send(spec, options, host, &line, Input::From(file.into()), STARTING).await;
+    }
+    let mut tar = Command::from(supervisor::pack(from));
+    tar.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut tar = tar.spawn().map_err(|e| lacks(&e))?;
+    let pipe = tar.stdout.take().map(TryInto::<Stdio>::try_into);
+    let pipe = pipe.ok_or_else(|| lacks(&"tar writes nothing"))?.map_err(|e| lacks(&e))?;
+    let line = format!("mkdir -p {there} && tar -xpf - -C {there}");
+    send(spec, options, host, &line, Input::From(pipe), STARTING).await?;
+    let ended = tar.wait().await.map_err(|e| lacks(&e))?;
+    if ended.success() { Ok(()) } else { Err(lacks(&"tar fails")) }
+}
+
+/// A path for a shell there, in which a leading `~` keeps its meaning.
+fn path_there(path: &str) -> String {
+    let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("~/{}", quote(rest)),
+        None if path == "~" => path.to_owned(),
+        None => quote(path),
+    }
 }
 
 /// Ends Ray on a host; that it is gone is for Ray's head to tell.
 pub async fn stop_ray(spec: &ClusterSpec, options: &Options, host: &TpuHost) -> Result<(), Problem> {
     let line = in_login_shell("ray stop --force || pkill -KILL -u \"$(id -u)\" -x raylet");
-    send(spec, options, host, &line, b"", STOPPING).await
+    send(spec, options, host, &line, Input::Text(b""), STOPPING).await
 }
 
 /// Puts the startup script on a host of Google's and starts it there, in the place of one that runs. It goes on by
@@ -110,8 +179,8 @@ pub async fn install_script(
          {{ setsid bash {SCRIPT} >>{folder}/log 2>&1 </dev/null & }}",
         folder = SCRIPT.trim_end_matches("/startup.sh")
     );
-    send(spec, options, host, &format!("sudo -n sh -c {}", quote(&install)), script.as_bytes(), STOPPING)
-        .await
+    let line = format!("sudo -n sh -c {}", quote(&install));
+    send(spec, options, host, &line, Input::Text(script.as_bytes()), STOPPING).await
 }
 
 /// As Ray runs commands (`_with_interactive` in `ray/autoscaler/_private/command_runner.py`): many a host finds `ray`
@@ -126,4 +195,19 @@ fn in_login_shell(script: &str) -> String {
          [ $code = 0 ] || tail -n 12 \"$out\" >&2; rm -f \"$out\"; exit $code; }}",
         quote(&script)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_there_is_one_word_whose_home_is_the_users() {
+        assert_eq!((path_there("~").as_str(), path_there("~/")), ("~", "~".to_owned()));
+        let word = path_there("~/a b'; rm -rf $HOME/");
+        let line = format!("HOME=/h; printf '%s|' {word}");
+        let said = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "/h/a b'; rm -rf $HOME|");
+        assert_eq!(path_there("/"), quote("/"));
+    }
 }

@@ -3,7 +3,8 @@
 
 use super::cluster::Facts;
 use super::folder;
-use crate::model::{ClusterName, OperationKind, StepName, Timestamp};
+use crate::model::time::brief;
+use crate::model::{ClusterName, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -18,8 +19,16 @@ const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Somebody else is at it.
-    #[error("another operation on {0} is under way on this machine; wait for it, or end it where it runs")]
-    Busy(ClusterName),
+    #[error("another operation on {cluster} is under way on this machine{what}; {mend}")]
+    Busy {
+        /// Where.
+        cluster: ClusterName,
+        /// Which and whose, as far as its journal tells: `: restart lab, begun 3m ago, at step 4 of 9 (ray down), by
+        /// process 1234`.
+        what: String,
+        /// What can be done.
+        mend: &'static str,
+    },
     /// The disk.
     #[error("cannot keep the journal {}: {why}", .path.display())]
     Disk {
@@ -33,12 +42,23 @@ pub enum JournalError {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Event {
-    Begin { kind: OperationKind, preserve: bool },
-    Done { step: StepName, said: String },
+    Begin(Task),
+    Done {
+        step: StepName,
+        said: String,
+    },
     Facts(Facts),
-    Failed { step: StepName, why: String },
-    End { how: String },
-    Note { what: String },
+    Failed {
+        step: StepName,
+        why: String,
+    },
+    End {
+        how: String,
+    },
+    /// The program that holds the journal from here on.
+    Held {
+        process: u32,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,9 +71,7 @@ struct Line {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
     /// What it does.
-    pub kind: OperationKind,
-    /// Whether jobs are saved.
-    pub preserve: bool,
+    pub task: Task,
     /// Begun at.
     pub since: Timestamp,
     /// Steps that are done, with what was said.
@@ -84,7 +102,11 @@ impl Journal {
         let mut file = open().map_err(disk)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy(cluster.clone())),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = Vec::new();
+                file.read_to_end(&mut text).map_err(disk)?;
+                return Err(busy(cluster, &text));
+            }
             Err(TryLockError::Error(why)) => return Err(disk(why)),
         }
         let mut text = Vec::new();
@@ -94,7 +116,9 @@ impl Journal {
             file.write_all(b"\n").map_err(disk)?;
         }
         let unfinished = last_unfinished(&text);
-        Ok(Self { file, path, unfinished })
+        let mut journal = Self { file, path, unfinished };
+        journal.write(Event::Held { process: std::process::id() })?;
+        Ok(journal)
     }
 
     /// What was begun and not ended, and whether a program is at it now. Makes nothing, and holds nothing afterwards.
@@ -122,8 +146,8 @@ impl Journal {
     }
 
     /// Begins an operation.
-    pub fn begin(&mut self, kind: OperationKind, preserve: bool) -> Result<(), JournalError> {
-        self.write(Event::Begin { kind, preserve })
+    pub fn begin(&mut self, task: &Task) -> Result<(), JournalError> {
+        self.write(Event::Begin(task.clone()))
     }
 
     /// A step is done.
@@ -146,11 +170,6 @@ impl Journal {
         self.write(Event::End { how: how.to_owned() })
     }
 
-    /// Something of its own that is begun or over: a worker is added, or removed.
-    pub fn note(&mut self, what: &str) -> Result<(), JournalError> {
-        self.write(Event::Note { what: what.to_owned() })
-    }
-
     fn write(&mut self, event: Event) -> Result<(), JournalError> {
         let put = || {
             let mut line = serde_json::to_vec(&Line { at_ms: Timestamp::now().as_millis(), event })?;
@@ -162,25 +181,55 @@ impl Journal {
     }
 }
 
+/// What a cluster's name is as a file's.
+pub(super) fn file_of(cluster: &ClusterName) -> String {
+    percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect()
+}
+
 /// The folder of journals, and the cluster's in it.
 fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
     let folder = state.join("operations");
-    let name: String = percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect();
-    let path = folder.join(format!("{name}.jsonl"));
+    let path = folder.join(format!("{}.jsonl", file_of(cluster)));
     (folder, path)
+}
+
+/// Says who is at it and since when, and whether that one may be cancelled.
+fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
+    let (mut what, mut mend) = (String::new(), "wait for it, or end it where it runs");
+    if let Some(u) = last_unfinished(text) {
+        let operation = u.operation(cluster);
+        what = format!(": {}, begun {} ago", operation.title, brief(u.since.age(Timestamp::now())));
+        if let Some(step) = u.next() {
+            let (n, all) = (operation.number(step), operation.steps.len());
+            what = format!("{what}, at step {n} of {all} ({})", step.word());
+            if operation.is_harmless_at(step) {
+                mend = "wait for it, or cancel it where it runs (^C, or c in the console)";
+            }
+        }
+    }
+    let holder = lines(text).filter_map(|l| match l.event {
+        Event::Held { process } => Some(process),
+        _ => None,
+    });
+    if let Some(process) = holder.last() {
+        what = format!("{what}, by process {process}");
+    }
+    JournalError::Busy { cluster: cluster.clone(), what, mend }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
+    text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok())
 }
 
 /// Lines that cannot be read are passed over: what they would have said is seen again when the step is done again.
 fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
     let mut open: Option<Unfinished> = None;
-    let lines = text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice::<Line>(l).ok());
-    for Line { at_ms, event } in lines {
+    for Line { at_ms, event } in lines(text) {
         match (event, &mut open) {
-            (Event::Begin { kind, preserve }, _) => {
+            (Event::Begin(task), _) => {
                 let since = Timestamp::from_millis(at_ms);
                 open = Some(Unfinished {
-                    kind,
-                    preserve,
+                    task,
                     since,
                     done: Vec::new(),
                     facts: Facts::default(),
@@ -194,7 +243,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
             (Event::Facts(facts), Some(o)) => o.facts = facts,
             (Event::Failed { why, .. }, Some(o)) => o.why = why,
             (Event::End { .. }, _) => open = None,
-            (Event::Note { .. }, _) | (_, None) => {}
+            (Event::Held { .. }, _) | (_, None) => {}
         }
     }
     open
@@ -211,17 +260,23 @@ mod tests {
         let open = || Journal::open(dir.path(), &name);
         let mut journal = open().unwrap();
         assert_eq!(journal.unfinished(), None);
-        journal.begin(OperationKind::Restart, true).unwrap();
+        let restart = Task::Restart { preserve: true };
+        journal.begin(&restart).unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
         journal.done(StepName::Look, "2 workers").unwrap();
-        assert!(matches!(open(), Err(JournalError::Busy(_))), "a second one");
+        let second = open().unwrap_err().to_string();
+        assert!(
+            second.contains("restart a/../b, begun 0s ago, at step 1 of 9 (check), by process")
+                && second.contains("cancel it"),
+            "{second}"
+        );
         let path = journal.path.clone();
         drop(journal);
         // Killed in the middle of a line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at_ms\":1,\"ev").unwrap();
         let mut journal = open().unwrap();
         let found = journal.unfinished().unwrap().clone();
-        assert_eq!((found.kind, found.facts.session.as_str()), (OperationKind::Restart, "s1"));
+        assert_eq!((found.task, found.facts.session.as_str()), (restart, "s1"));
         assert_eq!(found.done, [(StepName::Look, "2 workers".to_owned())]);
         journal.failed(StepName::Stop, "no route").unwrap();
         drop(journal);

@@ -1,8 +1,12 @@
 //! What an operation would hit, looked at before it begins: dialog and command show the same list.
 
 use super::backup::left_out;
-use crate::model::{Doomed, Fate, Job, JobKey, JobStatus, OperationKind, Preview, Problem, Text, Timestamp};
+use super::worker::hit;
+use crate::model::{
+    ClusterSpec, Doomed, Fate, Job, JobKey, JobStatus, Preview, Problem, Task, Text, Timestamp,
+};
 use crate::ray::{Client, Poller, RayError, Recorded};
+use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,19 +16,38 @@ const LOOKED_AT: usize = 64;
 /// So many of them at once.
 const AT_ONCE: usize = 4;
 
-/// Looks which jobs `kind` would end, what they hold and whether they come back. `me` is who asks; with `preserve`
-/// jobs are saved and submitted again.
+/// Looks which jobs `task` would end, what they hold and whether they come back; of a task on a worker, what of them
+/// runs there. `me` is who asks.
 pub async fn preview(
     client: &Client,
+    cluster: (&ClusterSpec, &Options),
     me: &str,
-    kind: OperationKind,
-    preserve: bool,
+    task: &Task,
 ) -> Result<Preview, Problem> {
     let asked = |e: RayError| e.problem(Timestamp::now());
+    let me = me.to_owned();
+    let (worker, drains) = match task {
+        Task::Start | Task::AddWorker(_) => return Ok(Preview { me, ..Preview::default() }),
+        Task::InitWorker { worker } => (Some(worker), false),
+        Task::RemoveWorker { worker, drain } => (Some(worker), drain.is_some()),
+        Task::Restart { .. } | Task::Stop => (None, false),
+    };
     let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
-    let saved = match (kind, preserve) {
-        (OperationKind::Restart, true) => Ok(saved(client).await.map_err(asked)?),
-        (OperationKind::Restart, false) => Err("the jobs are not to be saved"),
+    if let Some(worker) = worker {
+        let rows = hit(client, &snapshot, cluster, worker, drains).await?;
+        let looks = rows.into_iter().enumerate().map(|(i, (job, doomed))| async move {
+            let holds = match &job {
+                Some(job) if i < LOOKED_AT => holds(client, job, None).await,
+                _ => None,
+            };
+            Doomed { holds, ..doomed }
+        });
+        let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
+        return Ok(Preview { jobs, me, trouble: None });
+    }
+    let saved = match task {
+        Task::Restart { preserve: true } => Ok(saved(client).await.map_err(asked)?),
+        Task::Restart { preserve: false } => Err("the jobs are not to be saved"),
         _ => Err("stopping saves no job; backup-jobs does"),
     };
     let open: Vec<Arc<Job>> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).cloned().collect();
@@ -44,7 +67,7 @@ pub async fn preview(
         }
     });
     let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
-    Ok(Preview { jobs, me: me.to_owned(), trouble: None })
+    Ok(Preview { jobs, me, trouble: None })
 }
 
 /// A submission as it was recorded, and its packages that are gone.

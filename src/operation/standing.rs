@@ -1,13 +1,19 @@
 //! What stands half way on a cluster, as a console shows it.
 
 use super::journal::{Journal, JournalError, Unfinished};
-use crate::model::{ClusterName, Operation, Standing};
+use crate::model::{ClusterName, Operation, Standing, StepName};
 use std::path::Path;
 
 impl Unfinished {
     /// The operation that it is.
     pub fn operation(&self, cluster: &ClusterName) -> Operation {
-        Operation::new(self.kind, cluster.clone(), self.preserve)
+        Operation::new(self.task.clone(), cluster.clone())
+    }
+
+    /// The step that is not done yet, if any.
+    pub fn next(&self) -> Option<StepName> {
+        let steps = Operation::new(self.task.clone(), ClusterName::new("")).steps;
+        steps.into_iter().find(|s| !self.done.iter().any(|(d, _)| d == s))
     }
 
     /// Where its jobs are saved, if they are.
@@ -33,7 +39,7 @@ pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{OperationKind, StepName};
+    use crate::model::Task;
 
     #[test]
     fn a_journal_is_looked_into_without_being_held() {
@@ -44,7 +50,7 @@ mod tests {
         assert!(!dir.path().join("operations").exists(), "looking makes nothing");
         let mut journal = Journal::open(dir.path(), &name).unwrap();
         assert_eq!(look(), None);
-        journal.begin(OperationKind::Stop, false).unwrap();
+        journal.begin(&Task::Stop).unwrap();
         journal.done(StepName::Check, "ray 2.60.0").unwrap();
         let seen = look().unwrap();
         assert!(seen.elsewhere && seen.operation.title == "stop lab");

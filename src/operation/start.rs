@@ -4,7 +4,6 @@ use super::cluster::{LOOK, PATIENCE, Performer};
 use super::trouble;
 use crate::model::{Job, JobStatus, NodeState, Problem, Progress, SubmissionId, Text, Timestamp};
 use crate::ray::Poller;
-use crate::supervisor;
 use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,10 +13,6 @@ use tokio::sync::mpsc;
 const WORKERS: Duration = Duration::from_secs(90);
 /// What jobs are given to begin once the workers are back.
 const SETTLING: Duration = Duration::from_secs(20);
-/// `ray up` without a word for so long hangs.
-const SILENCE: Duration = Duration::from_secs(300);
-/// `ray up` asks a head that it cannot log in to every five seconds, for a quarter of an hour.
-const DEAF: usize = 6;
 
 impl Performer {
     pub(super) async fn start(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
@@ -32,7 +27,7 @@ impl Performer {
         let (code, lines) = self.ray(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
-            let mend = "correct what it names, then resume; nothing runs on the cluster now";
+            let mend = "correct what it names, then resume; what it had begun on the head may still be there";
             return Err(trouble(format!("`ray up` failed with {code}: {said}"), mend));
         }
         Ok("ray up is through".to_owned())
@@ -70,7 +65,7 @@ impl Performer {
         // The machines of Google's own workers are new ones: only those that a person added can be back.
         let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };
         let mut is_helped = !self.is_google();
-        let session = self.connect().await?;
+        let mut session = self.connect().await?;
         let mut poller = Poller::new(session.client.clone());
         let mut deadline = Instant::now() + WORKERS;
         let mut settled = Instant::now() + SETTLING;
@@ -107,7 +102,15 @@ impl Performer {
             }
             match snapshot {
                 Err(problem) if Instant::now() > deadline => break Err(problem),
-                _ => tokio::time::sleep(LOOK).await,
+                // The connection may be lost; a new one shows.
+                Err(_) => {
+                    if let Ok(new) = self.connect().await {
+                        std::mem::replace(&mut session, new).close().await;
+                        poller = Poller::new(session.client.clone());
+                    }
+                    tokio::time::sleep(LOOK).await;
+                }
+                Ok(_) => tokio::time::sleep(LOOK).await,
             }
         };
         session.close().await;
@@ -131,51 +134,12 @@ impl Performer {
 
     /// The autoscaler stays what it was, unless the person says otherwise: v2, which `ray up` starts by itself, does
     /// not even run on a `local` cluster of Ray 2.53.
-    fn autoscaler_setting(&self) -> &'static [&'static str] {
+    pub(super) fn autoscaler_setting(&self) -> &'static [&'static str] {
         let said = std::env::var_os("RAY_UP_enable_autoscaler_v2").is_some();
         match self.facts.autoscaler {
             Some(1) if !said => &["RAY_UP_enable_autoscaler_v2=0"],
             Some(2) if !said => &["RAY_UP_enable_autoscaler_v2=1"],
             _ => &[],
         }
-    }
-
-    /// Runs ray here; its code and lines. Gives up on one that hangs or cannot log in.
-    pub(super) async fn ray(
-        &self,
-        arguments: &[&OsStr],
-        tell: &mpsc::UnboundedSender<Progress>,
-    ) -> Result<(i32, Vec<String>), Problem> {
-        let (sender, mut lines) = mpsc::unbounded_channel();
-        let running = supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), sender);
-        tokio::pin!(running);
-        let (mut all, mut deaf) = (Vec::new(), 0);
-        let take = |line: String, all: &mut Vec<String>| {
-            drop(tell.send(Progress::Output(line.clone())));
-            all.push(line);
-        };
-        let code = loop {
-            tokio::select! {
-                code = &mut running => break code?,
-                Some(line) = lines.recv() => {
-                    deaf += usize::from(line.contains("SSH still not available"));
-                    take(line, &mut all);
-                    if deaf >= DEAF {
-                        let why = all.iter().rev().find(|l| l.contains("ermission denied") || l.contains("onnect"));
-                        let why = why.cloned().unwrap_or_default();
-                        let mend = "see that the key, the user and the head's sshd are right, then resume";
-                        return Err(trouble(format!("ray cannot log in to the head: {why}"), mend));
-                    }
-                }
-                () = tokio::time::sleep(SILENCE) => {
-                    let what = format!("ray has said nothing for {} s and was ended", SILENCE.as_secs());
-                    return Err(trouble(what, "run the same by hand to see where it hangs, then resume"));
-                }
-            }
-        };
-        while let Ok(line) = lines.try_recv() {
-            take(line, &mut all);
-        }
-        Ok((code, all))
     }
 }

@@ -64,6 +64,7 @@ pub fn startup_script(
         registry => registry(image).unwrap_or_default(),
         options => node.run_options.join(" ").replace(['\n', '\r'], " "),
         resources => node.resources.to_string(),
+        init => each(&node.init),
         join => in_container(node),
         look_seconds => services.look.as_secs_f64(),
     };
@@ -88,10 +89,15 @@ pub(super) fn in_container(node: &NodeLaunch) -> String {
     script
 }
 
-/// The setup and start commands; the first that fails ends them.
+/// The setup and start commands.
 pub(super) fn commands(node: &NodeLaunch) -> String {
-    let mut script = String::from("ulimit -n 65536 2>/dev/null\n");
-    for command in node.setup.iter().chain(&node.start) {
+    format!("ulimit -n 65536 2>/dev/null\n{}{}", each(&node.setup), each(&node.start))
+}
+
+/// Commands one after another; the first that fails ends them.
+pub(super) fn each(commands: &[String]) -> String {
+    let mut script = String::new();
+    for command in commands {
         // As Ray runs them: a `ray stop` that finds nothing, or a `cd`, must not touch the next.
         let failed = quote(&format!("failed: {command}"));
         let _ = write!(script, "( {command}\n) || {{ printf '%s\\n' {failed} >&2; exit 1; }}\n");

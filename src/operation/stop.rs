@@ -103,7 +103,7 @@ fn clearing(jobs: &[String]) -> String {
             .collect();
         let _ = write!(
             script,
-            "for p in /proc/[0-9]*; do if grep -qzF {} $p/environ 2>/dev/null; then kill -KILL ${{p#/proc/}} 2>/dev/null; fi; done; ",
+            "for p in /proc/[0-9]*; do if grep -qzF {} \"$p/environ\" 2>/dev/null; then kill -KILL \"${{p#/proc/}}\" 2>/dev/null; fi; done; ",
             ids.join(" ")
         );
     }

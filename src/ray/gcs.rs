@@ -10,6 +10,7 @@ use bytes::{Buf, BufMut, Bytes};
 use http::uri::PathAndQuery;
 use prost::Message;
 use std::time::Duration;
+use tonic::client::GrpcService;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
@@ -53,12 +54,6 @@ impl Gcs {
         }))
     }
 
-    /// The same connection for calls that may take so long and bring so many bytes.
-    pub fn large(mut self, patience: Duration, most: usize) -> Self {
-        (self.patience, self.most) = (patience, most);
-        self
-    }
-
     fn meter(&self) -> &Meter {
         self.client.meter()
     }
@@ -83,7 +78,39 @@ impl Gcs {
         Ok(body)
     }
 
-    fn refusal(&self, status: &Status) -> RayError {
+    /// Puts the token in.
+    pub(super) fn authorize(&self, headers: &mut http::HeaderMap) -> Result<(), RayError> {
+        if let Some(token) = &self.client.inner.token {
+            let mut value =
+                http::HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(|_| not_sent())?;
+            value.set_sensitive(true);
+            headers.insert(http::header::AUTHORIZATION, value);
+        }
+        Ok(())
+    }
+
+    /// Sends a request whose body is our own.
+    pub(super) async fn send(
+        &self,
+        request: http::Request<tonic::body::Body>,
+    ) -> Result<http::Response<tonic::body::Body>, RayError> {
+        let mut channel = self.channel.clone();
+        self.meter().gcs.ask();
+        let silent = |e: tonic::transport::Error| RayError::Silent(deepest(&e));
+        std::future::poll_fn(|cx| GrpcService::poll_ready(&mut channel, cx)).await.map_err(silent)?;
+        GrpcService::call(&mut channel, request).await.map_err(silent)
+    }
+
+    /// A body that broke off.
+    pub(super) fn told(&self, status: &Status) -> RayError {
+        match status.code() {
+            // Of the connection, not of the GCS.
+            Code::Unknown | Code::Internal | Code::Cancelled => RayError::Silent(deepest(status)),
+            _ => self.refusal(status),
+        }
+    }
+
+    pub(super) fn refusal(&self, status: &Status) -> RayError {
         match status.code() {
             Code::Unauthenticated if self.authorization.is_some() => RayError::TokenRefused,
             Code::Unauthenticated => RayError::TokenMissing,
@@ -132,11 +159,14 @@ pub(super) fn succeeded(status: Option<&wire::GcsStatus>) -> Result<(), RayError
 }
 
 fn bearer(token: &Secret) -> Result<MetadataValue<Ascii>, RayError> {
-    let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.expose()).parse().map_err(|_| {
-        RayError::Setup("the token holds characters that cannot be sent to the gcs".to_owned())
-    })?;
+    let mut value: MetadataValue<Ascii> =
+        format!("Bearer {}", token.expose()).parse().map_err(|_| not_sent())?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+fn not_sent() -> RayError {
+    RayError::Setup("the token holds characters that cannot be sent to the gcs".to_owned())
 }
 
 fn deepest(error: &(dyn std::error::Error + 'static)) -> String {

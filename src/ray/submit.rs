@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 /// What uploading may take in all; a tunnel may be slow.
 const UPLOAD: Duration = Duration::from_secs(600);
-/// Largest package that a GCS holds (`max_grpc_message_size`), in bytes.
-const LARGEST_PACKAGE: usize = 512 << 20;
 
 /// A job as it is submitted (`ray.dashboard.modules.job.common.JobSubmitRequest`).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -165,37 +165,38 @@ impl Client {
         }
     }
 
-    /// Uploads a package under its URI, through the dashboard; what is too large for it through the GCS.
+    /// Uploads a package under its URI, through the dashboard.
     pub async fn upload_package(&self, uri: &str, content: Bytes) -> Result<(), RayError> {
-        if content.len() as u64 > super::UPLOAD_LIMIT {
-            return self.put_package(uri, content).await;
-        }
         let route = package_route(uri)?;
         self.send(self.request(Method::PUT, &route).timeout(UPLOAD).body(content)).await.map(|_| ())
     }
 
-    /// `InternalKVPut`: where a driver's `ray.init` uploads to.
-    async fn put_package(&self, uri: &str, content: Bytes) -> Result<(), RayError> {
+    /// Uploads a file as a package. What is too large for the dashboard goes through the GCS, piece by piece, as a
+    /// driver's `ray.init` does it.
+    pub async fn upload_package_file(&self, uri: &str, mut file: File) -> Result<(), RayError> {
+        let unread = |e: io::Error| RayError::Setup(format!("its package cannot be read: {e}"));
+        if file.metadata().map_err(unread)?.len() <= super::UPLOAD_LIMIT {
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).map_err(unread)?;
+            return self.upload_package(uri, content.into()).await;
+        }
         let Some(gcs) = Gcs::of(self)? else { return Err(RayError::TooLarge(super::UPLOAD_LIMIT as usize)) };
-        let request = wire::KvPutRequest {
-            key: Bytes::copy_from_slice(uri.as_bytes()),
-            value: content,
-            overwrite: true,
-            namespace: Bytes::new(),
-        };
-        let body = gcs.large(UPLOAD, LARGEST_PACKAGE).call(wire::path::KV_PUT, &request).await?;
-        let reply: wire::KvPutReply = decode(wire::path::KV_PUT, body)?;
-        succeeded(reply.status.as_ref())
+        let sent = tokio::time::timeout(UPLOAD, gcs.write_value(uri.as_bytes(), file)).await;
+        sent.unwrap_or_else(|_| Err(RayError::Silent("the gcs timed out".to_owned())))
     }
 
-    /// An uploaded package, byte for byte (`gcs://_ray_pkg_<hash>.zip`), from the GCS: HTTP has no way to read one.
-    pub async fn package(&self, uri: &str) -> Result<Bytes, RayError> {
+    /// Writes an uploaded package (`gcs://_ray_pkg_<hash>.zip`) byte for byte to `to`, from the GCS: HTTP has no way to
+    /// read one. The inner error is the writer's.
+    pub async fn package(&self, uri: &str, to: &mut (dyn Write + Send)) -> Result<io::Result<()>, RayError> {
         let Some(gcs) = Gcs::of(self)? else {
             return Err(RayError::NotFound("packages can be read through the gcs only".to_owned()));
         };
-        let gcs = gcs.large(UPLOAD, LARGEST_PACKAGE);
-        let package = gcs.kv(Bytes::copy_from_slice(uri.as_bytes()), &[]).await?;
-        package.ok_or_else(|| RayError::NotFound(format!("there is no package {}", Text::from(uri))))
+        let reading = gcs.read_value(Bytes::copy_from_slice(uri.as_bytes()), to);
+        match tokio::time::timeout(UPLOAD, reading).await {
+            Ok(Ok(Ok(None))) => Err(RayError::NotFound(format!("there is no package {}", Text::from(uri)))),
+            Ok(read) => read.map(|written| written.map(|_| ())),
+            Err(_) => Err(RayError::Silent("the gcs timed out".to_owned())),
+        }
     }
 
     /// Every submission that has not ended, as it was submitted, from the GCS. A record that cannot be read fails

@@ -476,23 +476,6 @@ pub struct KvGetReply {
     pub value: Bytes,
 }
 
-/// `InternalKVPutRequest`.
-#[derive(Clone, PartialEq, Message)]
-pub struct KvPutRequest {
-    /// The key.
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    /// The value.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub value: Bytes,
-    /// Whether to replace what is there.
-    #[prost(bool, tag = "3")]
-    pub overwrite: bool,
-    /// Namespace; empty for packages.
-    #[prost(bytes = "bytes", tag = "4")]
-    pub namespace: Bytes,
-}
-
 /// `InternalKVPutReply`.
 #[derive(Clone, PartialEq, Message)]
 pub struct KvPutReply {

@@ -5,21 +5,20 @@
 
 use super::error::{KeyFault, SshError, port_in_use};
 use super::guard::{self, Lifeline};
+use super::lines::Lines;
 use super::login::{self, Login};
 use super::remote::Remote;
 use super::{TunnelSpec, files, hostkey};
 use crate::model::text::printable;
 use std::collections::VecDeque;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Lines of standard error that are kept; the warning about a changed host key has 17.
 const KEPT_LINES: usize = 24;
-/// Longer lines are cut.
-const LINE_MAX: usize = 2000;
 /// How long the master may take to answer over its socket, or to end when asked.
 const LOCAL_ANSWER: Duration = Duration::from_secs(3);
 /// How long the rest of standard error is waited for once the process has ended.
@@ -216,26 +215,11 @@ fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<Story>, watch
 }
 
 /// Hands over each line, made safe to print, until the stream ends. A long line is cut.
-pub(super) async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(String)) {
-    let Some(mut from) = from else { return };
-    let mut line = Vec::new();
-    let mut chunk = [0; 4096];
-    loop {
-        let n = from.read(&mut chunk).await.unwrap_or(0);
-        for &byte in &chunk[..n] {
-            if byte == b'\n' {
-                hear(printable(String::from_utf8_lossy(&line).trim()).into_owned());
-                line.clear();
-            } else if line.len() < LINE_MAX {
-                line.push(byte);
-            }
-        }
-        if n == 0 {
-            break;
-        }
-    }
-    if !line.is_empty() {
-        hear(printable(String::from_utf8_lossy(&line).trim()).into_owned());
+async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(String)) {
+    let Some(from) = from else { return };
+    let mut lines = Lines::new(from);
+    while let Some(line) = lines.next().await {
+        hear(printable(String::from_utf8_lossy(&line.bytes).trim()).into_owned());
     }
 }
 

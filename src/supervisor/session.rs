@@ -86,13 +86,13 @@ pub async fn run_on(
     output
 }
 
-/// Runs the ray command with these arguments and settings (`NAME=VALUE`) here; its lines go to `lines`, its exit code comes back. Dropping the
-/// future kills it.
+/// Runs the ray command with these arguments and settings (`NAME=VALUE`) here; its lines go to `lines`, its exit code
+/// comes back. Dropping the future kills it.
 pub async fn run_ray(
     options: &Options,
     arguments: &[&OsStr],
     settings: &[&str],
-    lines: mpsc::UnboundedSender<String>,
+    lines: mpsc::Sender<String>,
 ) -> Result<i32, Problem> {
     // Python keeps back what it writes into a pipe.
     let mut command: Vec<OsString> = vec!["env".into(), "PYTHONUNBUFFERED=1".into()];

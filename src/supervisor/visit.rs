@@ -3,11 +3,12 @@
 
 use super::connect::tunnel_spec;
 use super::discover::head_address;
-use super::{Options, ask_cloud};
+use super::{Options, SECRET_VARIABLES, ask_cloud};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
 use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Timestamp};
 use crate::ssh::{TunnelSpec, Visit};
 use std::net::IpAddr;
+use std::path::Path;
 use std::process::Command;
 
 fn problem(what: String, mend: impl AsRef<str>) -> Problem {
@@ -126,6 +127,17 @@ pub async fn visit(
         }
     };
     visit.command().await.map_err(|e| e.problem(Timestamp::now()))
+}
+
+/// The command that writes what is in a folder to its standard output, for `tar -x` on a machine.
+pub fn pack(folder: &Path) -> Command {
+    let mut tar = Command::new("tar");
+    // What macOS would add of its own is none of the folder's files.
+    for name in SECRET_VARIABLES {
+        tar.env_remove(name);
+    }
+    tar.env("COPYFILE_DISABLE", "1").arg("-C").arg(folder).args(["-cf", "-", "."]);
+    tar
 }
 
 /// Whether only the head leads to that host.

@@ -1,19 +1,21 @@
-//! Runs operations on whole clusters beside the loop, each in a task of its own, and tells the app how they go on.
+//! Runs operations on clusters and their workers beside the loop, each in a task of its own, and tells the app how they go on.
 
 use super::submit;
 use crate::app::Event;
 use crate::config::Env;
 use crate::model::{
     ClusterName, ClusterSpec, Draft, Operation, OperationEnd, OperationKind, OperationNews, Order, Preview,
-    Problem, ProblemKind, Progress, StepName, SubmissionId, Timestamp,
+    Problem, ProblemKind, SubmissionId, Task, Timestamp,
 };
-use crate::operation::{Audit, Desk, Journal, Performer, Unfinished, preflight, preview, standing};
+use crate::operation::{
+    Audit, Desk, Journal, Outcome, Performer, Unfinished, offer, preflight, preview, standing,
+};
 use crate::supervisor::{self, Options, Session};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// How often journals are looked into: another program's operation is seen so late at most.
@@ -34,11 +36,13 @@ pub struct Ground {
     pub me: String,
     /// Where it is written down who did what.
     pub audit: Audit,
+    /// Nothing is changed on any cluster.
+    pub read_only: bool,
 }
 
 /// Operations that work here: how to cancel them. News of them are sent while this is held, so that what a journal
 /// tells never overtakes them.
-type Works = Arc<Mutex<HashMap<ClusterName, Option<oneshot::Sender<()>>>>>;
+type Works = Arc<Mutex<HashMap<ClusterName, mpsc::UnboundedSender<()>>>>;
 
 /// Runs operations.
 pub struct Operator {
@@ -98,7 +102,7 @@ impl Operator {
     pub fn order(&mut self, cluster: &ClusterName, order: Order) {
         while self.tasks.try_join_next().is_some() {}
         if order == Order::Cancel {
-            if let Some(cancel) = locked(&self.works).get_mut(cluster).and_then(Option::take) {
+            if let Some(cancel) = locked(&self.works).get(cluster) {
                 // It may have ended meanwhile.
                 let _ = cancel.send(());
             }
@@ -155,9 +159,25 @@ pub(super) struct Errand {
 
 impl Errand {
     async fn run(self, order: Order) {
+        // The screen refuses it too; here nothing can get past.
+        let changes = match &order {
+            Order::Begin(task) => Some(task.kind()),
+            Order::Resume | Order::Forward => Some(self.kind()),
+            Order::Offer | Order::Look(_) | Order::Abandon | Order::Cancel => None,
+        };
+        if let Some(kind) = changes.filter(|_| self.ground.read_only) {
+            let what = format!("{} is refused: read-only", kind.command());
+            let mend = "start the console without --read-only, and without `read_only` in the settings";
+            let problem = Problem::new(ProblemKind::Other, what, mend, Timestamp::now());
+            return self.say(OperationNews::Refused(kind, problem));
+        }
         match order {
-            Order::Look(kind, preserve) => self.look(kind, preserve).await,
-            Order::Begin(kind, preserve) => self.begin(kind, preserve).await,
+            Order::Offer => {
+                let offered = offer(&self.spec, &self.ground.options, &self.ground.state);
+                self.say(OperationNews::Offered(offered));
+            }
+            Order::Look(task) => self.look(task).await,
+            Order::Begin(task) => self.begin(task).await,
             Order::Resume => self.resume(false).await,
             Order::Forward => self.resume(true).await,
             Order::Abandon => self.abandon(),
@@ -179,27 +199,28 @@ impl Errand {
         supervisor::connect(self.spec.clone(), self.place, options, |_| ()).await
     }
 
-    async fn look(&self, kind: OperationKind, preserve: bool) {
-        if let Err(problem) = preflight(&self.spec, kind) {
+    async fn look(&self, task: Task) {
+        let kind = task.kind();
+        if let Err(problem) = preflight(&self.spec, &self.ground.options, &task) {
             return self.say(OperationNews::Refused(kind, problem));
         }
         if let Err(problem) = self.is_free() {
             return self.say(OperationNews::Refused(kind, problem));
         }
         let me = self.ground.me.clone();
-        if kind == OperationKind::Start {
-            return self.say(OperationNews::Previewed(kind, Preview { me, ..Preview::default() }));
+        if matches!(kind, OperationKind::Start | OperationKind::AddWorker) {
+            return self.say(OperationNews::Previewed(task, Preview { me, ..Preview::default() }));
         }
         let seen = match self.connect().await {
             Ok(session) => {
-                let seen = preview(&session.client, &me, kind, preserve).await;
+                let seen = preview(&session.client, (&self.spec, &self.ground.options), &me, &task).await;
                 session.close().await;
                 seen
             }
             Err(problem) => Err(problem),
         };
         let seen = seen.unwrap_or_else(|trouble| Preview { me, trouble: Some(trouble), jobs: Vec::new() });
-        self.say(OperationNews::Previewed(kind, seen));
+        self.say(OperationNews::Previewed(task, seen));
     }
 
     /// Whether nothing stands half way or is under way on the cluster.
@@ -208,8 +229,13 @@ impl Errand {
             None => Ok(()),
             Some(standing) => {
                 let what = format!("{} stands half way", standing.operation.title);
-                let mend = if standing.elsewhere {
-                    "another program on this machine is at it; wait for its end"
+                let step =
+                    standing.operation.steps.iter().find(|s| !standing.done.iter().any(|(d, _)| d == *s));
+                let may_wait = step.is_some_and(|s| standing.operation.is_harmless_at(*s));
+                let mend = if standing.elsewhere && may_wait {
+                    "it is at work, and may be cancelled where it runs"
+                } else if standing.elsewhere {
+                    "it is at work; wait for its end"
                 } else {
                     "resume it or leave it as it is first"
                 };
@@ -222,31 +248,38 @@ impl Errand {
     /// What stands half way, as far as that can be told.
     fn kind(&self) -> OperationKind {
         let standing = standing(&self.ground.state, &self.spec.name).ok().flatten();
-        standing.map_or(OperationKind::Restart, |s| s.operation.kind)
+        standing.map_or(OperationKind::Restart, |s| s.operation.kind())
     }
 
     fn journal(&self) -> Result<Journal, Problem> {
         Ok(Journal::open(&self.ground.state, &self.spec.name)?)
     }
 
-    async fn begin(&self, kind: OperationKind, preserve: bool) {
-        let opened = preflight(&self.spec, kind).and_then(|()| self.is_free()).and_then(|()| {
-            let mut journal = self.journal()?;
-            if journal.unfinished().is_some() {
-                // It came in between; it is told of by the look at the journals.
-                return Err(Problem::new(
-                    ProblemKind::Other,
-                    "another operation stands half way",
-                    "",
-                    Timestamp::now(),
-                ));
-            }
-            journal.begin(kind, preserve)?;
-            Ok(journal)
-        });
-        let operation = Operation::new(kind, self.spec.name.clone(), preserve);
+    async fn begin(&self, task: Task) {
+        let kind = task.kind();
+        let opened =
+            preflight(&self.spec, &self.ground.options, &task).and_then(|()| self.is_free()).and_then(|()| {
+                let mut journal = self.journal()?;
+                if journal.unfinished().is_some() {
+                    // It came in between; it is told of by the look at the journals.
+                    return Err(Problem::new(
+                        ProblemKind::Other,
+                        "another operation stands half way",
+                        "",
+                        Timestamp::now(),
+                    ));
+                }
+                journal.begin(&task)?;
+                Ok(journal)
+            });
+        let operation = Operation::new(task, self.spec.name.clone());
         match opened {
-            Ok(journal) => self.work(operation, journal, None).await,
+            Ok(journal) => {
+                if !kind.is_of_cluster() {
+                    self.note(&operation.deed(), "begun");
+                }
+                self.work(operation, journal, None).await;
+            }
             Err(problem) => self.say(OperationNews::Refused(kind, problem)),
         }
     }
@@ -261,8 +294,7 @@ impl Errand {
             return self.say(OperationNews::Standing(None));
         };
         let operation = unfinished.operation(&self.spec.name);
-        let done = |step: &StepName| unfinished.done.iter().any(|(d, _)| d == step);
-        let next = operation.steps.iter().copied().find(|s| !done(s));
+        let next = unfinished.next();
         if let Some(step) = next.filter(|s| forward && s.may_be_passed()) {
             unfinished.done.push((step, "passed over".to_owned()));
         }
@@ -275,32 +307,32 @@ impl Errand {
             Err(problem) => return self.say(OperationNews::Refused(self.kind(), problem)),
         };
         if let Some(unfinished) = journal.unfinished().cloned() {
-            let title = unfinished.operation(&self.spec.name).title;
+            let deed = unfinished.operation(&self.spec.name).deed();
             if let Err(e) = journal.end("abandoned") {
-                return self.say(OperationNews::Refused(unfinished.kind, e.into()));
+                return self.say(OperationNews::Refused(unfinished.task.kind(), e.into()));
             }
-            self.note(&title, "abandoned");
+            self.note(&deed, "abandoned");
         }
         self.say(OperationNews::Ended(OperationEnd::Abandoned));
     }
 
     /// Does the steps. While it does, nothing of the journal is told but by us.
     async fn work(&self, operation: Operation, mut journal: Journal, unfinished: Option<Unfinished>) {
-        let (cancel, cancelled) = oneshot::channel();
+        let (cancel, mut cancels) = mpsc::unbounded_channel();
         {
             let mut works = locked(&self.works);
-            works.insert(self.spec.name.clone(), Some(cancel));
+            works.insert(self.spec.name.clone(), cancel);
             self.say(OperationNews::Began(operation.clone()));
         }
-        let end = self.steps(&operation, &mut journal, unfinished, cancelled).await;
+        let end = self.steps(&operation, &mut journal, unfinished, &mut cancels).await;
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
-            OperationEnd::Cancelled => "cancelled".to_owned(),
+            OperationEnd::Cancelled(how) => (*how).to_owned(),
             OperationEnd::Abandoned => "abandoned".to_owned(),
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
-        self.note(&operation.title, &outcome);
+        self.note(&operation.deed(), &outcome);
         let mut works = locked(&self.works);
         works.remove(&self.spec.name);
         self.say(OperationNews::Ended(end));
@@ -311,7 +343,7 @@ impl Errand {
         operation: &Operation,
         journal: &mut Journal,
         unfinished: Option<Unfinished>,
-        mut cancelled: oneshot::Receiver<()>,
+        cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> OperationEnd {
         let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
         let mut performer = Performer {
@@ -319,30 +351,18 @@ impl Errand {
             place: self.place,
             options: self.ground.options.clone(),
             state: self.ground.state.clone(),
-            preserve: operation.number(StepName::Backup) > 0,
+            task: operation.task.clone(),
             facts: unfinished.map(|u| u.facts).unwrap_or_default(),
         };
         let (tell, mut heard) = mpsc::unbounded_channel();
-        let mut at = None;
         let ended = {
-            let running = performer.run(operation, journal, &done, &tell);
+            let running = performer.run(operation, journal, &done, &tell, cancels);
             tokio::pin!(running);
             loop {
                 tokio::select! {
-                    // In this order all that was said is heard when a cancel is looked at, and no step has moved since.
                     biased;
-                    Some(progress) = heard.recv() => {
-                        if let Progress::Began(step) = progress {
-                            at = Some(step);
-                        }
-                        self.say(OperationNews::Progress(progress));
-                    }
-                    Ok(()) = &mut cancelled, if !cancelled.is_terminated() => {
-                        if at.is_none_or(|step| operation.is_harmless_at(step)) {
-                            break None;
-                        }
-                    }
-                    ended = &mut running => break Some(ended),
+                    Some(progress) = heard.recv() => self.say(OperationNews::Progress(progress)),
+                    ended = &mut running => break ended,
                 }
             }
         };
@@ -350,12 +370,9 @@ impl Errand {
             self.say(OperationNews::Progress(progress));
         }
         match ended {
-            Some(Ok(())) => OperationEnd::Done,
-            None => match journal.end("cancelled") {
-                Ok(()) => OperationEnd::Cancelled,
-                Err(e) => OperationEnd::Stopped(e.into(), None),
-            },
-            Some(Err(problem)) => {
+            Ok(Outcome::Done) => OperationEnd::Done,
+            Ok(Outcome::Cancelled(how)) => OperationEnd::Cancelled(how),
+            Err(problem) => {
                 let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
                 OperationEnd::Stopped(problem, saved.map(|b| b.display().to_string()))
             }

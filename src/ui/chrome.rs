@@ -329,6 +329,11 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::HostKey => {
             matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
         }
+        Action::AddWorker => matches!(cluster.spec.provider.as_str(), "gcp" | "local"),
+        Action::RemoveWorker | Action::InitWorker => match d.app.tpus() {
+            Some(cluster) => cluster.tpus.selected().is_some(),
+            None => d.app.meant_node().is_some_and(|(_, n)| !n.is_head),
+        },
         Action::CleanPreempted => !cluster.tpus.left().is_empty() && !cluster.tpus.is_cleaning(),
         Action::Tpus => cluster.spec.provider == "gcp",
         Action::Ssh if d.app.tpus().is_some() => cluster.tpus.selected().is_some(),

@@ -4,7 +4,7 @@ use super::Draw;
 use super::chrome::{clear, wrap};
 use super::frame::{Title, pane};
 use super::grid::put;
-use super::{form, plan, progress};
+use super::{form, plan, progress, worker};
 use crate::app::{Area, Areas, Dialog};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -25,6 +25,7 @@ pub fn draw(
         Dialog::Tell { title, lines, .. } => (title, lines, None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
+        Dialog::Worker(form) => return worker::draw(buf, area, d, form, areas),
         Dialog::Progress { top, .. } => {
             if let Some(running) = d.app.watched() {
                 progress::draw(buf, area, d, running, *top, areas);

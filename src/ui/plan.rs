@@ -9,7 +9,7 @@ use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Doomed, Fate, OperationKind};
+use crate::model::{DRAIN_SECS, Doomed, Fate, OperationKind, Task};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -47,7 +47,8 @@ pub fn draw(
     let room = area.height.saturating_sub(fixed);
     let table = table.min(room.max(TABLE));
     let air = u16::from(fixed + table + 2 < area.height);
-    let frame = middle(area, width, fixed + table + 2 * air);
+    let above = if table > 0 { air } else { 0 };
+    let frame = middle(area, width, fixed + table + above + air);
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
@@ -64,7 +65,7 @@ pub fn draw(
         put(buf, inner.x, y, inner.width, false, text, *style);
         y += 1;
     }
-    y += air;
+    y += above;
     if table > 0 {
         let last_row = inner.bottom().saturating_sub(1);
         let place = Rect { y, height: table.min(last_row.saturating_sub(y)), ..inner };
@@ -96,24 +97,39 @@ pub fn draw(
 }
 
 fn go(plan: &Plan) -> &'static str {
-    match plan.operation.kind {
+    match plan.operation.kind() {
         OperationKind::Restart => "Restart",
         OperationKind::Start => "Start",
         OperationKind::Stop => "Stop the cluster",
+        OperationKind::AddWorker => "Add",
+        OperationKind::InitWorker => "Start ray anew",
+        OperationKind::RemoveWorker => "Remove",
     }
 }
 
 /// What happens, and to how many.
 fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
+    let keys = |mend: &str| d.app.keys_for(mend);
     let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
+    if let Some(wish) = plan.wish() {
+        say(&printable(&wish), d.theme.text);
+    }
     say(&plan.operation.consequence, d.theme.text);
+    if !plan.note.is_empty() {
+        say(&plan.note, d.theme.warn);
+    }
+    let of_cluster = plan.operation.kind().is_of_cluster();
     let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
     match (&plan.looked, &plan.preview.trouble) {
         (Looked::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
             say(&format!("  {}", problem.mend), d.theme.text);
+            if !keys(&problem.mend).is_empty() {
+                say(&format!("  {}", keys(&problem.mend)), d.theme.text);
+            }
         }
+        (Looked::Looking, _) if plan.wish().is_some() => say("◌ looking whether it can begin", d.theme.warn),
         (Looked::Looking, _) => say("◌ looking whom it hits", d.theme.warn),
         (Looked::Seen, Some(trouble)) => {
             let what = format!("! whom it hits cannot be told: {}", trouble.what);
@@ -121,9 +137,16 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
             if !trouble.mend.is_empty() {
                 say(&format!("  {}", trouble.mend), d.theme.text);
             }
+            if jobs > 0 {
+                say("  the jobs below are those that this console remembers", d.theme.text);
+            }
         }
         (Looked::Seen, None) if !plan.operation.destructive => {}
-        (Looked::Seen, None) if jobs == 0 => say("no job runs or waits here", d.theme.text),
+        (Looked::Seen, None) if jobs == 0 && of_cluster => say("no job runs or waits here", d.theme.text),
+        (Looked::Seen, None) if jobs == 0 => say("no job works there", d.theme.text),
+        (Looked::Seen, None) if !of_cluster => {
+            say(&format!("{jobs} {} there", if jobs == 1 { "job works" } else { "jobs work" }), d.theme.warn);
+        }
         (Looked::Seen, None) => {
             let tone = if back == jobs { d.theme.text } else { d.theme.warn };
             say(&format!("{back} of {jobs} jobs come back"), tone);
@@ -141,10 +164,21 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         let text = switch(plan.preserves(), "save the jobs and submit them again".into());
         lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Jobs) });
     }
+    if let (true, Task::RemoveWorker { drain, .. }) = (spots.contains(&Spot::Drain), &plan.operation.task) {
+        let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
+        let text =
+            switch(drain.is_some(), format!("drain it: what runs there may end first, within {minutes} min"));
+        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Drain) });
+    }
     if spots.contains(&Spot::Others) {
-        let text = switch(plan.others, format!("end the jobs of {}, too", plan.strangers().join(", ")));
+        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "hit" };
+        let text = switch(plan.others, format!("{deed} the jobs of {}, too", plan.strangers().join(", ")));
         let text = cut(&text, width).into_owned();
         lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Others) });
+    }
+    if spots.contains(&Spot::Blind) {
+        let text = switch(plan.blind, "go on although it cannot be told whom it hits".into());
+        lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Blind) });
     }
     if plan.operation.destructive && spots.contains(&Spot::Go) {
         let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));
@@ -174,7 +208,11 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> usize {
         Column::text("OWNER", 8, 0),
         Column::number("AGE", 7, 1),
         Column::text("HOLDS", 9, 0),
-        Column::rest("COMES BACK", 18, 0),
+        Column::rest(
+            if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT RUNS THERE" },
+            18,
+            0,
+        ),
     ];
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
@@ -200,7 +238,9 @@ fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
     let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(d.now)));
     let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     let ours = job.owner.as_ref().is_none_or(|o| o.raw() == plan.preview.me);
+    let of_cluster = plan.operation.kind().is_of_cluster();
     let tone = match &job.fate {
+        Fate::Lost(_) if !of_cluster => d.theme.warn,
         Fate::Lost(_) => d.theme.bad,
         Fate::Back => d.theme.good,
         Fate::Unknown => d.theme.dim,
@@ -210,6 +250,6 @@ fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
         Cell::new(owner, if ours || plan.looked != Looked::Seen { d.theme.text } else { d.theme.warn }),
         Cell::new(age, d.theme.text),
         Cell::new(job.holding(), d.theme.text),
-        Cell::new(job.fate.words(), tone),
+        Cell::new(plan.fate(job), tone),
     ]
 }

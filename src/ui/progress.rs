@@ -19,6 +19,8 @@ const WIDEST: u16 = 130;
 /// Lines of output shown at least, and at most.
 const OUTPUT: (usize, usize) = (2, 18);
 
+const GOES_ON: &str = "it goes on when this is closed; quitting the console stops it, and it can be resumed";
+
 /// Draws it, its output from line `top` from the end; notes where it is and how far it can be scrolled.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: usize, areas: &mut Areas) {
     let width = area.width.saturating_sub(4).min(WIDEST);
@@ -88,11 +90,18 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)
     let key = |action| d.key(action);
     match &running.stand {
         Stand::Works if running.may_be_cancelled() => {
-            say(format!("nothing is changed yet; {} cancels", key(Action::Cancel)), d.theme.text);
+            // `cancelled; nothing was changed`
+            let how = running.left_behind().unwrap_or_default();
+            let how = how.strip_prefix("cancelled").unwrap_or_default();
+            say(GOES_ON.into(), d.theme.dim);
+            say(format!("{} cancels{how}", key(Action::Cancel)), d.theme.text);
+            let keys = d.app.keys_for(how);
+            if !keys.is_empty() {
+                say(format!("  {keys}"), d.theme.dim);
+            }
         }
         Stand::Works => {
-            let text = "it goes on when this is closed; quitting the console stops it, and it can be resumed";
-            say(text.into(), d.theme.dim);
+            say(GOES_ON.into(), d.theme.dim);
         }
         Stand::Cancelling => say("it is being cancelled".into(), d.theme.warn),
         Stand::Elsewhere => {
@@ -105,6 +114,10 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)
                     say(format!("✕ {}", problem.what), d.theme.bad);
                     if !problem.mend.is_empty() {
                         say(format!("  {}", problem.mend), d.theme.text);
+                    }
+                    let keys = d.app.keys_for(&problem.mend);
+                    if !keys.is_empty() {
+                        say(format!("  {keys}"), d.theme.text);
                     }
                 }
                 None => say("✕ the program that was at it ended before it was done".into(), d.theme.bad),

@@ -12,6 +12,7 @@ mod operate;
 mod sample;
 mod screen;
 mod tpus;
+mod workers;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;

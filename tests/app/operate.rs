@@ -5,8 +5,6 @@ use marin_tui::app::plan::{Looked, Spot};
 use marin_tui::app::running::Stand;
 use marin_tui::app::{Keymap, Listed};
 
-const KIND: OperationKind = OperationKind::Restart;
-
 fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
 }
@@ -21,7 +19,10 @@ fn doomed(id: &str, owner: &str, fate: Fate) -> Doomed {
 
 fn previewed(owners: &[&str]) -> OperationNews {
     let jobs = owners.iter().enumerate().map(|(i, o)| doomed(&format!("job-{i}"), o, Fate::Back)).collect();
-    OperationNews::Previewed(KIND, Preview { jobs, me: "alice".into(), trouble: None })
+    OperationNews::Previewed(
+        Task::Restart { preserve: true },
+        Preview { jobs, me: "alice".into(), trouble: None },
+    )
 }
 
 fn plan(app: &App) -> &marin_tui::app::Plan {
@@ -30,7 +31,7 @@ fn plan(app: &App) -> &marin_tui::app::Plan {
 }
 
 fn restart() -> Operation {
-    Operation::new(KIND, ClusterName::new(CLUSTER), true)
+    Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
 }
 
 fn stand(app: &App) -> &Stand {
@@ -40,7 +41,7 @@ fn stand(app: &App) -> &Stand {
 #[test]
 fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     let mut app = shown();
-    assert_eq!(press(&mut app, "R"), [orders(Order::Look(KIND, true))]);
+    assert_eq!(press(&mut app, "R"), [orders(Order::Look(Task::Restart { preserve: true }))]);
     assert_eq!((app.context(), plan(&app).spot), (Context::Plan, Spot::Cancel));
     let open: Vec<String> = plan(&app).preview.jobs.iter().map(|j| j.key.to_string()).collect();
     assert_eq!(open.len(), 4, "what the console remembers is shown while it is looked: {open:?}");
@@ -58,7 +59,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
     assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
-    assert_eq!(press(&mut app, "<enter><enter>"), [orders(Order::Begin(KIND, true))]);
+    assert_eq!(press(&mut app, "<enter><enter>"), [orders(Order::Begin(Task::Restart { preserve: true }))]);
     assert_eq!(app.context(), Context::Progress);
 }
 
@@ -74,7 +75,7 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
     assert!(plan(&app).said.contains("jobs of bo, carol"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> <tab><tab>");
     assert!(plan(&app).others && plan(&app).spot == Spot::Go);
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(KIND, true))]);
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }))]);
 }
 
 #[test]
@@ -83,7 +84,13 @@ fn the_announcement_names_every_job_and_its_fate() {
     press(&mut app, "R");
     let lost = doomed("04000000", "bo", Fate::Lost("started by hand".into()));
     let jobs = vec![doomed("train\x1b-1", "alice", Fate::Back), lost];
-    hears(&mut app, OperationNews::Previewed(KIND, Preview { jobs, me: "alice".into(), trouble: None }));
+    hears(
+        &mut app,
+        OperationNews::Previewed(
+            Task::Restart { preserve: true },
+            Preview { jobs, me: "alice".into(), trouble: None },
+        ),
+    );
     let effects = press(&mut app, "y");
     let [Effect::Copy { what, text }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(what, "announcement");
@@ -99,7 +106,7 @@ fn without_saving_the_jobs_it_is_another_operation() {
     let mut app = shown();
     press(&mut app, "R");
     hears(&mut app, previewed(&["alice"]));
-    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(KIND, false))]);
+    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(Task::Restart { preserve: false }))]);
     assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).looked == Looked::Looking);
 }
 
@@ -107,13 +114,13 @@ fn without_saving_the_jobs_it_is_another_operation() {
 fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     let mut app = shown();
     press(&mut app, "S");
-    hears(&mut app, OperationNews::Previewed(OperationKind::Start, Preview::default()));
+    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
     let begun = point(&mut app, CLICK, go.x + 2, go.y);
-    assert_eq!(begun, [orders(Order::Begin(OperationKind::Start, false))]);
+    assert_eq!(begun, [orders(Order::Begin(Task::Start))]);
     press(&mut app, "<esc>S");
-    hears(&mut app, OperationNews::Previewed(OperationKind::Start, Preview::default()));
+    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     assert_eq!(point(&mut app, CLICK, cancel.x + 2, cancel.y), []);
     assert!(app.dialog().is_none());

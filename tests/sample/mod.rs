@@ -198,7 +198,7 @@ pub fn shown() -> App {
     app
 }
 
-/// Presses keys: characters, and `<name>` for enter, esc, tab, up, down, end, home, backspace, `^x`.
+/// Presses keys: characters, and `<name>` for enter, esc, tab, up, down, left, right, end, home, backspace, `^x`.
 pub fn press(app: &mut App, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut rest = keys;
@@ -219,6 +219,8 @@ fn named(name: &str) -> KeyEvent {
         "esc" => KeyCode::Esc,
         "tab" => KeyCode::Tab,
         "up" => KeyCode::Up,
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
         "down" => KeyCode::Down,
         "end" => KeyCode::End,
         "home" => KeyCode::Home,

@@ -6,6 +6,7 @@ mod fleet;
 mod operate;
 #[path = "../sample/mod.rs"]
 mod sample;
+mod workers;
 
 use marin_tui::app::{App, Event};
 use marin_tui::model::*;

@@ -3,14 +3,12 @@
 use super::*;
 use marin_tui::app::Effect;
 
-const KIND: OperationKind = OperationKind::Restart;
-
 fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
 fn restart() -> Operation {
-    Operation::new(KIND, ClusterName::new(CLUSTER), true)
+    Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
 }
 
 /// One that could not clear a machine.
@@ -43,7 +41,13 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
     let lost = Fate::Lost("its package is gone".into());
     let mut jobs = vec![doomed("exp1395", "alice", 16.0, Fate::Back), doomed("notebook", "bo", 0.0, lost)];
     jobs.extend((0..30).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Fate::Back)));
-    hears(&mut app, OperationNews::Previewed(KIND, Preview { jobs, me: "alice".into(), trouble: None }));
+    hears(
+        &mut app,
+        OperationNews::Previewed(
+            Task::Restart { preserve: true },
+            Preview { jobs, me: "alice".into(), trouble: None },
+        ),
+    );
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
         assert!(text.contains("31 of 32 jobs come back"), "{text}");

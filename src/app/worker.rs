@@ -1,0 +1,375 @@
+//! The form of workers that are to be added: which type, how many, under what name; or which host.
+
+use crate::model::{
+    ClusterName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_address, is_worker_name,
+    worker_names,
+};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a row of the form holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerField {
+    /// The type, one of those that are offered.
+    Type,
+    /// How capacity is asked for, one of the ways that are offered.
+    Capacity,
+    /// How many.
+    Count,
+    /// Their name.
+    Name,
+    /// Address of a host that is there.
+    Address,
+}
+
+impl WorkerField {
+    /// Its word on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Capacity => "capacity",
+            Self::Count => "count",
+            Self::Name => "name",
+            Self::Address => "address",
+        }
+    }
+}
+
+/// What is known of the workers that can be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It is being looked at.
+    Looking,
+    /// These.
+    Known(WorkerOffer),
+    /// None, and why.
+    Failed(Problem),
+}
+
+/// The form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerForm {
+    /// Where workers are added.
+    pub cluster: ClusterName,
+    /// What can be added.
+    pub offered: Offered,
+    /// Place of the type among those that are offered.
+    pub node_type: usize,
+    /// Place of the capacity among the ways that are offered.
+    pub capacity: usize,
+    /// How many, as it is typed.
+    pub count: String,
+    /// The name, as it is typed.
+    pub name: String,
+    /// The host's address, as it is typed.
+    pub address: String,
+    /// The row that has the focus; after the rows come cancel and next.
+    pub at: usize,
+    /// It was tried to go on: from then on a field that is empty is told of, too.
+    pub tried: bool,
+}
+
+impl WorkerForm {
+    /// Before anything is known.
+    pub fn new(cluster: ClusterName) -> Self {
+        Self {
+            cluster,
+            offered: Offered::Looking,
+            node_type: 0,
+            capacity: 0,
+            count: "1".to_owned(),
+            name: String::new(),
+            address: String::new(),
+            at: 0,
+            tried: false,
+        }
+    }
+
+    /// Takes in what can be added; what was added last is chosen. How many and where is said anew each time: it costs.
+    pub fn take(&mut self, offer: Result<WorkerOffer, Problem>) {
+        self.at = 0;
+        self.offered = match offer {
+            Ok(mut offer) => {
+                // What is smallest costs least by mistake.
+                offer.types.sort_by_cached_key(|t| (natural(&t.accelerator), natural(&t.name)));
+                if let Some(NewWorker::Queued { node_type, capacity, .. }) = &offer.last {
+                    let is_type = |t: &crate::model::WorkerType| {
+                        t.name == *node_type || (t.accelerator == *node_type && !t.accelerator.is_empty())
+                    };
+                    self.node_type = offer.types.iter().position(is_type).unwrap_or(0);
+                    self.capacity = offer.capacities.iter().position(|c| c == capacity).unwrap_or(0);
+                }
+                Offered::Known(offer)
+            }
+            Err(problem) => Offered::Failed(problem),
+        };
+    }
+
+    fn offer(&self) -> Option<&WorkerOffer> {
+        match &self.offered {
+            Offered::Known(offer) => Some(offer),
+            _ => None,
+        }
+    }
+
+    /// Its rows.
+    pub fn rows(&self) -> &'static [WorkerField] {
+        use WorkerField::{Address, Capacity, Count, Name, Type};
+        match self.offer() {
+            None => &[],
+            Some(offer) if offer.types.is_empty() => &[Address],
+            Some(_) => &[Type, Capacity, Count, Name],
+        }
+    }
+
+    /// The row that has the focus.
+    pub fn focused(&self) -> Option<WorkerField> {
+        self.rows().get(self.at).copied()
+    }
+
+    /// Whether cancel or next has the focus: `false`, `true`. Before anything is known there is only cancel.
+    pub fn button(&self) -> Option<bool> {
+        self.at.checked_sub(self.rows().len()).map(|button| button > 0 && self.offer().is_some())
+    }
+
+    /// Moves the focus by so many places, round and round.
+    pub fn turn(&mut self, by: isize) {
+        let places = if self.offer().is_some() { self.rows().len() + 2 } else { 1 };
+        let places = isize::try_from(places).unwrap_or(isize::MAX);
+        let at = isize::try_from(self.at).unwrap_or(0);
+        self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
+    }
+
+    /// What can be chosen in a row, and the place of what is; nothing where it is typed.
+    pub fn choices(&self, field: WorkerField) -> Option<(Vec<String>, usize)> {
+        let offer = self.offer()?;
+        match field {
+            WorkerField::Type => {
+                let words = |t: &crate::model::WorkerType| match t.accelerator.as_str() {
+                    "" => t.name.clone(),
+                    tpu => format!("{} ({tpu})", t.name),
+                };
+                Some((offer.types.iter().map(words).collect(), self.node_type))
+            }
+            WorkerField::Capacity => Some((offer.capacities.clone(), self.capacity)),
+            _ => None,
+        }
+    }
+
+    /// The TPU of a type that is offered.
+    pub fn tpu_of(&self, node_type: &str) -> Option<&str> {
+        let found = self.offer()?.types.iter().find(|t| t.name == node_type)?;
+        Some(found.accelerator.as_str()).filter(|tpu| !tpu.is_empty())
+    }
+
+    /// The line that is typed into, if such a row has the focus.
+    pub fn line(&mut self) -> Option<&mut String> {
+        match self.focused()? {
+            WorkerField::Count => Some(&mut self.count),
+            WorkerField::Name => Some(&mut self.name),
+            WorkerField::Address => Some(&mut self.address),
+            WorkerField::Type | WorkerField::Capacity => None,
+        }
+    }
+
+    /// What is typed in a row.
+    pub fn typed(&self, field: WorkerField) -> &str {
+        match field {
+            WorkerField::Count => &self.count,
+            WorkerField::Name => &self.name,
+            WorkerField::Address => &self.address,
+            WorkerField::Type | WorkerField::Capacity => "",
+        }
+    }
+
+    /// A key where one of several is chosen: left and right, and a character for the next that has a word beginning
+    /// with it. False when the key means nothing there. These belong to the row as editing keys do to a line, not to
+    /// the keymap.
+    pub fn choose(&mut self, key: KeyEvent) -> bool {
+        let Some((choices, at)) = self.focused().and_then(|field| self.choices(field)) else { return false };
+        if choices.is_empty() || key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return false;
+        }
+        let begins = |choice: &String, c: char| {
+            let mut words = choice.split(|s: char| !s.is_alphanumeric());
+            words.any(|w| w.chars().next().is_some_and(|first| first.eq_ignore_ascii_case(&c)))
+        };
+        let n = choices.len();
+        let next = match key.code {
+            KeyCode::Right | KeyCode::Char(' ') => (at + 1) % n,
+            KeyCode::Left => (at + n - 1) % n,
+            KeyCode::Char(c) => {
+                (1..=n).map(|by| (at + by) % n).find(|i| begins(&choices[*i], c)).unwrap_or(at)
+            }
+            _ => return false,
+        };
+        match self.focused() {
+            Some(WorkerField::Type) => self.node_type = next,
+            _ => self.capacity = next,
+        }
+        true
+    }
+
+    fn number(&self) -> Option<usize> {
+        self.count.trim().parse().ok().filter(|n| (1..=MOST_WORKERS).contains(n))
+    }
+
+    /// What is wrong with a row, in words.
+    pub fn complaint(&self, field: WorkerField) -> Option<String> {
+        match field {
+            WorkerField::Type | WorkerField::Capacity => None,
+            WorkerField::Count => {
+                self.number().is_none().then(|| format!("write a number from 1 to {MOST_WORKERS}"))
+            }
+            WorkerField::Name if self.name.is_empty() || is_worker_name(&self.name) => {
+                let count = self.number().unwrap_or(1);
+                let names = worker_names(&self.name, count, Timestamp::from_millis(0));
+                let bad = names.iter().find(|n| !is_worker_name(n))?;
+                Some(format!("with its number it is too long: {} of 63", bad.len()))
+            }
+            WorkerField::Name if self.name.len() > 63 => Some(format!("too long: {} of 63", self.name.len())),
+            WorkerField::Name => {
+                Some("small letters, digits, hyphens; a letter first, no hyphen last".to_owned())
+            }
+            WorkerField::Address if self.address.is_empty() => {
+                self.tried.then(|| "name the host's address".to_owned())
+            }
+            WorkerField::Address => (!is_address(&self.address))
+                .then(|| "an IP address or a host's name, as ray is to have it".to_owned()),
+        }
+    }
+
+    /// What it asks for. Where something is wrong, that row gets the focus instead.
+    pub fn task(&mut self, now: Timestamp) -> Option<Task> {
+        self.tried = true;
+        if let Some(bad) = self.rows().iter().position(|f| self.complaint(*f).is_some()) {
+            self.at = bad;
+            return None;
+        }
+        let offer = self.offer()?;
+        let worker = if offer.types.is_empty() {
+            NewWorker::Host { address: self.address.clone() }
+        } else {
+            NewWorker::Queued {
+                node_type: offer.types.get(self.node_type)?.name.clone(),
+                capacity: offer.capacities.get(self.capacity).cloned().unwrap_or_default(),
+                names: worker_names(&self.name, self.number()?, now),
+            }
+        };
+        Some(Task::AddWorker(worker))
+    }
+}
+
+/// What sorts `v4-8` before `v4-16`: words and numbers in turn.
+fn natural(text: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0u64)];
+    for c in text.chars() {
+        let Some((word, number)) = parts.last_mut() else { break };
+        match c.to_digit(10) {
+            Some(digit) => *number = number.saturating_mul(10).saturating_add(u64::from(digit)),
+            None if *number > 0 => parts.push((c.to_string(), 0)),
+            None => word.push(c),
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::WorkerType;
+
+    fn form() -> WorkerForm {
+        let of = |name: &str, tpu: &str| WorkerType { name: name.into(), accelerator: tpu.into() };
+        let offer = WorkerOffer {
+            types: vec![of("small", "v4-8"), of("large", "v4-128"), of("other", "v5e-16")],
+            capacities: ["preemptible", "best-effort", "reserved"].map(String::from).to_vec(),
+            last: Some(NewWorker::Queued {
+                node_type: "v4-128".into(),
+                capacity: "reserved".into(),
+                names: vec!["a".into(), "b".into()],
+            }),
+        };
+        let mut form = WorkerForm::new(ClusterName::new("lab"));
+        form.take(Ok(offer));
+        form
+    }
+
+    #[test]
+    fn what_was_added_last_is_chosen_and_others_can_be() {
+        let mut form = form();
+        assert_eq!((form.node_type, form.capacity, form.count.as_str()), (1, 2, "1"));
+        let key = |code| KeyEvent::from(code);
+        assert!(form.choose(key(KeyCode::Right)) && form.node_type == 2);
+        assert!(form.choose(key(KeyCode::Right)) && form.node_type == 0);
+        assert!(form.choose(key(KeyCode::Left)) && form.node_type == 2);
+        assert!(form.choose(key(KeyCode::Char('s'))) && form.node_type == 0);
+        assert!(
+            form.choose(key(KeyCode::Char('V'))) && form.node_type == 1,
+            "a TPU is known by its own name"
+        );
+        assert!(form.choose(key(KeyCode::Char('q'))) && form.node_type == 1);
+        assert!(!form.choose(key(KeyCode::Tab)));
+        let types = ["tpu_slice_v4_1024", "tpu_slice_v4_128", "tpu_slice_v4_16", "tpu_worker"];
+        let tpus = ["v4-1024", "v4-128", "v4-16", "v4-8"];
+        let of =
+            |(name, tpu): (&&str, &&str)| WorkerType { name: (*name).into(), accelerator: (*tpu).into() };
+        let types = types.iter().zip(&tpus).map(of).collect();
+        let mut sorted = WorkerForm::new(ClusterName::new("lab"));
+        sorted.take(Ok(WorkerOffer { types, ..WorkerOffer::default() }));
+        assert_eq!(
+            sorted.choices(WorkerField::Type).unwrap().0[..2],
+            ["tpu_worker (v4-8)", "tpu_slice_v4_16 (v4-16)"]
+        );
+        form.turn(2);
+        assert!(!form.choose(key(KeyCode::Right)), "that is typed");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_before_anything_is_sent() {
+        let now = Timestamp::from_millis(0xabc);
+        for (count, name, said) in [
+            ("0", "", Some("1 to 64")),
+            ("65", "", Some("1 to 64")),
+            ("", "", Some("1 to 64")),
+            ("1", "Big", Some("small letters")),
+            ("1", "a-", Some("no hyphen last")),
+            ("10", &"a".repeat(62), Some("with its number")),
+            ("1", &"a".repeat(64), Some("64 of 63")),
+            ("64", "mine", None),
+            ("1", "", None),
+        ] {
+            let mut form = form();
+            (form.count, form.name) = (count.into(), name.into());
+            let task = form.task(now);
+            let complaint = form.focused().and_then(|f| form.complaint(f));
+            match said {
+                None => assert!(task.is_some() && complaint.is_none(), "{count} {name}"),
+                Some(words) => {
+                    assert!(task.is_none() && complaint.clone().unwrap().contains(words), "{complaint:?}");
+                }
+            }
+        }
+        let mut form = form();
+        let Some(Task::AddWorker(NewWorker::Queued { names, node_type, capacity })) = form.task(now) else {
+            panic!("{form:?}")
+        };
+        assert_eq!((node_type.as_str(), capacity.as_str()), ("large", "reserved"));
+        assert_eq!(names, ["ray-worker-manual-abc"]);
+    }
+
+    #[test]
+    fn a_host_has_an_address_alone() {
+        let mut form = WorkerForm::new(ClusterName::new("lab"));
+        assert_eq!((form.button(), form.rows().len()), (Some(false), 0));
+        form.turn(1);
+        assert_eq!(form.button(), Some(false), "there is nothing to go on with");
+        form.take(Ok(WorkerOffer::default()));
+        assert_eq!(form.complaint(WorkerField::Address), None, "nobody has written anything yet");
+        assert!(
+            form.task(Timestamp::from_millis(0)).is_none() && form.complaint(WorkerField::Address).is_some()
+        );
+        form.address = "10.0.0.7".into();
+        let task = form.task(Timestamp::from_millis(0));
+        assert_eq!(task, Some(Task::AddWorker(NewWorker::Host { address: "10.0.0.7".into() })));
+    }
+}

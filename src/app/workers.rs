@@ -1,0 +1,224 @@
+//! Workers by hand: added by a form, removed or started anew from the row that is selected.
+
+use super::dialog::Dialog;
+use super::plan::Plan;
+use super::worker::WorkerForm;
+use super::{Action, App, Effect, Tone, Tpus, View};
+use crate::model::{
+    ClusterName, DRAIN_SECS, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
+    WorkerOffer,
+};
+use crate::reconcile::{Row, Standing};
+use crossterm::event::KeyEvent;
+
+/// The worker of the row that is selected.
+struct Chosen {
+    cluster: ClusterName,
+    /// Name of a TPU VM or a queued resource, or address of a host.
+    worker: String,
+    /// Ray may have something that works there.
+    is_in_ray: bool,
+    /// Why nothing can be started there; empty when it can.
+    hostless: String,
+    /// What it is a part of, for the dialog; may be empty.
+    note: String,
+}
+
+impl App {
+    /// Opens the form of workers that are to be added.
+    pub(super) fn add_worker(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(name) = self.meant().map(|c| c.name().clone()) else { return Vec::new() };
+        if self.is_taken(&name, now) {
+            return Vec::new();
+        }
+        self.dialog = Some(Dialog::Worker(Box::new(WorkerForm::new(name.clone()))));
+        vec![Effect::Operate(name, Order::Offer)]
+    }
+
+    /// What can be added, for the form that asked.
+    pub(super) fn offered(&mut self, name: &ClusterName, offer: Result<WorkerOffer, Problem>) {
+        if let Some(Dialog::Worker(form)) = &mut self.dialog
+            && form.cluster == *name
+        {
+            form.take(offer);
+        }
+    }
+
+    /// Whether the key chooses something in that form.
+    pub(super) fn chooses(&mut self, key: KeyEvent) -> bool {
+        match &mut self.dialog {
+            Some(Dialog::Worker(form)) => form.choose(key),
+            _ => false,
+        }
+    }
+
+    /// Enter in that form.
+    pub(super) fn worker_form_pressed(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(Dialog::Worker(form)) = &mut self.dialog else { return Vec::new() };
+        match form.button() {
+            None => form.turn(1),
+            Some(false) => self.dialog = None,
+            Some(true) => {
+                let Some(task) = form.task(now) else { return Vec::new() };
+                let mut plan = Plan::new(task.clone(), form.cluster.clone(), Vec::new());
+                let name = form.cluster.clone();
+                plan.form = Some(form.clone());
+                self.dialog = Some(Dialog::Plan(Box::new(plan)));
+                return vec![Effect::Operate(name, Order::Look(task))];
+            }
+        }
+        Vec::new()
+    }
+
+    /// Opens the dialog before the selected worker is removed. What works there may end first, where anything can.
+    pub(super) fn remove_worker(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(chosen) = self.chosen_worker(Action::StopCluster, now) else { return Vec::new() };
+        let drain = chosen.is_in_ray.then_some(DRAIN_SECS);
+        let task = Task::RemoveWorker { worker: chosen.worker, drain };
+        self.plan_of_worker(chosen.cluster, task, chosen.note, now)
+    }
+
+    /// Opens the dialog before Ray is started anew on the selected worker.
+    pub(super) fn init_worker(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(chosen) = self.chosen_worker(Action::Restart, now) else { return Vec::new() };
+        if !chosen.hostless.is_empty() {
+            self.toasts.say(Tone::Info, chosen.hostless, now);
+            return Vec::new();
+        }
+        self.plan_of_worker(chosen.cluster, Task::InitWorker { worker: chosen.worker }, chosen.note, now)
+    }
+
+    fn plan_of_worker(
+        &mut self,
+        cluster: ClusterName,
+        task: Task,
+        note: String,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let effects = self.plan_on(cluster, task, now);
+        if let Some(Dialog::Plan(plan)) = &mut self.dialog {
+            plan.note = note;
+        }
+        effects
+    }
+
+    /// The selected worker. Of a head it is said that `instead` is its key.
+    fn chosen_worker(&mut self, instead: Action, now: Timestamp) -> Option<Chosen> {
+        if let View::Tpus(_) = self.view {
+            let cluster = self.tpus()?;
+            let row = cluster.tpus.selected()?;
+            return Some(Chosen {
+                cluster: cluster.name().clone(),
+                worker: row.name.raw().to_owned(),
+                is_in_ray: row.hosts.1 > 0 || !cluster.tpus.knows_ray(),
+                hostless: hostless(row, &self.key_of(Action::RemoveWorker)),
+                note: String::new(),
+            });
+        }
+        let (place, node) = self.meant_node()?;
+        let known = &self.clusters[place];
+        let cluster = known.name().clone();
+        // The address of a machine that was taken away is given to another.
+        let heir = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
+        let heir = heir.filter(|_| !node.state.is_alive());
+        let why = if node.is_head {
+            let key = self.key_of(instead);
+            let does = if instead == Action::StopCluster { "stops" } else { "restarts" };
+            format!("{} is the head of {cluster}; {key} {does} the cluster", node.address)
+        } else if node.address.is_empty() {
+            format!("{} has no address in ray", known.node_name(node))
+        } else if let Some(heir) = heir {
+            let (name, heir) = (known.node_name(node), known.node_name(heir));
+            format!("{name} is dead, and {} is the address of {heir} now: choose that row", node.address)
+        } else {
+            return Some(Chosen {
+                cluster,
+                worker: node.address.raw().to_owned(),
+                is_in_ray: node.state.is_alive(),
+                hostless: String::new(),
+                note: slice(&known.tpus, node),
+            });
+        };
+        self.toasts.say(Tone::Info, why, now);
+        None
+    }
+
+    /// The first key of an action.
+    pub(super) fn key_of(&self, action: Action) -> String {
+        self.keymap.keys_of(action).next().unwrap_or_default()
+    }
+
+    /// The keys that do here what a mend written for the command line asks for; empty when it names nothing of that
+    /// kind.
+    pub fn keys_for(&self, mend: &str) -> String {
+        let key = |action| self.key_of(action);
+        let rows = |action| format!("{} among nodes or TPUs", key(action));
+        let table = [
+            ("--resume", key(Action::Resume)),
+            ("--leave", key(Action::RollForward)),
+            ("--abandon", key(Action::Abandon)),
+            ("--preserve-jobs", format!("{} and its first switch", key(Action::Restart))),
+            ("--now", format!("{} and its first switch", key(Action::RemoveWorker))),
+            ("add-worker", key(Action::AddWorker)),
+            ("--capacity", key(Action::AddWorker)),
+            ("remove-worker", rows(Action::RemoveWorker)),
+            ("init-worker", rows(Action::InitWorker)),
+            ("stop-cluster", key(Action::StopCluster)),
+            ("restart-cluster", key(Action::Restart)),
+            ("marin-tui tpus", key(Action::Tpus)),
+            ("marin-tui ssh", key(Action::Ssh)),
+        ];
+        let named = table.iter().filter(|(word, _)| mend.contains(word));
+        let said: Vec<String> = named.map(|(word, keys)| format!("{keys} for {word}")).collect();
+        if said.is_empty() { String::new() } else { format!("in this console: {}", said.join(", ")) }
+    }
+}
+
+/// The slice that a node is a host of, in words; empty when it is none, or Google was not asked.
+fn slice(tpus: &Tpus, node: &Node) -> String {
+    let row = tpus.rows().iter().find(|r| r.logins.iter().any(|h| h.internal == node.address));
+    match row.map(|r| (&r.name, r.logins.len())) {
+        Some((name, hosts)) if hosts > 1 => {
+            format!("it is one of the {hosts} hosts of {name}, and all of them are meant")
+        }
+        Some((name, _)) if *name != node.address => format!("it is the host of {name}"),
+        _ => String::new(),
+    }
+}
+
+/// Why Ray cannot be started on a TPU; empty when it can.
+fn hostless(row: &Row, remove: &str) -> String {
+    match row.standing {
+        Standing::EatsQuota => {
+            format!("{} was taken away: there is nothing to start ray on; {remove} removes it", row.name)
+        }
+        Standing::Refused => {
+            format!("{} was refused: there is nothing to start ray on; {remove} removes it", row.name)
+        }
+        _ if row.logins.is_empty() => {
+            format!("{} has no host yet: there is nothing to start ray on", row.name)
+        }
+        _ => String::new(),
+    }
+}
+
+/// What stays behind of an operation that is cancelled at a step, or is forgotten: in one sentence.
+pub(super) fn stays(task: &Task, step: Option<StepName>) -> &'static str {
+    let asked = step != Some(StepName::Ask);
+    match task.kind() {
+        OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
+            "the host stays as it is now"
+        }
+        OperationKind::AddWorker if asked => {
+            "google keeps the request, and its TPU costs once it is there; remove-worker deletes it"
+        }
+        OperationKind::AddWorker => "a request that google has stays there; remove-worker deletes it",
+        OperationKind::InitWorker => "the worker stays as it is now; what was started there goes on",
+        OperationKind::RemoveWorker => {
+            "the worker stays as it is now; one that is drained takes no new work until ray is started there anew"
+        }
+        OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
+            "the cluster stays as it is now: what was stopped stays stopped, what is up stays up"
+        }
+    }
+}

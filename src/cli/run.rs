@@ -1,0 +1,367 @@
+//! Runs an operation from a shell, whichever it is: says what it does and whom it hits, asks, does it, and goes on with
+//! one that stopped.
+
+use super::reach::{Progress as Telling, Reach, confirm};
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::{
+    Doomed, Fate, NewWorker, Operation, OperationKind, Preview, Problem, Progress, StepName, Task,
+};
+use crate::operation::{Facts, Journal, Outcome, Performer, Unfinished, calls, preflight, preview};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+/// What all operations take.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
+pub struct OperateArguments {
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Say the exact steps and calls, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Go on with the operation that stopped
+    #[arg(long, conflicts_with_all = ["abandon", "dry_run"])]
+    resume: bool,
+    /// Forget the operation that stopped
+    #[arg(long, conflicts_with = "dry_run")]
+    abandon: bool,
+}
+
+/// What a command wants.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
+pub(super) struct Wish<'a> {
+    /// What is to be done; none where only one that stopped is meant.
+    pub task: Option<Task>,
+    /// Of what kind.
+    pub kind: OperationKind,
+    /// Although other people's jobs run.
+    pub others: bool,
+    /// Whatever runs on the worker.
+    pub now: bool,
+    /// Past machines that could not be cleared.
+    pub leave: bool,
+    /// Without waiting for capacity.
+    pub no_wait: bool,
+    /// Prints JSON.
+    pub json: bool,
+    /// What all take.
+    pub arguments: &'a OperateArguments,
+}
+
+impl<'a> Wish<'a> {
+    /// With every switch off.
+    pub fn of(task: Task, arguments: &'a OperateArguments) -> Self {
+        Self { kind: task.kind(), task: Some(task), ..Self::standing(OperationKind::Start, arguments) }
+    }
+
+    /// Of one that stopped.
+    pub fn standing(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
+        let (others, now, leave, no_wait, json) = (false, false, false, false, false);
+        Self { task: None, kind, others, now, leave, no_wait, json, arguments }
+    }
+}
+
+/// Does it.
+pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<ExitCode> {
+    let arguments = wish.arguments;
+    if let Some(task) = &wish.task {
+        preflight(&reach.spec, &reach.options, task).map_err(|p| reach.error(&p))?;
+    }
+    let mut journal = Journal::open(&reach.folders.state, &reach.spec.name)?;
+    let unfinished = journal.unfinished().cloned();
+    if let Some(u) = &unfinished {
+        let operation = u.operation(&reach.spec.name);
+        if arguments.abandon {
+            journal.end("abandoned")?;
+            reach.note(&operation.deed(), "abandoned");
+            eprintln!("{} is forgotten{}", operation.title, what_stays(u));
+            return Ok(ExitCode::SUCCESS);
+        }
+        anyhow::ensure!(arguments.resume, "{}", stopped(u, &operation));
+        let command = u.task.kind().command();
+        anyhow::ensure!(u.task.kind() == wish.kind, "{}; resume it with {command}", stopped(u, &operation));
+        return perform(operation, unfinished, &mut journal, wish, reach).await;
+    }
+    let task = wish.task.as_ref().filter(|_| !arguments.resume && !arguments.abandon);
+    let Some(task) = task else { anyhow::bail!("no operation on {} stopped half way", reach.spec.name) };
+    let operation = Operation::new(task.clone(), reach.spec.name.clone());
+    if !begins(&operation, wish, reach).await? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    journal.begin(task)?;
+    if !wish.kind.is_of_cluster() {
+        reach.note(&operation.deed(), "begun");
+    }
+    perform(operation, None, &mut journal, wish, reach).await
+}
+
+/// Says what it does and whom it hits, and asks; whether it is to begin.
+async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<bool> {
+    let (kind, dry) = (operation.kind(), wish.arguments.dry_run);
+    print_steps(operation);
+    if kind.is_of_cluster() && kind != OperationKind::Start {
+        eprintln!("for the team's channel: {}", operation.announcement());
+    }
+    if !matches!(kind, OperationKind::Start | OperationKind::AddWorker) {
+        let seen = who_is_hit(operation, reach).await?;
+        if !dry {
+            stands_in_the_way(&seen, operation, wish)?;
+        }
+    }
+    if dry {
+        let calls = Box::pin(calls(&reach.spec, &reach.options, &operation.task)).await;
+        let calls = calls.map_err(|p| reach.error(&p))?;
+        eprintln!("the calls and commands, in order:");
+        for call in &calls {
+            println!("{}", printable(call));
+        }
+        return Ok(false);
+    }
+    if !kind.is_of_cluster() {
+        confirm(&format!("{}: {}", operation.title, operation.consequence), wish.arguments.yes)?;
+    } else if operation.destructive {
+        confirm_by_name(operation, wish.arguments.yes)?;
+    }
+    Ok(true)
+}
+
+/// What runs on a worker, and other people's jobs, unless that was said.
+fn stands_in_the_way(seen: &Preview, operation: &Operation, wish: &Wish<'_>) -> anyhow::Result<()> {
+    if let Task::RemoveWorker { drain: None, worker } = &operation.task {
+        let worker = printable(worker);
+        anyhow::ensure!(
+            wish.now || seen.jobs.is_empty(),
+            "something runs on {worker}: --drain lets it end first, --now ends it"
+        );
+    }
+    let strangers = seen.strangers();
+    anyhow::ensure!(
+        wish.others || strangers.is_empty(),
+        "jobs of {} run {}: ask them, then say --others",
+        strangers.join(", "),
+        if operation.kind().is_of_cluster() { format!("on {}", operation.cluster) } else { "there".into() }
+    );
+    Ok(())
+}
+
+async fn perform(
+    mut operation: Operation,
+    unfinished: Option<Unfinished>,
+    journal: &mut Journal,
+    wish: &Wish<'_>,
+    reach: &Reach,
+) -> anyhow::Result<ExitCode> {
+    if wish.no_wait {
+        // Google goes on by itself.
+        operation.steps.retain(|s| *s == StepName::Ask);
+    }
+    let mut done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
+    if wish.leave && !done.iter().any(|(s, _)| *s == StepName::Clear) {
+        done.push((StepName::Clear, "left as they are".to_owned()));
+    }
+    let mut performer = Performer {
+        spec: reach.spec.clone(),
+        place: reach.place,
+        options: reach.options.clone(),
+        state: reach.folders.state.clone(),
+        task: operation.task.clone(),
+        facts: unfinished.map(|u| u.facts).unwrap_or_default(),
+    };
+    let (tell, heard) = mpsc::unbounded_channel();
+    let showing = tokio::spawn(show_all(operation.clone(), heard));
+    // An interrupt drops the work where it is, and what it runs here ends with it.
+    let (_cancel, mut cancels) = mpsc::unbounded_channel();
+    let interrupted = crate::tui::quit_signals()?;
+    let ended = tokio::select! {
+        ended = performer.run(&operation, journal, &done, &tell, &mut cancels) => Some(ended),
+        () = interrupted => None,
+    };
+    drop(tell);
+    let saved = performer.facts.backup.as_ref().filter(|b| b.join("jobs.json").exists());
+    let saved = saved.map_or_else(String::new, |b| format!("; the jobs are saved in {}", b.display()));
+    match ended {
+        Some(Ok(Outcome::Done)) => {
+            showing.await?;
+            reach.note(&operation.deed(), "done");
+            print_done(&operation, &performer.facts, wish)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Ok(Outcome::Cancelled(how))) => {
+            showing.await?;
+            reach.note(&operation.deed(), how);
+            anyhow::bail!("{}: {how}", operation.title)
+        }
+        Some(Err(problem)) => {
+            reach.note(&operation.deed(), &format!("stopped: {}", problem.what));
+            showing.await?;
+            let Problem { what, mend, .. } = problem;
+            anyhow::bail!("{} stopped: {what}; {mend}{saved}", operation.title)
+        }
+        None => {
+            // Without a terminal nothing can be shown any more.
+            let at = showing.await.ok().flatten();
+            let said = interrupted_at(&operation, at, &done, journal, reach)?;
+            anyhow::bail!("{said}{saved}")
+        }
+    }
+}
+
+/// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet, or what was goes on
+/// without us, there is nothing to resume.
+fn interrupted_at(
+    operation: &Operation,
+    at: Option<StepName>,
+    done: &[(StepName, String)],
+    journal: &mut Journal,
+    reach: &Reach,
+) -> anyhow::Result<String> {
+    let title = &operation.title;
+    let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
+    if let Some(how) = operation.cancelled_again(step, done) {
+        journal.end(how)?;
+        reach.note(&operation.deed(), how);
+        return Ok(format!("{title}: {how}"));
+    }
+    let place = format!("{} of {} ({})", operation.number(step), operation.steps.len(), step.word());
+    journal.failed(step, &format!("interrupted at step {place}"))?;
+    reach.note(&operation.deed(), &format!("stopped: interrupted at step {place}"));
+    let command = operation.kind().command();
+    Ok(format!(
+        "{title} stopped: interrupted at step {place}; {command} --resume goes on, {command} --abandon forgets it"
+    ))
+}
+
+/// Shows how it goes on; the step that began last.
+async fn show_all(operation: Operation, mut heard: mpsc::UnboundedReceiver<Progress>) -> Option<StepName> {
+    let mut at = None;
+    while let Some(progress) = heard.recv().await {
+        if let Progress::Began(step) = progress {
+            at = Some(step);
+        }
+        show(&operation, &progress);
+    }
+    at
+}
+
+fn show(operation: &Operation, progress: &Progress) {
+    let place = |step| format!("{}/{}", operation.number(step), operation.steps.len());
+    match progress {
+        Progress::Began(step) => eprintln!("[{}] {}", place(*step), step.what()),
+        Progress::Output(line) => eprintln!("      {}", crate::model::text::log_line(line)),
+        Progress::Done(step, said) => eprintln!("[{}] {}", place(*step), printable(said)),
+        Progress::Skipped(step, said) => eprintln!("[{}] done before: {}", place(*step), printable(said)),
+        Progress::Failed(step, problem) => eprintln!("[{}] failed: {}", place(*step), problem.what),
+    }
+}
+
+/// The end, for people or as the JSON of a worker's command.
+fn print_done(operation: &Operation, facts: &Facts, wish: &Wish<'_>) -> anyhow::Result<()> {
+    if !wish.json {
+        println!("{}: done", operation.title);
+        return Ok(());
+    }
+    let rows = facts.worker.machines.iter();
+    let of = |deed: &str| {
+        rows.clone().map(|m| json!({"name": m.name(), "hosts": m.hosts, deed: true})).collect::<Vec<_>>()
+    };
+    match &operation.task {
+        Task::AddWorker(NewWorker::Queued { names, .. }) => {
+            let asked = || names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect();
+            let rows = if wish.no_wait { asked() } else { of("joined") };
+            println!("{}", serde_json::to_string_pretty(&rows)?);
+        }
+        task => {
+            let deed = if matches!(task, Task::RemoveWorker { .. }) { "removed" } else { "joined" };
+            for row in of(deed) {
+                println!("{row}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn print_steps(operation: &Operation) {
+    eprintln!("{}: {}", operation.title, operation.consequence);
+    for (i, step) in operation.steps.iter().enumerate() {
+        eprintln!("  {}. {}", i + 1, step.what());
+    }
+}
+
+fn stopped(u: &Unfinished, operation: &Operation) -> String {
+    let at = u.next().map_or_else(String::new, |s| {
+        format!(" at step {} of {} ({})", operation.number(s), operation.steps.len(), s.what())
+    });
+    let why = if u.why.is_empty() { String::new() } else { format!(": {}", printable(&u.why)) };
+    let command = operation.kind().command();
+    format!(
+        "{} stopped{at}{why}{}; {command} --resume goes on, {command} --abandon forgets it",
+        operation.title,
+        what_stays(u)
+    )
+}
+
+fn what_stays(u: &Unfinished) -> String {
+    match (u.facts.backup.as_ref().filter(|b| b.join("jobs.json").exists()), &u.task) {
+        (Some(folder), _) => format!("; its jobs are saved in {}", folder.display()),
+        (None, Task::AddWorker(NewWorker::Queued { .. })) => {
+            "; what google has of it stays, remove-worker deletes it".to_owned()
+        }
+        (None, _) => String::new(),
+    }
+}
+
+/// Lists the jobs that would end, or of which something runs on the worker.
+async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Preview> {
+    let progress = Telling::new();
+    let session = match reach.connect(&progress).await {
+        Ok(session) => session,
+        Err(e) => {
+            eprintln!("whose jobs run cannot be told: {e}");
+            return Ok(Preview::default());
+        }
+    };
+    progress.tell("looking which jobs run");
+    let me = reach.env.var("USER").unwrap_or_default();
+    let seen = preview(&session.client, (&reach.spec, &reach.options), me, &operation.task).await;
+    session.close().await;
+    let seen = seen.map_err(|p| reach.error(&p))?;
+    let is_of_cluster = operation.kind().is_of_cluster();
+    let now = crate::model::Timestamp::now();
+    let row = |job: &Doomed| {
+        let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
+        let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let fate = match &job.fate {
+            Fate::Lost(what) if !is_of_cluster => printable(what).into_owned(),
+            fate => fate.words(),
+        };
+        vec![job.key.to_string(), owner, job.status.word().to_owned(), age, job.holding(), fate]
+    };
+    let rows: Vec<_> = seen.jobs.iter().map(row).collect();
+    let last = if is_of_cluster { "COMES BACK" } else { "WHAT RUNS THERE" };
+    if !rows.is_empty() {
+        let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", last];
+        super::columns::print(&mut std::io::stderr().lock(), &titles, &rows)?;
+    } else if !is_of_cluster {
+        eprintln!("nothing runs there");
+    }
+    Ok(seen)
+}
+
+/// The name must be typed: `y` is typed too fast.
+fn confirm_by_name(operation: &Operation, yes: bool) -> anyhow::Result<()> {
+    use std::io::{self, BufRead, IsTerminal, Write};
+    if yes || !io::stdin().is_terminal() {
+        return confirm(&format!("{}: {}", operation.title, operation.consequence), yes);
+    }
+    eprint!("type the cluster's name to go on: ");
+    io::stderr().flush()?;
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed)?;
+    anyhow::ensure!(typed.trim() == operation.cluster.as_str(), "nothing was done");
+    Ok(())
+}

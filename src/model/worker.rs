@@ -1,0 +1,66 @@
+//! Rules for workers that a person adds or removes: what they are called, how many, and how long one is waited for.
+
+use super::Timestamp;
+
+/// Most workers that are asked for at once.
+pub const MOST_WORKERS: usize = 64;
+/// For so many seconds what runs on a worker may go on before it is removed all the same, unless another time is
+/// named.
+pub const DRAIN_SECS: u64 = 3600;
+
+/// Most characters of a name of Google's.
+const LONGEST: usize = 63;
+
+/// Whether Google takes that as the name of a TPU VM or a queued resource (RFC 1035).
+pub fn is_worker_name(name: &str) -> bool {
+    name.len() <= LONGEST
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// Whether that can be a host's address: an IP address or a host name, and no option of ssh's.
+pub fn is_address(address: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':');
+    !address.is_empty() && !address.starts_with('-') && address.bytes().all(is_part)
+}
+
+/// The names of so many workers. Without a stem one is made up: time tells two apart that are added one after another,
+/// and a number those that are added together.
+pub fn worker_names(stem: &str, count: usize, now: Timestamp) -> Vec<String> {
+    let made_up = || format!("ray-worker-manual-{:x}", now.as_millis());
+    let stem = if stem.is_empty() { made_up() } else { stem.to_owned() };
+    match count {
+        1 => vec![stem],
+        n => (1..=n).map(|i| format!("{stem}-{i}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_google_takes() {
+        for good in ["a", "ray-worker-manual-7", &"a".repeat(63)] {
+            assert!(is_worker_name(good), "{good}");
+        }
+        for bad in ["", "7a", "-a", "a-", "A", "a_b", "a.b", "é", &"a".repeat(64)] {
+            assert!(!is_worker_name(bad), "{bad}");
+        }
+        let now = Timestamp::from_millis(0x1a2b);
+        assert_eq!(worker_names("", 1, now), ["ray-worker-manual-1a2b"]);
+        assert_eq!(worker_names("w", 2, now), ["w-1", "w-2"]);
+        assert!(worker_names("", MOST_WORKERS, now).iter().all(|n| is_worker_name(n)));
+    }
+
+    #[test]
+    fn an_address_is_no_option() {
+        for good in ["10.0.0.7", "fd00::7", "host-7.lab", "worker_1"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in ["", "-oProxyCommand=x", "a b", "a;b", "a\nb", "user@host"] {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The ray command, run on this machine: what it says is told as it comes, within bounds; one that hangs is ended.
+
+use super::cluster::Performer;
+use super::trouble;
+use crate::model::{Problem, Progress};
+use crate::supervisor;
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Without a word for so long it is said that nothing is said.
+const QUIET: Duration = Duration::from_secs(30);
+/// A ray command without a word for so long hangs.
+const SILENCE: Duration = Duration::from_secs(300);
+/// `ray up` asks a head that it cannot log in to every five seconds, for a quarter of an hour.
+const DEAF: usize = 6;
+/// Lines that are told in a second.
+const TOLD: usize = 500;
+/// Last lines that are kept, to say why it failed.
+const KEPT: usize = 50;
+
+impl Performer {
+    /// Runs ray here; its code and last lines. Gives up on one that hangs or cannot log in.
+    pub(super) async fn ray(
+        &self,
+        arguments: &[&OsStr],
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(i32, Vec<String>), Problem> {
+        let (sender, lines) = mpsc::channel(256);
+        let running = supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), sender);
+        follow(running, lines, Words::new(tell), (QUIET, SILENCE)).await
+    }
+}
+
+/// Hears a program out; `quiet` and `silence` are what [`QUIET`] and [`SILENCE`] say.
+async fn follow(
+    running: impl Future<Output = Result<i32, Problem>>,
+    mut lines: mpsc::Receiver<String>,
+    mut words: Words<'_>,
+    (quiet, silence): (Duration, Duration),
+) -> Result<(i32, Vec<String>), Problem> {
+    tokio::pin!(running);
+    let (mut deaf, mut silent) = (0, Duration::ZERO);
+    let code = loop {
+        tokio::select! {
+            code = &mut running => break code?,
+            Some(line) = lines.recv() => {
+                silent = Duration::ZERO;
+                deaf += usize::from(line.contains("SSH still not available"));
+                words.take(line);
+                if deaf >= DEAF {
+                    return Err(words.no_login());
+                }
+            }
+            () = tokio::time::sleep(quiet) => {
+                silent += quiet;
+                if silent >= silence {
+                    let what = format!("ray has said nothing for {} s and was ended", silent.as_secs());
+                    return Err(trouble(what, "run the same by hand to see where it hangs, then resume"));
+                }
+                words.tell(format!("no output for {} s", silent.as_secs()));
+            }
+        }
+    };
+    while let Ok(line) = lines.try_recv() {
+        words.take(line);
+    }
+    Ok((code, words.end()))
+}
+
+/// What a program says. One that says more than anybody reads is told in part, so that who listens slowly need not
+/// keep it all.
+struct Words<'a> {
+    tell: &'a mpsc::UnboundedSender<Progress>,
+    last: VecDeque<String>,
+    since: Instant,
+    told: usize,
+    left_out: usize,
+}
+
+impl<'a> Words<'a> {
+    fn new(tell: &'a mpsc::UnboundedSender<Progress>) -> Self {
+        Self { tell, last: VecDeque::new(), since: Instant::now(), told: 0, left_out: 0 }
+    }
+
+    fn tell(&self, line: String) {
+        // Nobody has to listen.
+        let _ = self.tell.send(Progress::Output(line));
+    }
+
+    fn take(&mut self, line: String) {
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            self.count();
+            (self.since, self.told) = (Instant::now(), 0);
+        }
+        if self.told < TOLD {
+            self.told += 1;
+            self.tell(line.clone());
+        } else {
+            self.left_out += 1;
+        }
+        if self.last.len() == KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    fn count(&mut self) {
+        if self.left_out > 0 {
+            self.tell(format!("({} lines are left out)", self.left_out));
+        }
+        self.left_out = 0;
+    }
+
+    /// Its last lines, which nobody misses.
+    fn end(mut self) -> Vec<String> {
+        let missed = self.left_out.min(self.last.len());
+        self.left_out -= missed;
+        self.count();
+        self.last.range(self.last.len() - missed..).for_each(|line| self.tell(line.clone()));
+        self.last.into()
+    }
+
+    fn no_login(&self) -> Problem {
+        let is_why = |l: &&String| l.contains("ermission denied") || l.contains("onnect");
+        let why = self.last.iter().rev().find(is_why).cloned().unwrap_or_default();
+        let mend = "see that the key, the user and the head's sshd are right, then resume";
+        trouble(format!("ray cannot log in to the head: {why}"), mend)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_told_in_part_and_its_end_whole() {
+        let (tell, mut heard) = mpsc::unbounded_channel();
+        let mut words = Words::new(&tell);
+        for i in 0..100_000 {
+            words.take(i.to_string());
+        }
+        assert_eq!(words.end().len(), KEPT);
+        let mut lines = Vec::new();
+        while let Ok(Progress::Output(line)) = heard.try_recv() {
+            lines.push(line);
+        }
+        assert!(lines.iter().any(|l| l.ends_with("lines are left out)")), "{} lines", lines.len());
+        let last: Vec<_> = (99_950..100_000).map(|i| i.to_string()).collect();
+        assert_eq!(lines[lines.len() - KEPT..], last);
+    }
+
+    #[tokio::test]
+    async fn silence_is_told_and_ends_a_program_that_hangs() {
+        let (tell, mut heard) = mpsc::unbounded_channel();
+        let (sender, lines) = mpsc::channel(1);
+        let limits = (Duration::from_millis(5), Duration::from_millis(50));
+        sender.send("one".to_owned()).await.unwrap();
+        let ended = follow(std::future::pending(), lines, Words::new(&tell), limits).await;
+        assert!(ended.unwrap_err().what.contains("said nothing"));
+        let mut lines = Vec::new();
+        while let Ok(Progress::Output(line)) = heard.try_recv() {
+            lines.push(line);
+        }
+        assert_eq!(lines[0], "one");
+        assert!(lines.len() == 10 && lines[1..].iter().all(|l| l == "no output for 0 s"), "{lines:?}");
+    }
+}

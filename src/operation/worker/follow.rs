@@ -1,0 +1,139 @@
+//! Queued resources on their way: their states until their TPU VMs are up.
+
+use super::super::trouble;
+use super::{LOOK, problem};
+use crate::gcp::{GcpError, Google, TpuPlace};
+use crate::model::cloud::{CloudView, QueuedState, VmState};
+use crate::model::{Problem, Timestamp};
+use std::time::{Duration, Instant};
+
+/// How long Google may be out of reach before the wait fails: it may last for hours, and networks come and go.
+const DEAF: Duration = Duration::from_secs(600);
+/// Between two looks, once one has waited for a minute: capacity comes in minutes or hours.
+const PATIENT_LOOK: Duration = Duration::from_secs(10);
+
+/// Follows queued resources until all their TPU VMs are up; the addresses of the hosts of each. `tell` hears of each
+/// state. One that comes to nothing is told at once, and fails the wait once the others are up.
+pub(super) async fn follow(
+    google: &Google,
+    place: &TpuPlace,
+    names: &[String],
+    tell: impl Fn(String),
+) -> Result<Vec<Vec<String>>, Problem> {
+    let begun = Instant::now();
+    let mut heard = begun;
+    let mut last: Vec<String> = vec![String::new(); names.len()];
+    let mut trouble = String::new();
+    loop {
+        match google.tpus(&place.project, &place.zone, Timestamp::now()).await {
+            Ok(view) => {
+                heard = Instant::now();
+                trouble.clear();
+                let all: Vec<_> = names.iter().map(|name| standing(&view, name)).collect();
+                for ((name, now), last) in names.iter().zip(&all).zip(&mut last) {
+                    let word = match now {
+                        Ok(seen) => format!("{name}: {}", seen.word),
+                        Err(problem) => problem.what.clone(),
+                    };
+                    if word != *last {
+                        tell(word.clone());
+                        *last = word;
+                    }
+                }
+                if !all.iter().any(|now| matches!(now, Ok(Seen { hosts: None, .. }))) {
+                    return outcome(all);
+                }
+            }
+            Err(e) if passes(&e) && heard.elapsed() < DEAF => {
+                if trouble != e.to_string() {
+                    trouble = e.to_string();
+                    tell(format!("{e}; looking again"));
+                }
+            }
+            Err(e) => return Err(problem(&e)),
+        }
+        let is_new = begun.elapsed() < Duration::from_secs(60);
+        tokio::time::sleep(if is_new { LOOK } else { PATIENT_LOOK }).await;
+    }
+}
+
+/// Whether nobody has to do anything about it.
+fn passes(e: &GcpError) -> bool {
+    matches!(
+        e,
+        GcpError::Unavailable { .. }
+            | GcpError::NotJson { .. }
+            | GcpError::Timeout { .. }
+            | GcpError::Unreachable { .. }
+            | GcpError::Quota { .. }
+    )
+}
+
+/// The hosts of all, or why some have none.
+fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Vec<String>>, Problem> {
+    let (mut hosts, mut failed) = (Vec::new(), Vec::new());
+    for one in all {
+        match one {
+            Ok(seen) => hosts.push(seen.hosts.unwrap_or_default()),
+            Err(problem) => failed.push(problem),
+        }
+    }
+    let Some(first) = failed.first() else { return Ok(hosts) };
+    let what: Vec<&str> = failed.iter().map(|p| p.what.as_str()).collect();
+    Err(Problem { what: what.join("; "), ..first.clone() })
+}
+
+/// How one stands.
+struct Seen {
+    /// Its state in words.
+    word: String,
+    /// Its hosts, once it is up.
+    hosts: Option<Vec<String>>,
+}
+
+impl From<&str> for Seen {
+    fn from(word: &str) -> Self {
+        Self { word: word.into(), hosts: None }
+    }
+}
+
+/// How it stands, or why nothing comes of it.
+fn standing(view: &CloudView, name: &str) -> Result<Seen, Problem> {
+    let Some(queued) = view.queued.iter().find(|q| q.name.raw() == name) else {
+        if !view.complete {
+            return Ok("google could not list everything".into());
+        }
+        return Err(trouble(
+            format!("{name} is gone: somebody has deleted it"),
+            "resume to ask google anew, or ask who did that",
+        ));
+    };
+    let again = format!(
+        "leave this as it is (--abandon); `remove-worker {name}` deletes it; then add it again, perhaps with \
+         another --capacity"
+    );
+    match queued.state {
+        QueuedState::Failed => {
+            let why =
+                queued.error.as_ref().map_or_else(|| "google does not say why".into(), ToString::to_string);
+            Err(trouble(format!("{name} is refused: {why}"), again))
+        }
+        QueuedState::Suspended => Err(trouble(
+            format!("{name} is suspended: its TPU VM was taken away and does not come back"),
+            again,
+        )),
+        QueuedState::Deleting => Err(trouble(format!("{name} is being deleted"), "ask who did that")),
+        QueuedState::Active => {
+            let vm = view.vms.iter().find(|vm| queued.nodes.contains(&vm.name));
+            let Some(vm) = vm else { return Ok("active".into()) };
+            if vm.state.is_gone() {
+                return Err(trouble(format!("{name} was {} already", vm.state.word()), again));
+            }
+            let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
+            let is_up = vm.state == VmState::Ready && !hosts.is_empty();
+            let word = format!("active, its TPU VM is {}", vm.state.word());
+            Ok(Seen { word, hosts: is_up.then_some(hosts) })
+        }
+        state => Ok(state.word().into()),
+    }
+}

@@ -1,0 +1,152 @@
+//! Whose tasks and actors run on a worker.
+
+use super::planned::{find, unknown};
+use super::seen::alive;
+use crate::model::{
+    ClusterSpec, Doomed, Fate, Job, JobKey, JobStatus, Node, NodeId, Problem, Snapshot, Text, Timestamp,
+};
+use crate::ray::{Client, RayError, Running};
+use crate::supervisor::Options;
+use std::collections::BTreeMap;
+
+/// Name of the actor that runs a submission's entrypoint (Ray, `dashboard/modules/job/common.py`).
+const SUPERVISOR: &str = "_ray_internal_job_actor_";
+
+/// What runs of one job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Share {
+    tasks: usize,
+    actors: usize,
+    entrypoint: bool,
+}
+
+impl Share {
+    fn words(&self, drains: bool) -> String {
+        let count = |n: usize, word: &str| match n {
+            0 => None,
+            1 => Some(format!("1 {word}")),
+            n => Some(format!("{n} {word}s")),
+        };
+        let entrypoint = self.entrypoint.then(|| "its entrypoint".to_owned());
+        let parts: Vec<String> = [entrypoint, count(self.tasks, "task"), count(self.actors, "actor")]
+            .into_iter()
+            .flatten()
+            .collect();
+        let verb = if self.tasks + self.actors + usize::from(self.entrypoint) == 1 { "runs" } else { "run" };
+        let end = if drains { "; may end first" } else { "" };
+        format!("{} {verb} there{end}", parts.join(", "))
+    }
+}
+
+/// The jobs of which something runs on that worker's nodes, each with what does. `drains`: it may end first.
+pub(in super::super) async fn hit(
+    client: &Client,
+    snapshot: &Snapshot,
+    (spec, options): (&ClusterSpec, &Options),
+    worker: &str,
+    drains: bool,
+) -> Result<Vec<(Option<Job>, Doomed)>, Problem> {
+    let machine = find(spec, options, worker).await?.ok_or_else(|| unknown(spec, worker))?;
+    let nodes = alive(snapshot, &machine.hosts)?;
+    let mut running = Vec::new();
+    for Node { id, .. } in &nodes {
+        let here = client.running_on(*id).await;
+        running.extend(here.map_err(|e: RayError| e.problem(Timestamp::now()))?);
+    }
+    let jobs: Vec<&Job> = snapshot.jobs.iter().map(|j| &**j).collect();
+    let nodes: Vec<NodeId> = nodes.iter().map(|n| n.id).collect();
+    let shares = shares(&jobs, &nodes, &running);
+    let mut rows: Vec<(Option<Job>, Doomed)> = Vec::new();
+    for job in &jobs {
+        if let Some(share) = shares.get(&job.key) {
+            let fate = Fate::Lost(share.words(drains));
+            rows.push((Some((*job).clone()), Doomed { fate, ..Doomed::of(job) }));
+        }
+    }
+    // What outlives its job, such as a detached actor.
+    for (key, share) in shares.iter().filter(|(key, _)| !jobs.iter().any(|j| j.key == **key)) {
+        let fate = Fate::Lost(share.words(drains));
+        let (key, status) = (key.clone(), JobStatus::Unknown);
+        rows.push((None, Doomed { key, owner: None, status, started: None, holds: None, fate }));
+    }
+    Ok(rows)
+}
+
+/// What runs of each job, by the job.
+fn shares(jobs: &[&Job], nodes: &[NodeId], running: &[Running]) -> BTreeMap<JobKey, Share> {
+    let mut all: BTreeMap<JobKey, Share> = BTreeMap::new();
+    for it in running {
+        let submitted = it.name.raw().strip_prefix(SUPERVISOR).filter(|_| it.kind == "actor");
+        let supervised = submitted
+            .and_then(|id| jobs.iter().find(|j| j.submission_id().is_some_and(|s| s.0 == Text::from(id))));
+        if let Some(job) = supervised {
+            all.entry(job.key.clone()).or_default().entrypoint = true;
+            continue;
+        }
+        let job = jobs.iter().find(|j| j.driver.as_ref() == Some(&it.job));
+        let key = job.map_or_else(|| JobKey::Driver(it.job.clone()), |j| j.key.clone());
+        let share = all.entry(key).or_default();
+        if it.kind == "actor" {
+            share.actors += 1;
+        } else {
+            share.tasks += 1;
+        }
+    }
+    // A driver that somebody started by hand has no actor that would tell.
+    let here = |job: &&&Job| !job.status.is_ended() && job.driver_node.is_some_and(|n| nodes.contains(&n));
+    for job in jobs.iter().filter(here) {
+        all.entry(job.key.clone()).or_default().entrypoint = true;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{JobId, SubmissionId};
+
+    fn job(key: JobKey, driver: Option<&str>, on: Option<NodeId>) -> Job {
+        Job {
+            key,
+            driver: driver.map(|d| JobId(d.into())),
+            status: JobStatus::Running,
+            entrypoint: "x".into(),
+            message: Text::default(),
+            error_type: Text::default(),
+            started: None,
+            ended: None,
+            metadata: Vec::new(),
+            driver_node: on,
+            exit_code: None,
+        }
+    }
+
+    #[test]
+    fn what_runs_is_told_by_the_job_that_a_person_knows() {
+        let here = NodeId::from_bytes(&[1; 28]).unwrap();
+        let submitted = JobKey::Submission(SubmissionId("train".into()));
+        let by_hand = JobKey::Driver(JobId("05000000".into()));
+        let jobs = [
+            job(submitted.clone(), Some("04000000"), None),
+            job(by_hand.clone(), Some("05000000"), Some(here)),
+        ];
+        let jobs: Vec<&Job> = jobs.iter().collect();
+        let one = |of: &str, kind: &'static str, name: &str| Running {
+            job: JobId(of.into()),
+            kind,
+            name: name.into(),
+        };
+        let running = [
+            one("04000000", "task", "step"),
+            one("04000000", "task", "step"),
+            one("02000000", "actor", "_ray_internal_job_actor_train"),
+            one("09000000", "actor", "left_over"),
+        ];
+        let shares = shares(&jobs, &[here], &running);
+        assert_eq!(shares[&submitted].words(false), "its entrypoint, 2 tasks run there");
+        assert_eq!(shares[&by_hand].words(false), "its entrypoint runs there");
+        let orphan = JobKey::Driver(JobId("09000000".into()));
+        assert_eq!(shares[&orphan].words(true), "1 actor runs there; may end first");
+        assert_eq!(shares.len(), 3);
+    }
+}

@@ -1,0 +1,94 @@
+//! How Ray is started on a worker's hosts, by whatever the cluster's file says.
+
+use super::super::cluster::Performer;
+use super::super::host;
+use super::super::startup::{Services, startup_script};
+use super::super::trouble;
+use super::problem;
+use crate::config::{Launch, NodeLaunch};
+use crate::model::cloud::{CloudView, TpuHost, TpuVm};
+use crate::model::{ClusterSpec, Problem, Secret, Text};
+use crate::supervisor::{self, Options};
+
+/// All that is needed to start Ray on hosts of a cluster.
+pub(in super::super) struct Launcher<'a> {
+    spec: &'a ClusterSpec,
+    options: &'a Options,
+    launch: Launch,
+    /// What Google has; none where it has nothing.
+    view: Option<CloudView>,
+}
+
+/// How the cluster's file starts its workers.
+pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
+    let file = spec.file.as_deref();
+    let file = file.ok_or_else(|| trouble(format!("{} has no cluster file", spec.name), "name one"))?;
+    Launch::read(file).map_err(|e| trouble(e.what(), &e.mend))
+}
+
+/// The type of a TPU VM in the cluster's file: by its label, or by its TPU.
+pub(super) fn type_of<'a>(launch: &'a Launch, vm: &TpuVm) -> Result<(&'a str, &'a NodeLaunch), Problem> {
+    let named = vm.ray_type.as_ref().and_then(|t| launch.find(t.raw()));
+    named.or_else(|| launch.find(vm.accelerator_type.raw())).ok_or_else(|| {
+        let what = format!("the cluster's file has no worker type for {} ({})", vm.name, vm.accelerator_type);
+        trouble(what, "add the type there")
+    })
+}
+
+impl Performer {
+    /// Reads the file and asks Google, where that is needed.
+    pub(in super::super) async fn launcher(&self) -> Result<Launcher<'_>, Problem> {
+        let (spec, options) = (&self.spec, &self.options);
+        let launch = read(spec)?;
+        let view =
+            if self.is_google() { Some(supervisor::ask_cloud(spec, &options.google).await?) } else { None };
+        Ok(Launcher { spec, options, launch, view })
+    }
+}
+
+impl Launcher<'_> {
+    /// Whether the file has files that are to be copied, which is not done on TPUs.
+    pub(super) fn leaves_files_out(&self) -> bool {
+        !self.launch.file_mounts.is_empty()
+    }
+
+    fn script(&self, vm: &TpuVm) -> Result<String, Problem> {
+        let (_, node) = type_of(&self.launch, vm)?;
+        startup_script(self.spec, &self.launch, node, &Services::at(self.options.google.endpoints()))
+    }
+
+    /// Puts the startup script into the TPU VM's metadata, for its next boot.
+    pub(super) async fn prepare(&self, vm: &str) -> Result<(), Problem> {
+        let view = self.view.iter().flat_map(|v| &v.vms);
+        let gone = || trouble(format!("google has no TPU VM {}", Text::from(vm)), "add it again");
+        let vm = view.into_iter().find(|v| v.name.raw() == vm).ok_or_else(gone)?;
+        let script = self.script(vm)?;
+        let place = supervisor::tpu_place(self.spec)?;
+        let at = (place.project.as_str(), place.zone.as_str());
+        let set = self.options.google.set_tpu_metadata(at, vm.name.raw(), "startup-script", &script).await;
+        set.map_err(|e| problem(&e))
+    }
+
+    /// Starts Ray there as a worker of that head, in the place of a Ray that runs.
+    pub(in super::super) async fn start(
+        &self,
+        address: &str,
+        head: &str,
+        token: Option<&Secret>,
+    ) -> Result<(), Problem> {
+        let (spec, options) = (self.spec, self.options);
+        let Some(view) = &self.view else {
+            let node = self.launch.find("").map(|(_, node)| node);
+            let node =
+                node.ok_or_else(|| trouble("the cluster's file names no way to start a worker", ""))?;
+            let to = supervisor::find_host(spec, options, address, |_| ()).await?;
+            return host::start_ray(spec, options, &to, (&self.launch, node), head, token).await;
+        };
+        let is_it = |h: &TpuHost| h.internal.raw() == address;
+        let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());
+        let found = view.vms.iter().filter(ours).find_map(|vm| vm.logins().find(is_it).map(|h| (vm, h)));
+        let what = || format!("google has no TPU VM at {}", Text::from(address));
+        let (vm, to) = found.ok_or_else(|| trouble(what(), "add it again"))?;
+        host::install_script(spec, options, &to, &self.script(vm)?).await
+    }
+}

@@ -1,0 +1,86 @@
+//! Which workers can be added to a cluster, and what was added there last.
+
+use super::super::folder;
+use super::super::journal::file_of;
+use super::super::trouble;
+use super::launch::read;
+use crate::config::NodeLaunch;
+use crate::model::{ClusterName, ClusterSpec, NewWorker, Problem, WorkerOffer, WorkerType};
+use crate::supervisor::{self, Options};
+use std::path::{Path, PathBuf};
+
+/// What is offered first: it is had soonest.
+const FIRST: &str = "preemptible";
+
+fn place(state: &Path, cluster: &ClusterName) -> PathBuf {
+    state.join("workers").join(format!("{}.json", file_of(cluster)))
+}
+
+/// Keeps what is added now. That it cannot be kept hinders nobody.
+pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) {
+    let path = place(state, cluster);
+    let kept = path.parent().map_or(Ok(()), folder::make).and_then(|()| {
+        let text = serde_json::to_vec(wanted)?;
+        folder::write(&path, &text)
+    });
+    if let Err(e) = kept {
+        tracing::warn!("what was added last cannot be kept in {}: {e}", path.display());
+    }
+}
+
+fn remembered(state: &Path, cluster: &ClusterName) -> Option<NewWorker> {
+    let text = std::fs::read(place(state, cluster)).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Which workers can be added: the TPU types of the cluster's file, the ways to ask for capacity, and what was added
+/// last by this person on this machine (`state` is the state folder).
+pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<WorkerOffer, Problem> {
+    let last = remembered(state, &spec.name);
+    match spec.provider.as_str() {
+        "local" => return read(spec).map(|_| WorkerOffer { last, ..WorkerOffer::default() }),
+        "gcp" => supervisor::tpu_place(spec)?,
+        provider => {
+            let what = format!("workers are not added by hand for provider {provider}");
+            return Err(trouble(what, "that is offered for gcp and local"));
+        }
+    };
+    let launch = read(spec)?;
+    let tpu = |(name, node): (&String, &NodeLaunch)| {
+        let accelerator = accelerator(node)?;
+        Some(WorkerType { name: name.clone(), accelerator })
+    };
+    let types: Vec<WorkerType> = launch.types.iter().filter_map(tpu).collect();
+    if types.is_empty() {
+        let mend = "only TPUs are added by hand; other machines are the autoscaler's (`min_workers`)";
+        return Err(trouble("the cluster's file has no worker type with a TPU", mend));
+    }
+    let mut capacities: Vec<String> = options.tpu_capacity.keys().cloned().collect();
+    capacities.sort_by_key(|word| word != FIRST);
+    Ok(WorkerOffer { types, capacities, last })
+}
+
+/// The TPU of a type: `v4-128`, or by version and topology, `V4 2x2x4`.
+fn accelerator(node: &NodeLaunch) -> Option<String> {
+    let config = &node.config["acceleratorConfig"];
+    let by_topology = || Some(format!("{} {}", config["type"].as_str()?, config["topology"].as_str()?));
+    node.config["acceleratorType"].as_str().map(str::to_owned).or_else(by_topology)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_was_added_last_is_kept_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = ClusterName::new("a/../b");
+        assert_eq!(remembered(dir.path(), &name), None);
+        let wanted = NewWorker::Host { address: "10.0.0.7".into() };
+        remember(dir.path(), &name, &wanted);
+        assert_eq!(remembered(dir.path(), &name), Some(wanted));
+        let mode = std::fs::metadata(place(dir.path(), &name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,130 @@
+//! Requests for TPUs: queued resources of Google's, as they are sent.
+
+use super::super::startup::{Services, startup_script};
+use super::super::trouble;
+use super::problem;
+use crate::config::{Launch, TpuVersion};
+use crate::gcp::{GcpError, Google, TpuApi, TpuPlace};
+use crate::model::text::printable;
+use crate::model::{ClusterSpec, Problem, Text, Timestamp, is_worker_name};
+use crate::supervisor::{self, Options};
+use serde_json::{Map, Value, json};
+
+/// One request for a worker, as it is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct QueuedRequest {
+    /// Name of the queued resource and of its TPU VM.
+    pub name: String,
+    /// Version of the API.
+    pub api: TpuApi,
+    /// What is sent.
+    pub body: Value,
+}
+
+/// The requests for workers of that type, one for each name. Nothing is asked of anybody.
+pub(super) fn plan(
+    spec: &ClusterSpec,
+    options: &Options,
+    launch: &Launch,
+    (node_type, capacity, names): (&str, &str, &[String]),
+) -> Result<Vec<QueuedRequest>, Problem> {
+    let place = supervisor::tpu_place(spec)?;
+    let Some((kind, node)) = launch.find(node_type) else {
+        let types: Vec<&str> = launch.types.keys().map(String::as_str).collect();
+        let what = format!("{} has no worker type {}", spec.name, printable(node_type));
+        return Err(trouble(what, format!("its types are {}", types.join(", "))));
+    };
+    let Some(capacity) = options.tpu_capacity.get(capacity) else {
+        let words: Vec<&str> = options.tpu_capacity.keys().map(String::as_str).collect();
+        let what = format!("capacity is not asked for as `{}`", printable(capacity));
+        return Err(trouble(what, format!("the settings know {}", words.join(", "))));
+    };
+    if node.config["acceleratorType"].is_null() && node.config["acceleratorConfig"].is_null() {
+        let mend = "only TPUs are added by hand; other machines are the autoscaler's (`min_workers`)";
+        return Err(trouble(format!("{kind} is no TPU"), mend));
+    }
+    let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
+    let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
+    let one = |name: &String| {
+        if !is_worker_name(name) {
+            let mend = "write 1 to 63 small letters, digits and hyphens, a letter first";
+            return Err(trouble(format!("`{}` is no name for a TPU VM", printable(name)), mend));
+        }
+        let parent = format!("projects/{}/locations/{}", place.project, place.zone);
+        let node = tpu_node(spec, kind, &node.config, &script);
+        let mut body = json!({"tpu": {"nodeSpec": [{"parent": parent, "nodeId": name, "node": node}]}});
+        for (key, value) in &capacity.field {
+            body[key] = filled(value, &fill);
+        }
+        let api = match capacity.api {
+            TpuVersion::V2 => TpuApi::V2,
+            TpuVersion::V2Alpha1 => TpuApi::V2Alpha1,
+        };
+        Ok(QueuedRequest { name: name.clone(), api, body })
+    };
+    names.iter().map(one).collect()
+}
+
+/// The TPU VM: the type's `node_config`, but for how it is scheduled, which the queued resource says.
+fn tpu_node(spec: &ClusterSpec, kind: &str, config: &Value, script: &str) -> Value {
+    let mut node = config.as_object().cloned().unwrap_or_default();
+    node.remove("schedulingConfig");
+    let external = !spec.google.internal_ips;
+    node.entry("networkConfig").or_insert_with(|| json!({ "enableExternalIps": external }));
+    let scope = "https://www.googleapis.com/auth/cloud-platform";
+    node.entry("serviceAccount").or_insert_with(|| json!({"scope": [scope]}));
+    let map = |node: &Map<String, Value>, key: &str| node.get(key).and_then(Value::as_object).cloned();
+    let mut labels = map(&node, "labels").unwrap_or_default();
+    // `unmanaged` (Ray, autoscaler/tags.py): the autoscaler neither counts it nor takes it down.
+    for (key, value) in [
+        ("ray-cluster-name", spec.name.as_str()),
+        ("ray-node-type", "unmanaged"),
+        ("ray-user-node-type", kind),
+    ] {
+        labels.insert(key.into(), value.into());
+    }
+    node.insert("labels".into(), labels.into());
+    let mut metadata = map(&node, "metadata").unwrap_or_default();
+    metadata.insert("startup-script".into(), script.into());
+    node.insert("metadata".into(), metadata.into());
+    node.into()
+}
+
+fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => fill(text).into(),
+        Value::Array(items) => items.iter().map(|v| filled(v, fill)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(k, v)| (k.clone(), filled(v, fill))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+/// Sends a request. `false` when Google has one of that name already, of this cluster: then that one is followed.
+pub(super) async fn ask(google: &Google, place: &TpuPlace, request: &QueuedRequest) -> Result<bool, Problem> {
+    let at = (place.project.as_str(), place.zone.as_str());
+    match google.create_queued(request.api, at, &request.name, &request.body).await {
+        Ok(()) => Ok(true),
+        Err(e @ GcpError::Exists { .. }) => {
+            let view =
+                google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
+            let ours = |l: &Option<Text>| l.as_ref().is_some_and(|l| l.raw() == place.cluster);
+            let is_ours = view.queued.iter().any(|q| q.name.raw() == request.name && ours(&q.ray_cluster));
+            if is_ours { Ok(false) } else { Err(problem(&e)) }
+        }
+        Err(e) => Err(problem(&e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_a_capacity_field_are_filled_in() {
+        let fill = |text: &str| text.replace("{zone}", "z");
+        let value = json!({"reservationName": "l/{zone}/-", "list": ["{zone}"], "n": 1});
+        assert_eq!(filled(&value, &fill), json!({"reservationName": "l/z/-", "list": ["z"], "n": 1}));
+    }
+}

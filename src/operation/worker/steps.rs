@@ -1,0 +1,344 @@
+//! The steps of operations on workers. Each looks for its effect first: done twice it does what it does once.
+
+use super::super::cluster::Performer;
+use super::super::host;
+use super::super::journal::Journal;
+use super::super::trouble;
+use super::machine::{self, Machine};
+use super::seen::{Watch, alive, head_of, missing};
+use super::{WorkerFacts, follow, offer, planned, request};
+use crate::model::text::printable;
+use crate::model::{NewWorker, NodeId, Problem, Progress, StepName, Task, Timestamp};
+use crate::supervisor;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Ray misses heartbeats for some seconds before it calls a node dead.
+const LEAVING: Duration = Duration::from_secs(120);
+
+/// What is said of a TPU whose cluster's file names files.
+const NO_FILES: &str = "file_mounts of the cluster's file are not copied to TPUs: only `ray up` does that";
+
+/// Tells a line of progress.
+struct Tell<'a>(&'a mpsc::UnboundedSender<Progress>);
+
+impl Tell<'_> {
+    fn say(&self, words: impl Into<String>) {
+        // Nobody has to listen.
+        drop(self.0.send(Progress::Output(words.into())));
+    }
+}
+
+impl Performer {
+    /// Does one of them.
+    pub(in super::super) async fn worker_step(
+        &mut self,
+        step: StepName,
+        journal: &mut Journal,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<String, Problem> {
+        let tell = Tell(tell);
+        match step {
+            StepName::Find => self.find(journal, &tell).await,
+            StepName::Ask => self.ask(&tell).await,
+            StepName::Capacity => self.capacity(journal, &tell).await,
+            StepName::Launch => self.launch(&tell).await,
+            StepName::Join => self.join(&tell).await,
+            StepName::Drain => self.drain(journal, &tell).await,
+            StepName::Remove => self.remove(&tell).await,
+            StepName::Leave => self.leave(&tell).await,
+            _ => Err(trouble(format!("`{}` is no step of a worker's", step.word()), "")),
+        }
+    }
+
+    /// The word for the worker that is there already.
+    fn wish(&self) -> Result<&str, Problem> {
+        match &self.task {
+            Task::AddWorker(NewWorker::Host { address: worker })
+            | Task::InitWorker { worker }
+            | Task::RemoveWorker { worker, .. } => Ok(worker),
+            _ => Err(trouble("no worker is named", "begin it anew")),
+        }
+    }
+
+    /// The worker, as the journal has it.
+    fn machine(&self) -> Result<&Machine, Problem> {
+        let first = self.facts.worker.machines.first();
+        first.ok_or_else(|| {
+            trouble("the journal does not say which worker it is", "--abandon, and begin anew")
+        })
+    }
+
+    fn name(&self) -> String {
+        printable(self.machine().map_or("it", Machine::name)).into_owned()
+    }
+
+    fn removes(&self) -> bool {
+        matches!(self.task, Task::RemoveWorker { .. })
+    }
+
+    async fn find(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+        let wish = self.wish()?.to_owned();
+        let is_known = !self.facts.worker.machines.is_empty();
+        let Some(machine) = planned::find(&self.spec, &self.options, &wish).await? else {
+            // Cut off after it was found, and gone since.
+            if self.removes() && is_known {
+                return Ok(format!("{} is gone already", self.name()));
+            }
+            return Err(planned::unknown(&self.spec, &wish));
+        };
+        let starts_vm = matches!(self.task, Task::InitWorker { .. }) && self.is_google();
+        if starts_vm && machine.vm.is_none() {
+            return Err(planned::no_vm(&machine));
+        }
+        let before = self.nodes_of(&machine, tell).await?;
+        let living = before.as_ref().map_or(0, Vec::len);
+        let shown = printable(machine.name()).into_owned();
+        if living == 0 && self.removes() && !machine.is_google() && !is_known {
+            let what = format!("ray has no living node at {shown}");
+            return Err(trouble(what, "the nodes' view lists those that it has"));
+        }
+        if living > 0 && matches!(self.task, Task::AddWorker(_)) {
+            let what = format!("ray has a living node at {shown} already");
+            return Err(trouble(what, "--abandon this; init-worker starts ray anew there"));
+        }
+        if let Task::AddWorker(wanted) = &self.task {
+            offer::remember(&self.state, &self.spec.name, wanted);
+        }
+        let said = match (&machine.queued, &machine.vm) {
+            (Some(queued), None) => format!("queued resource {}, without a TPU VM", printable(queued)),
+            (_, Some(vm)) => {
+                format!("TPU VM {}: {} hosts, {living} in ray", printable(vm), machine.hosts.len())
+            }
+            (None, None) => format!("{shown}: {living} in ray"),
+        };
+        self.facts.worker = WorkerFacts { machines: vec![machine], before, drained_by: None };
+        journal.facts(&self.facts)?;
+        Ok(said)
+    }
+
+    /// Ids of the nodes that live there. None when Ray cannot be asked and that hinders nothing: a TPU that eats quota
+    /// is removed all the same.
+    async fn nodes_of(&self, machine: &Machine, tell: &Tell<'_>) -> Result<Option<Vec<String>>, Problem> {
+        let mut watch = match Watch::open(self).await {
+            Ok(watch) => watch,
+            Err(p) if machine.is_google() && matches!(self.task, Task::RemoveWorker { drain: None, .. }) => {
+                tell.say(format!("whose jobs run there cannot be told: {}", p.what));
+                return Ok(None);
+            }
+            Err(problem) => return Err(problem),
+        };
+        let seen = watch.look().await;
+        watch.close().await;
+        let nodes = alive(&seen?, &machine.hosts)?;
+        Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
+    }
+
+    async fn ask(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+        let Task::AddWorker(wanted) = &self.task else {
+            return Err(trouble("nothing is to be asked for", "begin it anew"));
+        };
+        let requests = planned::requests(&self.spec, &self.options, wanted)?;
+        offer::remember(&self.state, &self.spec.name, wanted);
+        if !super::launch::read(&self.spec)?.file_mounts.is_empty() {
+            tell.say(NO_FILES);
+        }
+        let place = supervisor::tpu_place(&self.spec)?;
+        for request in &requests {
+            let is_new = request::ask(&self.options.google, &place, request).await?;
+            let word =
+                if is_new { "google has the request" } else { "google has it already: it is followed" };
+            tell.say(format!("{}: {word}", request.name));
+        }
+        Ok(match requests.len() {
+            1 => "google has the request".to_owned(),
+            n => format!("google has the {n} requests"),
+        })
+    }
+
+    async fn capacity(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+        let Task::AddWorker(NewWorker::Queued { names, .. }) = &self.task else {
+            return Err(trouble("nothing was asked for", "begin it anew"));
+        };
+        let place = supervisor::tpu_place(&self.spec)?;
+        tell.say("this may take long; cancelled, the request stays with google");
+        let google = &self.options.google;
+        let hosts = follow::follow(google, &place, names, |word| tell.say(word)).await?;
+        let named = |(name, hosts): (&String, _)| Machine {
+            queued: Some(name.clone()),
+            vm: Some(name.clone()),
+            hosts,
+        };
+        let machines: Vec<Machine> = names.iter().zip(hosts).map(named).collect();
+        let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
+        let said = format!("{} TPU VMs with {hosts} hosts are up", machines.len());
+        self.facts.worker.machines = machines;
+        journal.facts(&self.facts)?;
+        Ok(said)
+    }
+
+    async fn launch(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+        let machine = self.machine()?;
+        let mut watch = Watch::open(self).await?;
+        let done = self.launch_on(machine, &mut watch, tell).await;
+        watch.close().await;
+        done
+    }
+
+    async fn launch_on(
+        &self,
+        machine: &Machine,
+        watch: &mut Watch<'_>,
+        tell: &Tell<'_>,
+    ) -> Result<String, Problem> {
+        let snapshot = watch.look().await?;
+        let head = head_of(&snapshot)?;
+        let launcher = self.launcher().await?;
+        if let Some(vm) = &machine.vm {
+            if launcher.leaves_files_out() {
+                tell.say(NO_FILES);
+            }
+            launcher.prepare(vm).await?;
+            tell.say("its startup script is in its metadata, for its next boot");
+        }
+        // Those that an interrupted attempt started are in Ray by now.
+        let before = self.before();
+        let hosts = missing(&snapshot, &machine.hosts, &before);
+        let token = watch.session().and_then(|s| s.token.clone());
+        for host in &hosts {
+            tell.say(format!("starting ray on {}", printable(host)));
+            launcher.start(host, &head, token.as_ref()).await?;
+        }
+        Ok(match (hosts.len(), machine.hosts.len()) {
+            (0, _) => "it runs there already".to_owned(),
+            (1, 1) => format!("started on {}", printable(hosts[0])),
+            (n, all) => format!("started on {n} of {all} hosts"),
+        })
+    }
+
+    fn before(&self) -> Vec<NodeId> {
+        self.facts.worker.before.iter().flatten().filter_map(|id| NodeId::from_hex(id)).collect()
+    }
+
+    async fn join(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+        let hosts = self.facts.worker.hosts();
+        if hosts.is_empty() {
+            return Err(trouble("the journal names no host", "--abandon, and begin anew"));
+        }
+        let mut watch = Watch::open(self).await?;
+        let joined = watch.joined(&hosts, &self.before(), |words| tell.say(words)).await;
+        watch.close().await;
+        joined?;
+        Ok(match hosts.len() {
+            1 => format!("{} has joined ray", self.name()),
+            n => format!("{n} hosts have joined ray"),
+        })
+    }
+
+    async fn drain(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+        let Task::RemoveWorker { drain: Some(within), .. } = self.task else {
+            return Err(trouble("nothing is to be drained", "begin it anew"));
+        };
+        let hosts = self.machine()?.hosts.clone();
+        // Resumed, it has no more time than it was given.
+        let now = Timestamp::now().as_millis();
+        let until = match self.facts.worker.drained_by {
+            Some(until) => until,
+            None => now.saturating_add(i64::try_from(within.saturating_mul(1000)).unwrap_or(i64::MAX)),
+        };
+        self.facts.worker.drained_by = Some(until);
+        journal.facts(&self.facts)?;
+        let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
+        let mut watch = Watch::open(self).await?;
+        let done = drain_nodes(&mut watch, &hosts, left, tell).await;
+        watch.close().await;
+        done
+    }
+
+    async fn remove(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+        let machine = self.machine()?;
+        if machine.is_google() {
+            tell.say("google deletes it; a large slice takes some minutes");
+            let place = supervisor::tpu_place(&self.spec)?;
+            machine::delete(&self.options.google, &place, machine).await?;
+            return Ok(format!("google has {} no longer", self.name()));
+        }
+        for host in &machine.hosts {
+            tell.say(format!("stopping ray on {}", printable(host)));
+            let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
+            let stopped = host::stop_ray(&self.spec, &self.options, &to).await;
+            if let Err(problem) = stopped {
+                // A host that is gone has no Ray to end, if Ray says so too.
+                if !self.still_there(std::slice::from_ref(host)).await?.is_empty() {
+                    return Err(problem);
+                }
+                tell.say(format!("{}; ray has no living node there", problem.what));
+            }
+        }
+        Ok(format!("ray is ended on {}", self.name()))
+    }
+
+    async fn still_there(&self, hosts: &[String]) -> Result<Vec<String>, Problem> {
+        let mut watch = Watch::open(self).await?;
+        let still = watch.left(hosts, Duration::ZERO).await;
+        watch.close().await;
+        still
+    }
+
+    async fn leave(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+        let (machine, name) = (self.machine()?, self.name());
+        if machine.hosts.is_empty() {
+            return Ok(format!("{name} is gone; it had no host"));
+        }
+        let mut watch = match Watch::open(self).await {
+            Ok(watch) => watch,
+            // It did not answer before either.
+            Err(problem) if self.facts.worker.before.is_none() => {
+                return Ok(format!("{name} is gone from google; ray cannot be asked: {}", problem.what));
+            }
+            Err(problem) => return Err(problem),
+        };
+        tell.say("waiting until ray calls it dead");
+        let still = watch.left(&machine.hosts, LEAVING).await;
+        watch.close().await;
+        match still?.as_slice() {
+            [] => Ok(format!("{name} is gone")),
+            still => {
+                let what = format!("it is removed, but ray still has a living node at {}", still.join(", "));
+                Err(trouble(what, "look at it with `marin-tui ssh`; then resume"))
+            }
+        }
+    }
+}
+
+/// Asks Ray for no new work there; Ray itself ends a drained node once it is idle.
+async fn drain_nodes(
+    watch: &mut Watch<'_>,
+    hosts: &[String],
+    left: Duration,
+    tell: &Tell<'_>,
+) -> Result<String, Problem> {
+    let over = |still: &[String]| format!("something still runs on {}; it ends now", still.join(", "));
+    let nodes = alive(&watch.look().await?, hosts)?;
+    let addresses: Vec<String> = nodes.iter().map(|n| n.address.raw().to_owned()).collect();
+    if addresses.is_empty() {
+        return Ok("nothing runs there".to_owned());
+    }
+    if left.is_zero() {
+        return Ok(over(&addresses));
+    }
+    for node in &nodes {
+        let Some(session) = watch.session() else { return Err(trouble("ray was not asked", "resume")) };
+        let answer = session.client.drain(node.id, "removed by hand (marin-tui)", left).await;
+        match answer.map_err(|e| e.problem(Timestamp::now()))? {
+            Ok(()) => tell.say(format!("{}: takes no new work", node.address)),
+            Err(why) => {
+                let what = format!("ray does not drain {}: {why}", node.address);
+                return Err(trouble(what, "leave it (--abandon); remove-worker --now removes it at once"));
+            }
+        }
+    }
+    tell.say(format!("waiting until what runs there has ended, {} s at most", left.as_secs()));
+    let still = watch.left(&addresses, left).await?;
+    Ok(if still.is_empty() { "what ran there has ended".to_owned() } else { over(&still) })
+}

@@ -1,0 +1,258 @@
+//! Packages of any size in and out of the GCS's key-value store, piece by piece: one may have 500 MiB, and this process
+//! is to hold none of them whole. The two messages are written and read here byte for byte (`gcs_service.proto`).
+
+use super::gcs::{Gcs, succeeded};
+use super::{RayError, wire};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures_util::stream;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use prost::Message;
+use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use tonic::Status;
+use tonic::body::Body;
+
+/// Of a reply before the value, and of what is read of a file at once.
+const PIECE: usize = 256 << 10;
+/// Key of a field of bytes or of a message, by its number.
+const fn field(number: u64) -> u64 {
+    number << 3 | 2
+}
+
+impl Gcs {
+    /// Writes one value of the key-value store to `to`. None: there is no such key. The inner error is the writer's.
+    pub async fn read_value(
+        &self,
+        key: Bytes,
+        to: &mut (dyn Write + Send),
+    ) -> Result<io::Result<Option<()>>, RayError> {
+        let message = wire::KvGetRequest { key, namespace: Bytes::new() }.encode_to_vec();
+        let mut start = BytesMut::with_capacity(5 + message.len());
+        prefix(&mut start, message.len());
+        start.put_slice(&message);
+        let body = Body::new(http_body_util::Full::new(start.freeze()));
+        let mut answer = self.ask(wire::path::KV_GET, body).await?.into_body();
+        let mut reply = Reply::default();
+        while let Some(frame) = answer.frame().await {
+            match frame.map_err(|e| self.told(&e))?.into_data() {
+                Ok(data) => {
+                    if let Err(e) = reply.take(data, to)? {
+                        return Ok(Err(e));
+                    }
+                }
+                Err(frame) => {
+                    if let Ok(trailers) = frame.into_trailers() {
+                        self.judge(&trailers)?;
+                    }
+                }
+            }
+        }
+        reply.end().map(Ok)
+    }
+
+    /// Puts a file as one value into the key-value store, in the place of what is there.
+    pub async fn write_value(&self, key: &[u8], mut file: File) -> Result<(), RayError> {
+        let bytes = |e: io::Error| RayError::Setup(format!("the package cannot be read: {e}"));
+        let size = file.metadata().map_err(bytes)?.len();
+        let mut head = BytesMut::new();
+        encode_varint(field(1), &mut head);
+        encode_varint(key.len() as u64, &mut head);
+        head.put_slice(key);
+        encode_varint(field(2), &mut head);
+        encode_varint(size, &mut head);
+        // `overwrite: true`, a varint of field 3.
+        let tail = Bytes::from_static(&[3 << 3, 1]);
+        let mut start = BytesMut::with_capacity(5 + head.len());
+        prefix(&mut start, head.len() + size as usize + tail.len());
+        start.put_slice(&head);
+        let mut left = size as usize;
+        let content = std::iter::from_fn(move || {
+            let mut piece = BytesMut::zeroed(left.min(PIECE));
+            left -= piece.len();
+            if piece.is_empty() {
+                return None;
+            }
+            let read = file.read_exact(&mut piece).map_err(|e| Status::aborted(e.to_string()));
+            Some(read.map(|()| Frame::data(piece.freeze())))
+        });
+        let first = std::iter::once(Ok(Frame::data(start.freeze())));
+        let frames = first.chain(content).chain(std::iter::once(Ok(Frame::data(tail))));
+        let answer = self.ask(wire::path::KV_PUT, Body::new(StreamBody::new(stream::iter(frames)))).await?;
+        let body = answer.into_body().collect().await.map_err(|e| self.told(&e))?;
+        if let Some(trailers) = body.trailers() {
+            self.judge(trailers)?;
+        }
+        let mut body = body.to_bytes();
+        let malformed = |why: String| RayError::Malformed { route: wire::path::KV_PUT.to_owned(), why };
+        if body.len() < 5 {
+            return Err(malformed("it is cut".to_owned()));
+        }
+        body.advance(5);
+        let reply = wire::KvPutReply::decode(body).map_err(|e| malformed(e.to_string()))?;
+        succeeded(reply.status.as_ref())
+    }
+
+    /// One call with a body of our own making.
+    async fn ask(&self, path: &'static str, body: Body) -> Result<Response<Body>, RayError> {
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.version_mut() = http::Version::HTTP_2;
+        *request.uri_mut() = http::Uri::from_static(path);
+        let headers = request.headers_mut();
+        headers.insert("te", HeaderValue::from_static("trailers"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        self.authorize(headers)?;
+        let answer = self.send(request).await?;
+        self.judge(answer.headers())?;
+        Ok(answer)
+    }
+
+    /// What the headers, or the trailers, say of the call.
+    fn judge(&self, headers: &HeaderMap) -> Result<(), RayError> {
+        match Status::from_header_map(headers) {
+            Some(status) if status.code() != tonic::Code::Ok => Err(self.refusal(&status)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// In front of every message: not compressed, its length.
+fn prefix(to: &mut BytesMut, length: usize) {
+    to.put_u8(0);
+    to.put_u32(length as u32);
+}
+
+/// An `InternalKVGetReply` as it comes in.
+#[derive(Default)]
+struct Reply {
+    /// Read and not understood yet.
+    ahead: BytesMut,
+    is_begun: bool,
+    /// Bytes of the value that are still to come, once its length was read.
+    value: Option<u64>,
+    status: wire::GcsStatus,
+}
+
+impl Reply {
+    /// Takes the next bytes in. The inner error is the writer's.
+    fn take(&mut self, mut data: Bytes, to: &mut dyn Write) -> Result<io::Result<()>, RayError> {
+        while !data.is_empty() {
+            if let Some(left) = &mut self.value {
+                let piece = data.split_to(data.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
+                if piece.is_empty() {
+                    return Err(malformed("something follows the value"));
+                }
+                *left -= piece.len() as u64;
+                if let Err(e) = to.write_all(&piece) {
+                    return Ok(Err(e));
+                }
+                continue;
+            }
+            self.ahead.extend_from_slice(&data);
+            data = self.understand()?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Reads what stands before the value; what is left when that begins.
+    fn understand(&mut self) -> Result<Bytes, RayError> {
+        if !self.is_begun {
+            if self.ahead.len() < 5 {
+                return Ok(Bytes::new());
+            }
+            if self.ahead.get_u8() != 0 {
+                return Err(malformed("it is compressed"));
+            }
+            self.ahead.advance(4);
+            self.is_begun = true;
+        }
+        loop {
+            let mut rest = &self.ahead[..];
+            let (Ok(key), Ok(length)) = (decode_varint(&mut rest), decode_varint(&mut rest)) else {
+                // Two numbers have ten bytes each at most.
+                return if self.ahead.len() > 20 { Err(malformed("a field")) } else { Ok(Bytes::new()) };
+            };
+            let head = encoded_len_varint(key) + encoded_len_varint(length);
+            if key == field(2) {
+                self.value = Some(length);
+                return Ok(std::mem::take(&mut self.ahead).freeze().split_off(head));
+            }
+            if key != field(1) || length > PIECE as u64 {
+                return Err(malformed("an unknown field"));
+            }
+            let end = head + length as usize;
+            if self.ahead.len() < end {
+                return Ok(Bytes::new());
+            }
+            let status = self.ahead.split_to(end).split_off(head);
+            self.status = wire::GcsStatus::decode(status).map_err(|e| malformed(&e.to_string()))?;
+            if self.ahead.is_empty() {
+                return Ok(Bytes::new());
+            }
+        }
+    }
+
+    fn end(self) -> Result<Option<()>, RayError> {
+        if self.status.code == wire::STATUS_NOT_FOUND {
+            return Ok(None);
+        }
+        succeeded(Some(&self.status))?;
+        match self.value {
+            Some(0) => Ok(Some(())),
+            None if self.is_begun && self.ahead.is_empty() => Ok(Some(())),
+            _ => Err(RayError::Silent("the gcs sent a part of the package".to_owned())),
+        }
+    }
+}
+
+fn malformed(why: &str) -> RayError {
+    RayError::Malformed { route: wire::path::KV_GET.to_owned(), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(reply: &wire::KvGetReply) -> Vec<u8> {
+        let mut all = BytesMut::new();
+        prefix(&mut all, reply.encoded_len());
+        reply.encode(&mut all).unwrap();
+        all.to_vec()
+    }
+
+    fn read(bytes: &[u8], piece: usize) -> Result<(Option<()>, Vec<u8>), RayError> {
+        let (mut reply, mut to) = (Reply::default(), Vec::new());
+        for piece in bytes.chunks(piece) {
+            reply.take(Bytes::copy_from_slice(piece), &mut to)?.unwrap();
+        }
+        Ok((reply.end()?, to))
+    }
+
+    #[test]
+    fn a_value_is_read_however_it_is_cut() {
+        let value: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        let status = Some(wire::GcsStatus { code: 0, message: "fine".into() });
+        let whole = message(&wire::KvGetReply { status, value: value.clone().into() });
+        for piece in [1, 2, 3, 7, 500, 5000] {
+            assert_eq!(read(&whole, piece).unwrap(), (Some(()), value.clone()), "pieces of {piece}");
+        }
+        assert!(matches!(read(&whole[..whole.len() - 1], 64), Err(RayError::Silent(_))));
+        assert!(matches!(read(&[], 1), Err(RayError::Silent(_))));
+        assert!(matches!(read(&[whole, vec![1]].concat(), 64), Err(RayError::Malformed { .. })));
+    }
+
+    #[test]
+    fn nothing_and_no_key_are_told_apart() {
+        let of = |code| {
+            let status = Some(wire::GcsStatus { code, message: String::new() });
+            read(&message(&wire::KvGetReply { status, value: Bytes::new() }), 3).unwrap().0
+        };
+        assert_eq!(of(0), Some(()));
+        assert_eq!(of(wire::STATUS_NOT_FOUND), None);
+        assert!(read(b"\0\0\0\0\x02\x08\x01", 9).is_err(), "a field of another kind");
+    }
+}

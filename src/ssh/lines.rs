@@ -1,0 +1,93 @@
+//! What a program writes, line by line, within bounds whatever it writes.
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Longer lines are cut.
+const LINE_MAX: usize = 2000;
+
+/// One line, as bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Without its end; its first 2000 bytes.
+    pub bytes: Vec<u8>,
+    /// Ended by a carriage return alone: what follows is written over it, as progress bars do.
+    pub is_passing: bool,
+}
+
+/// The lines of a stream.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    from: R,
+    chunk: Vec<u8>,
+    at: usize,
+    line: Vec<u8>,
+    /// A carriage return was read last.
+    is_returned: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Of this stream.
+    pub fn new(from: R) -> Self {
+        Self { from, chunk: Vec::new(), at: 0, line: Vec::new(), is_returned: false }
+    }
+
+    /// The next one; None at the end. What was read is kept when the future is dropped.
+    pub async fn next(&mut self) -> Option<Line> {
+        loop {
+            while let Some(&byte) = self.chunk.get(self.at) {
+                let was_returned = std::mem::replace(&mut self.is_returned, byte == b'\r');
+                if byte == b'\n' || (was_returned && byte != b'\r') {
+                    // What follows a lone return is the next line's.
+                    self.at += usize::from(byte == b'\n');
+                    return Some(self.cut(byte != b'\n'));
+                }
+                self.at += 1;
+                if byte != b'\r' && self.line.len() < LINE_MAX {
+                    self.line.push(byte);
+                }
+            }
+            self.chunk.resize(4096, 0);
+            self.at = 0;
+            let n = self.from.read(&mut self.chunk).await.unwrap_or(0);
+            self.chunk.truncate(n);
+            if n == 0 {
+                return (!self.line.is_empty()).then(|| self.cut(false));
+            }
+        }
+    }
+
+    fn cut(&mut self, is_passing: bool) -> Line {
+        Line { bytes: std::mem::take(&mut self.line), is_passing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(text: &[u8]) -> Vec<(String, bool)> {
+        let mut lines = Lines::new(text);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().await {
+            all.push((String::from_utf8(line.bytes).unwrap(), line.is_passing));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn lines_end_where_they_end() {
+        let of = |all: &[(&str, bool)]| all.iter().map(|(t, p)| ((*t).to_owned(), *p)).collect::<Vec<_>>();
+        assert_eq!(lines(b"a\r\n\nb").await, of(&[("a", false), ("", false), ("b", false)]));
+        assert_eq!(lines(b"1%\r2%\r\r3%\n").await, of(&[("1%", true), ("2%", true), ("3%", false)]));
+        assert_eq!(lines(b"1%\r").await, of(&[("1%", false)]));
+        assert_eq!(lines(b"").await, of(&[]));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_stays_small() {
+        let long = vec![b'x'; 1 << 20];
+        assert_eq!(lines(&long).await[0].0.len(), LINE_MAX);
+        let crossing = [&long[..4095], b"\r\nb\n"].concat();
+        assert_eq!(lines(&crossing).await[1].0, "b");
+    }
+}

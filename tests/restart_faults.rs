@@ -1,0 +1,199 @@
+//! A restart that meets trouble half way: the network goes, the disk is full, packages are gone. Against a Google, heads
+//! behind SSH, and a ray command that is a script.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod world;
+
+use marin_tui::demo::{Fault, Trouble};
+use marin_tui::model::JobStatus;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use world::{World, until};
+
+/// Where packages are read.
+const READS: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
+
+fn trouble(path: &str, fault: Fault) -> Vec<Trouble> {
+    vec![Trouble { path: path.into(), fault }]
+}
+
+/// A cluster with these jobs, each with its package.
+fn with_jobs(names: &[&str]) -> World {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    for name in names {
+        world.file(&format!("{name}/train.py"), &format!("print('{name}')\n"));
+        let (code, _, said) = world.run(&format!(
+            "submit-job --no-wait --submission-id {name} --working-dir {name} -- python train.py"
+        ));
+        assert_eq!(code, Some(0), "{said}");
+    }
+    world
+}
+
+/// The old head is deleted; here is the new one.
+fn renew(world: &mut World) {
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    assert!(world.double.state().instances.is_empty());
+    world.head_of(|s| s.jobs = 0);
+}
+
+fn known(world: &World, head: usize) -> Vec<String> {
+    let head = &world.heads[head].0;
+    let mut all = [head.submissions(JobStatus::Pending), head.submissions(JobStatus::Running)].concat();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
+    let mut world = with_jobs(&["one", "two"]);
+    world.heads[0].0.trouble(trouble(READS, Fault::Latency(Duration::from_millis(1500))));
+    let mut restarting = world.spawn("restart-cluster --yes --others");
+    restarting.says("[3/9] save the jobs");
+    let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
+    let before = reads();
+    until("the backup reads", || reads() > before);
+    world.heads[0].1.drop_connections();
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[3/9] failed") && said.contains("restart marin-a stopped"), "{said}");
+    assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
+    assert_eq!(known(&world, 0), ["one", "two"]);
+    let backups = fs::read_dir(world.home.path().join(".local/state/marin-tui/backups")).unwrap();
+    for folder in backups.map(Result::unwrap) {
+        assert!(!folder.path().join("jobs.json").exists(), "a half backup does not look like a whole one");
+    }
+
+    world.heads[0].0.trouble(Vec::new());
+    let resuming = world.spawn("restart-cluster --resume");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = resuming.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("2 jobs are back"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "two"]);
+}
+
+#[test]
+fn a_network_lost_in_the_restore_submits_nothing_twice() {
+    let mut world = with_jobs(&["one", "three", "two"]);
+    let restarting = world.spawn("restart-cluster --yes --others");
+    renew(&mut world);
+    // Ray takes each job, and its answer is lost; then the connection is.
+    let quick = |path: &str| Trouble { path: path.into(), fault: Fault::Latency(Duration::ZERO) };
+    world.heads[1].0.trouble(vec![
+        quick("/api/jobs/one"),
+        quick("/api/jobs/three"),
+        Trouble { path: "/api/jobs/two".into(), fault: Fault::Stall },
+        Trouble { path: "/api/jobs/".into(), fault: Fault::HalfBody },
+    ]);
+    world.file("is-up", "");
+    let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
+    until("it asks whether the last one is there", || asked("/api/jobs/two") > 0);
+    world.heads[1].1.drop_connections();
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[8/9] failed") && said.contains("the jobs are saved in"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "three"]);
+    let (_, _, open) = world.run("restart-cluster --yes");
+    assert!(open.contains("stopped at step 8 of 9"), "{open}");
+
+    // Lost once more, while it looks which workers are back: that only looks, and goes on by itself.
+    let slow = Fault::Latency(Duration::from_secs(1));
+    world.heads[1].0.trouble(trouble("/ray.rpc.", slow));
+    let mut resuming = world.spawn("restart-cluster --resume");
+    resuming.says("[9/9] see which workers are back");
+    world.heads[1].1.drop_connections();
+    world.heads[1].0.trouble(Vec::new());
+    let (code, _, said) = resuming.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("[8/9] 3 jobs are back") && said.contains("done before"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "three", "two"]);
+    assert_eq!(asked("/api/jobs/"), 3, "each was sent once");
+    assert_eq!(world.asked(), ["--version", "down", "up", "--version"]);
+}
+
+/// Runs what writes no file larger than this many blocks, as on a full disk.
+fn on_a_full_disk(world: &World, words: &str, blocks: u32) -> (Option<i32>, String) {
+    let command = world.command(words);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "sh"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let out = limited.current_dir(world.home.path()).stdin(Stdio::null()).output().unwrap();
+    (out.status.code(), String::from_utf8(out.stderr).unwrap())
+}
+
+#[test]
+fn a_disk_full_in_the_backup_stops_nothing() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    world.file("big/data", &"x".repeat(300_000));
+    let (code, _, said) =
+        world.run("submit-job --no-wait --submission-id big --working-dir big -- python train.py");
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others", 200);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[3/9] failed: cannot write") && said.contains("free some space there"), "{said}");
+    assert!(said.contains("nothing was changed on the cluster") && said.contains("then resume"), "{said}");
+    assert!(!said.contains("the jobs are saved in") && !said.contains("or name another folder"), "{said}");
+    assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
+    assert_eq!(known(&world, 0), ["big"]);
+    let (_, _, open) = world.run("restart-cluster --yes");
+    assert!(open.contains("stopped at step 3 of 9") && open.contains("cannot write"), "{open}");
+
+    let resuming = world.spawn("restart-cluster --resume");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = resuming.ends();
+    assert!(code == Some(0) && said.contains("1 jobs are back"), "{said}");
+}
+
+/// The journal is written before each step: one that cannot be written ends the operation before the next.
+#[test]
+fn a_disk_full_for_the_journal_begins_no_step() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others --preserve-jobs=0", 0);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot keep the journal"), "{said}");
+    assert!(world.double.asked("DELETE") == 0 && world.asked().is_empty(), "{said}");
+}
+
+#[test]
+fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() {
+    let mut world = with_jobs(&["kept"]);
+    let gone = "submit-job --no-wait --submission-id orphan --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true";
+    let (code, _, said) = world.run(gone);
+    assert_eq!(code, Some(0), "{said}");
+    let (_, _, plan) = world.run("restart-cluster --dry-run");
+    let row = |id: &str| plan.lines().find(|l| l.contains(id)).unwrap_or_else(|| panic!("{plan}"));
+    assert!(
+        row("orphan").contains("its package is gone (gcs://_ray_pkg_0.zip)") && row("kept").contains("yes"),
+        "{plan}"
+    );
+    let restarting = world.spawn("restart-cluster --yes --others");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains(
+            "orphan cannot be restored: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("2 jobs in") && said.contains("1 of them without a package that is gone"),
+        "{said}"
+    );
+    assert!(
+        said.contains("orphan is not restored: its package") && said.contains("was gone when it was saved"),
+        "{said}"
+    );
+    assert!(said.contains("1 jobs are back; not orphan (saved in "), "{said}");
+    assert_eq!(known(&world, 1), ["kept"]);
+}

@@ -1,0 +1,146 @@
+//! Workers by hand on the screen: the form, the dialogs before, the progress.
+
+use super::*;
+use marin_tui::app::{Dialog, Effect};
+
+fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+}
+
+/// Answers what the dialog asked.
+fn sees(app: &mut App, preview: Preview) {
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    hears(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
+}
+
+/// As many types as a file of Marin's has.
+fn offer() -> WorkerOffer {
+    let slices = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096].iter();
+    let slices =
+        slices.map(|n| WorkerType { name: format!("tpu_slice_v4_{n}"), accelerator: format!("v4-{n}") });
+    let worker = WorkerType { name: "tpu_worker".into(), accelerator: "v4-8".into() };
+    WorkerOffer {
+        types: std::iter::once(worker).chain(slices).collect(),
+        capacities: ["preemptible", "best-effort", "reserved"].map(String::from).to_vec(),
+        last: None,
+    }
+}
+
+fn doomed(id: &str, owner: &str, tpu: f64, fate: Fate) -> Doomed {
+    let holds = Some(vec![("TPU".into(), tpu)]);
+    Doomed { fate, holds, ..Doomed::of(&job(id, JobStatus::Running, owner, 21_720)) }
+}
+
+#[test]
+fn the_form_says_what_it_waits_for_what_can_be_chosen_and_what_is_wrong() {
+    let mut app = shown();
+    press(&mut app, "a");
+    snap("worker_form_looking", &mut app);
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<left><left>");
+    snap("worker_form", &mut app);
+    press(&mut app, "<down><down><backspace>70<down>My worker");
+    snap("worker_form_wrong", &mut app);
+    press(&mut app, "<esc>a");
+    let missing = problem(
+        ProblemKind::Login,
+        "you are not logged in to Google Cloud on this machine (no application-default credentials)",
+        "run `gcloud auth application-default login`",
+    );
+    hears(&mut app, OperationNews::Offered(Err(missing)));
+    snap("worker_form_failed", &mut app);
+}
+
+#[test]
+fn a_host_is_named() {
+    let mut app = shown();
+    press(&mut app, "a");
+    let last = Some(NewWorker::Host { address: "10.0.0.6".into() });
+    hears(&mut app, OperationNews::Offered(Ok(WorkerOffer { last, ..WorkerOffer::default() })));
+    press(&mut app, "10.0.0.7");
+    snap("worker_form_host", &mut app);
+}
+
+#[test]
+fn what_will_be_asked_of_google_is_said_exactly() {
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<left><tab><tab><backspace>12<tab>exp1395<tab><tab><enter>");
+    sees(&mut app, Preview::default());
+    snap("worker_plan_add", &mut app);
+}
+
+#[test]
+fn whom_a_removal_hits_stands_beside_the_switches() {
+    let mut app = shown();
+    press(&mut app, "1/worker-02<enter>D");
+    let there = |what: &str| Fate::Lost(what.into());
+    let jobs = vec![
+        doomed("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may end first")),
+        doomed("eval-tulu", "bo", 0.0, there("1 actor runs there; may end first")),
+    ];
+    let preview = Preview { jobs, me: "alice".into(), trouble: None };
+    sees(&mut app, preview);
+    snap("worker_plan_remove", &mut app);
+}
+
+#[test]
+fn a_worker_on_its_way_is_watched_and_left() {
+    let mut app = shown();
+    let names = vec!["ray-worker-manual-1".to_owned()];
+    let worker = NewWorker::Queued { node_type: "tpu_worker".into(), capacity: "reserved".into(), names };
+    let operation = Operation::new(Task::AddWorker(worker), ClusterName::new(CLUSTER));
+    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(operation)), before(68));
+    press(&mut app, "p");
+    let progress = |app: &mut App, p| hears(app, OperationNews::Progress(p));
+    progress(&mut app, Progress::Began(StepName::Ask));
+    progress(&mut app, Progress::Done(StepName::Ask, "google has the request".into()));
+    progress(&mut app, Progress::Began(StepName::Capacity));
+    progress(&mut app, Progress::Output("ray-worker-manual-1: waiting for resources".into()));
+    snap("worker_progress", &mut app);
+    let refused = problem(
+        ProblemKind::Other,
+        "ray-worker-manual-1 is refused: quota",
+        "`remove-worker ray-worker-manual-1` deletes it; then add it again, perhaps with another --capacity",
+    );
+    progress(&mut app, Progress::Failed(StepName::Capacity, refused.clone()));
+    hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(refused, None)));
+    snap("worker_stopped", &mut app);
+    press(&mut app, "<esc>");
+    let seen = text(&paint(&mut app, Colors::Full, 120, 40));
+    assert!(seen.contains("add worker stopped at 2/3"), "{seen}");
+}
+
+#[test]
+fn a_restart_in_the_dark_says_so() {
+    let mut app = shown();
+    press(&mut app, "R");
+    let trouble = problem(
+        ProblemKind::Unreachable,
+        "10.0.0.1 cannot be reached: connection refused",
+        "is sshd running there?",
+    );
+    let preview = Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble) };
+    sees(&mut app, preview);
+    snap("plan_blind", &mut app);
+}
+
+#[test]
+fn no_offer_is_too_hostile_or_a_window_too_small_for_it() {
+    let bad = "a\x1b[31m\u{202e}\u{9b}\x07\n\tb";
+    let types = vec![WorkerType { name: bad.into(), accelerator: bad.into() }; 3];
+    let offer = WorkerOffer { types, capacities: vec![bad.into()], last: None };
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(offer)));
+    for keys in ["", "<down>", "<down>9999", "<down>UPPER", "<down>", "<down>"] {
+        press(&mut app, keys);
+        for cell in paint(&mut app, Colors::Full, 200, 40).content() {
+            assert!(!cell.symbol().chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)));
+        }
+        for (width, height) in (1..32).flat_map(|w| (1..14).map(move |h| (w, h))) {
+            paint(&mut app, Colors::Sixteen, width, height);
+        }
+    }
+}

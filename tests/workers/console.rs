@@ -1,0 +1,116 @@
+//! The same from the console, in a terminal.
+
+use super::pty::Pty;
+use super::{WORKER, World, ZONE, labels, tpu};
+
+impl World {
+    fn terminal(&self) -> Pty {
+        let path = |name: &str| self.home.path().join(name).display().to_string();
+        let home = path("");
+        let env = [
+            ("HOME", home.clone()),
+            ("XDG_CONFIG_HOME", path(".config")),
+            ("XDG_STATE_HOME", path(".local/state")),
+            ("XDG_CACHE_HOME", path(".cache")),
+            ("XDG_RUNTIME_DIR", home),
+            ("GOOGLE_APPLICATION_CREDENTIALS", path("adc.json")),
+            ("GCE_METADATA_HOST", "127.0.0.1:9".into()),
+            ("RAY_AUTH_TOKEN", String::new()),
+            ("RAY_ADDRESS", String::new()),
+        ];
+        let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        let (infra, config) = (path("infra"), path("config.yaml"));
+        let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", &infra, "--config", &config];
+        Pty::start(&argv, &env, 120, 40)
+    }
+}
+
+#[test]
+fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
+    let mut world = World::new();
+    world.head();
+    let mut pty = world.terminal();
+    pty.wait_text("● up");
+    pty.send("a");
+    pty.wait_text("tpu_worker (v4-8)");
+    // Reserved, one, by a name that is mended before anything is sent.
+    pty.send("\tr\t\tExtra");
+    pty.wait_text("✕ small letters");
+    pty.send("\x15extra\t\t\r");
+    pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
+    pty.wait("that it was looked", |text| !text.contains("◌ looking"));
+    assert!(world.double.state().queued.is_empty(), "nothing yet");
+    pty.send("\t\r");
+    pty.wait_text("◐ 2 wait until google has the capacity");
+    pty.wait_text("extra: waiting");
+    assert!(world.double.state().queued[0].to_string().contains("reserv"));
+
+    // Nobody is locked in by a wait: it is left, and the same taken up again.
+    pty.send("c");
+    pty.wait_text("cancelled; google keeps the request");
+    pty.send("\x1b");
+    pty.wait("the cluster", |text| !text.contains("cancelled; google"));
+    pty.send("a");
+    pty.wait("what was chosen last", |text| text.contains("reserved  3 of 3"));
+    pty.send("\t\t\textra\t\t\r");
+    pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
+    pty.wait("that it was looked", |text| !text.contains("◌ looking"));
+    pty.send("\t\r");
+    pty.wait_text("extra: waiting");
+    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    world.grant("extra");
+    pty.wait("that it has joined", |text| text.contains("add worker done"));
+
+    // It is among the TPUs, whole, and is removed from there: first who works on it is told.
+    pty.send("\x1b");
+    pty.wait("the cluster", |text| !text.contains("add worker done"));
+    pty.send("T");
+    pty.wait("the TPU", |text| text.contains("extra") && text.contains("registered"));
+    pty.send("G");
+    pty.wait_text("extra: registered");
+    pty.send("D");
+    pty.wait_text("remove worker extra (marin-a)");
+    let seen =
+        pty.wait("whom it hits", |text| text.contains("[x] drain it") && text.contains("[ ] hit the jobs"));
+    assert!(seen.contains("task runs there; may end first"), "{seen}");
+    pty.send("\t ");
+    pty.wait("the other plan", |text| text.contains("[ ] drain it") && text.contains("[ ] hit the jobs"));
+    pty.send("\t\t\r");
+    pty.wait_text("ask them, then allow it above");
+    assert_eq!(world.double.asked("DELETE"), 0);
+    pty.send("\t\t\t \t\r");
+    pty.wait("that it is deleted", |_| world.double.asked("DELETE") == 1);
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    pty.wait_text("remove worker done");
+    pty.send("\x1b");
+    pty.wait("that it is gone", |text| text.contains("TPUs") && !text.contains("extra"));
+    let (_, log, _) = world.run("audit");
+    for deed in ["add-worker extra (tpu_worker, reserved)", "remove-worker extra"] {
+        let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
+        assert!(line("begun") && line("done"), "{deed}: {log}");
+    }
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+}
+
+#[test]
+fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let mut pty = world.terminal();
+    pty.wait_text("● up");
+    pty.send("T");
+    pty.wait_text("by-hand");
+    pty.send("q1/");
+    pty.send(WORKER);
+    pty.send("\rD");
+    pty.wait_text(&format!("remove worker {WORKER} (marin-a)"));
+    pty.wait_text("it is the host of by-hand");
+    pty.wait_text("task runs there");
+    assert_eq!(world.double.asked("DELETE"), 0);
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+}

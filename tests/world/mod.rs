@@ -1,0 +1,188 @@
+//! A cluster in Google Cloud as a shell sees it: a Google, heads behind SSH that it knows, and a ray command that is a
+//! script.
+
+#![allow(dead_code, reason = "each test crate uses its part")]
+
+use marin_tui::demo::google::{Google as Double, PROJECT, compute, tpu};
+use marin_tui::demo::{Head, Keys, Scenario, SshServer};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub const ZONE: &str = "us-central2-b";
+/// Where heads are reached from outside.
+pub const HEAD: &str = "127.0.0.11";
+/// A worker of the simulated head, as Ray has it.
+pub const WORKER: &str = "10.128.0.2";
+
+/// A person's home, Google, and what they reach from there.
+pub struct World {
+    pub runtime: Runtime,
+    pub home: TempDir,
+    pub double: Double,
+    pub heads: Vec<(Head, SshServer)>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        // A control socket's path has about 100 bytes.
+        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let double = runtime.block_on(Double::start()).unwrap();
+        double.write_adc(home.path()).unwrap();
+        let world = Self { runtime, home, double, heads: Vec::new() };
+        let place = world.home.path().display().to_string();
+        world.file("ssh_config", "");
+        world.program(
+            "ray",
+            &format!(
+                "echo \"$@\" >>{place}/asked\necho 'ray, version 2.60.0'\n\
+                 [ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n\
+                 [ \"$1\" != down ] || while [ -e {place}/hold-down ]; do sleep 0.1; done\n"
+            ),
+        );
+        world.program("ssh", "exec /usr/bin/ssh \"$@\"\n");
+        let settings = json!({"google_endpoint": world.double.url(), "ssh_config": format!("{place}/ssh_config"),
+            "ray": [format!("{place}/ray")], "ssh": format!("{place}/ssh"),
+            "clusters": {"marin-a": {"user": "ray", "key": format!("{place}/key")}}});
+        world.file("config.yaml", &settings.to_string());
+        world.file(
+            "infra/a.yaml",
+            &format!(
+                "cluster_name: marin-a\nhead_node_type: head\n\
+                 provider: {{type: gcp, project_id: {PROJECT}, availability_zone: {ZONE}}}\n\
+                 docker: {{image: us-docker.pkg.dev/p/r/i:latest, container_name: ray_docker}}\n\
+                 available_node_types:\n  head: {{max_workers: 0, node_config: {{machineType: n2}}}}\n  \
+                 tpu_worker: {{resources: {{TPU: 4}}, node_config: {{acceleratorType: v4-8, runtimeVersion: r, schedulingConfig: {{preemptible: true}}}}}}\n"
+            ),
+        );
+        world
+    }
+
+    pub fn file(&self, name: &str, text: &str) {
+        let path = self.home.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A shell script that takes the place of a program.
+    pub fn program(&self, name: &str, script: &str) {
+        self.file(name, &format!("#!/bin/sh\n{script}"));
+        fs::set_permissions(self.home.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A machine labelled as head, with a Ray and a host key of its own; each at the address of the one before.
+    pub fn head(&mut self) {
+        self.head_of(|_| ());
+    }
+
+    /// The same, its Ray being another.
+    pub fn head_of(&mut self, change: impl FnOnce(&mut Scenario)) {
+        let _ = fs::remove_file(self.home.path().join("key"));
+        let keys = Keys::new().unwrap();
+        keys.write_client(&self.home.path().join("key")).unwrap();
+        let seed = self.heads.len() as u64 + 1;
+        let (head, server) = self.runtime.block_on(async {
+            let mut scenario = Scenario { seed, nodes: 3, dead: 0, ..Scenario::default() };
+            change(&mut scenario);
+            let head = Head::start(scenario).await.unwrap();
+            let server = SshServer::start(&head, "marin-a", &keys).await.unwrap();
+            (head, server)
+        });
+        let port = server.address.port();
+        let config = format!("Host {HEAD}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias head-of-a\n");
+        self.file("ssh_config", &config);
+        self.heads.push((head, server));
+        let labels = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
+        let name = format!("head-{}", self.heads.len());
+        let machine = compute::instance(ZONE, &name, &labels, "10.0.0.1", Some(HEAD));
+        self.double.state().instances.push(machine);
+    }
+
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.arg("--config").arg(self.home.path().join("config.yaml"));
+        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
+        command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json"));
+        // Nobody's metadata server.
+        command.env("GCE_METADATA_HOST", "127.0.0.1:9");
+        command
+    }
+
+    pub fn run(&self, words: &str) -> (Option<i32>, String, String) {
+        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
+    }
+
+    pub fn spawn(&self, words: &str) -> Running {
+        let mut child = self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap());
+        Running { child, lines: Box::new(lines), said: String::new() }
+    }
+
+    /// What the ray command was asked for so far, a word each.
+    pub fn asked(&self) -> Vec<String> {
+        let asked = fs::read_to_string(self.home.path().join("asked")).unwrap_or_default();
+        asked.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned).collect()
+    }
+
+    pub fn turn(&self, name: &str, state: &str) {
+        let mut double = self.double.state();
+        let queued = double.queued.iter_mut().find(|q| q["name"].as_str().unwrap().ends_with(name)).unwrap();
+        queued["state"] = json!({ "state": state });
+    }
+
+    /// The queued resource has its TPU VM, whose host is a worker in Ray already.
+    pub fn grant(&self, name: &str) {
+        let queued = format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/{name}");
+        let mut node = tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
+        node["queuedResource"] = queued.into();
+        self.double.state().nodes.push(node);
+        self.turn(name, "ACTIVE");
+    }
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A command that runs.
+pub struct Running {
+    pub child: Child,
+    lines: Box<dyn BufRead>,
+    pub said: String,
+}
+
+impl Running {
+    /// Reads until it says so.
+    pub fn says(&mut self, words: &str) {
+        let from = self.said.len();
+        while !self.said[from..].contains(words) {
+            let read = self.lines.read_line(&mut self.said).unwrap();
+            assert!(read > 0, "it ended without saying {words:?}: {}", self.said);
+        }
+    }
+
+    pub fn ends(mut self) -> (Option<i32>, String, String) {
+        let mut out = String::new();
+        self.lines.read_to_string(&mut self.said).unwrap();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        (self.child.wait().unwrap().code(), out, self.said)
+    }
+}
+
+pub fn labels(kind: &str) -> Value {
+    json!({"ray-cluster-name": "marin-a", "ray-node-type": kind, "ray-user-node-type": "tpu_worker"})
+}
