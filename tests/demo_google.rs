@@ -162,7 +162,7 @@ fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
         let (before, all) = (world.nodes(cluster), world.tpus(cluster));
         let (standing, name) = &all[0];
         assert_eq!(standing, "registered", "{all:?}");
-        world.says(cluster, &format!("remove-worker {name} --now --yes"));
+        world.says(cluster, &format!("remove-worker {name} --now --others --yes"));
         assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
         // The autoscaler of one that lives asks for another at once.
         assert!(cluster == "marin-us-central1" || world.nodes(cluster) < before);

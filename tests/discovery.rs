@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::compute::instance;
-use google::{Fault, Google as Double, PROJECT};
 use marin_tui::config::{Env, Folders, Settings};
-use marin_tui::demo::google;
+use marin_tui::demo::google::compute::instance;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, Request, SshAuth, Update,

@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::compute::instance;
-use google::{Fault, Google as Double, PROJECT, Stored, registry, tpu};
-use marin_tui::demo::google;
+use marin_tui::demo::google::compute::instance;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, Stored, registry, tpu};
 use marin_tui::gcp::{Endpoints, GcpError, Google, Login, TpuApi, credentials};
 use marin_tui::model::cloud::{Capacity, QueuedState, VmState};
 use marin_tui::model::{ImageName, Secret, Timestamp};

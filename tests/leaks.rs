@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use marin_tui::demo::google;
 mod pty;
 
-use google::{Google, PROJECT};
+use marin_tui::demo::google::{Google, PROJECT};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::model::Secret;
 use pty::Pty;

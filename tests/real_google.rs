@@ -3,9 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::compute::instance;
-use google::{Fault, Google, PROJECT, Stored, registry, tpu};
-use marin_tui::demo::google;
+use marin_tui::demo::google::compute::instance;
+use marin_tui::demo::google::{Fault, Google, PROJECT, Stored, registry, tpu};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;

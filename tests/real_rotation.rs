@@ -4,11 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod bed;
-use marin_tui::demo::google;
 mod pty;
 
 use bed::{Bed, HOME, INFRA, Ray, TOKEN, inside_of};
-use google::{Google, PROJECT};
+use marin_tui::demo::google::{Google, PROJECT};
 use marin_tui::gcp::random_token;
 use pty::Pty;
 use std::fs;

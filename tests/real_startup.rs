@@ -3,9 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::{Fault, Google, PROJECT, compute};
 use marin_tui::config::{self, Env, Launch, Sources};
-use marin_tui::demo::google;
+use marin_tui::demo::google::{Fault, Google, PROJECT, compute};
 use marin_tui::model::Timestamp;
 use marin_tui::operation::{Services, startup_script};
 use serde_json::json;

@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::{Fault, Google as Double, PROJECT, Stored};
 use marin_tui::config::{Env, Folders, Settings};
-use marin_tui::demo::google;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, Stored};
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{

@@ -4,8 +4,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use google::{Fault, Google as Double, PROJECT};
 use marin_tui::demo::google;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::Secret;
 use std::fs;

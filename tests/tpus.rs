@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use google::{Fault, Google as Double, PROJECT, tpu};
-use marin_tui::demo::google;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::ray::{Client, Endpoint, Poller};
 use serde_json::{Value, json};

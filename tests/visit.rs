@@ -6,7 +6,7 @@ use marin_tui::demo::google;
 #[allow(dead_code, reason = "this crate uses a part")]
 mod sshd;
 
-use google::{Google as Double, PROJECT, tpu};
+use marin_tui::demo::google::{Google as Double, PROJECT, tpu};
 use serde_json::{Value, json};
 use sshd::{Sshd, user};
 use std::fs;

@@ -2,7 +2,7 @@
 //! with the wire shapes, paging, long-running operations and errors that were recorded of the real services' clients.
 //!
 //! Who asks without a token that `/token` gave out is refused, as there. `tests/real_google.rs` holds it to Google's own
-//! clients. A test puts there what it wants; a simulated fleet puts a [`Cloud`] behind it.
+//! clients. A test puts there what it wants; a simulated fleet puts its clusters behind it.
 
 pub mod compute;
 pub mod registry;

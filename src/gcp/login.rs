@@ -133,6 +133,28 @@ mod tests {
     use super::*;
     use std::fs;
 
+    #[test]
+    fn a_file_that_is_no_login_is_named_with_what_is_wrong() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("login.json");
+        let why = |text: Option<&str>| {
+            if let Some(text) = text {
+                fs::write(&file, text).unwrap();
+            }
+            from_file(&file).unwrap_err().to_string()
+        };
+        let words = [
+            (None, "No such file"),
+            (Some("{"), "EOF"),
+            (Some("{\"type\": \"other\"}"), "neither authorized_user"),
+            (Some("{\"type\": \"authorized_user\"}"), "missing field"),
+        ];
+        for (text, wanted) in words {
+            let said = why(text);
+            assert!(said.contains(wanted), "{text:?}: {said}");
+        }
+    }
+
     #[tokio::test]
     async fn a_login_is_in_a_file_or_next_door_or_nowhere() {
         let home = tempfile::tempdir().unwrap();
