@@ -261,7 +261,7 @@ impl Asked {
     }
 
     /// One page of `all`, and the token of the next. The caller's `pageSize` counts when it is smaller.
-    fn page<'a>(&self, all: &'a [Value], page: usize) -> (&'a [Value], Option<String>) {
+    fn page<'a, T>(&self, all: &'a [T], page: usize) -> (&'a [T], Option<String>) {
         let wanted = self.parameter("pageSize").or_else(|| self.parameter("maxResults"));
         let wanted = wanted.and_then(|s| s.parse().ok()).filter(|n| *n > 0).unwrap_or(usize::MAX);
         let size = wanted.min(if page == 0 { usize::MAX } else { page });

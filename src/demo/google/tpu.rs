@@ -74,7 +74,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, place: &Place<'_>, rest: 
 }
 
 fn list(asked: &Asked, place: &Place<'_>, all: &[Value], key: &str, page: usize) -> Answer {
-    let here: Vec<Value> = all.iter().filter(|r| place.holds(r)).cloned().collect();
+    let here: Vec<&Value> = all.iter().filter(|r| place.holds(r)).collect();
     let (page, next) = asked.page(&here, page);
     let mut body = json!({ key: page });
     if let Some(next) = next {
