@@ -22,12 +22,14 @@ mod tail;
 mod task;
 mod visit;
 mod wake;
+mod zones;
 
 pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::{Session, trust};
 pub use session::{connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};
+pub use zones::Zones;
 
 use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
@@ -73,6 +75,8 @@ pub struct Options {
     pub token: token::Places,
     /// Google Cloud: secrets, heads, TPUs.
     pub google: Google,
+    /// What Google was asked about zones that clusters share.
+    pub zones: Zones,
     /// Time between two questions about a cluster's TPUs; none: they are not asked about.
     pub cloud_refresh: Option<Duration>,
     /// How capacity is asked for when a worker is added, by its word.
@@ -113,6 +117,7 @@ impl Options {
             run_dir: folders.run.clone(),
             token,
             google: google(settings),
+            zones: Zones::default(),
             cloud_refresh: settings.cloud_refresh(),
             tpu_capacity: settings.capacities(),
             note: Note::default(),

@@ -28,6 +28,7 @@ struct World {
     dir: TempDir,
     double: Double,
     spec: ClusterSpec,
+    others: Vec<ClusterSpec>,
     deeds: Arc<Mutex<Vec<String>>>,
     running: Option<(Supervisor, mpsc::Receiver<Update>)>,
 }
@@ -45,7 +46,8 @@ impl World {
             google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
         };
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        Self { dir, double: Double::start().await.unwrap(), spec, deeds: Arc::default(), running: None }
+        let double = Double::start().await.unwrap();
+        Self { dir, double, spec, others: Vec::new(), deeds: Arc::default(), running: None }
     }
 
     fn adc(&self) -> PathBuf {
@@ -73,7 +75,8 @@ impl World {
             deeds.lock().unwrap().push(format!("{cluster}: {what}: {outcome}"));
         });
         let (updates, news) = mpsc::channel(64);
-        self.running = Some((Supervisor::start(vec![self.spec.clone()], options, &updates), news));
+        let specs = [&[self.spec.clone()][..], &self.others].concat();
+        self.running = Some((Supervisor::start(specs, options, &updates), news));
     }
 
     fn ask(&self, request: Request) {
@@ -173,6 +176,19 @@ async fn whoever_asks_where_nothing_is_asked_hears_why() {
         assert!(world.news("what became of it", is).await.is_err());
         assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_of_one_zone_share_what_google_says_of_it() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("a", "READY")];
+    world.others =
+        ["c2", "c3"].map(|name| ClusterSpec { name: ClusterName::new(name), ..world.spec.clone() }).into();
+    world.start(SLOW);
+    let views = [world.cloud().await.unwrap(), world.cloud().await.unwrap(), world.cloud().await.unwrap()];
+    assert!(views.iter().all(|view| Arc::ptr_eq(view, &views[0])), "kept once");
+    assert_eq!((world.double.asked("/nodes"), world.double.asked("/queuedResources")), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

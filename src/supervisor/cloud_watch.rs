@@ -1,7 +1,7 @@
 //! One cluster's TPUs watched at Google Cloud: asked slowly, beside the way to its head and independent of it, and
 //! cleaned when somebody asks.
 
-use super::cloud::{ask_cloud, clean, tpu_place};
+use super::cloud::{clean, tpu_place};
 use super::task::Out;
 use super::{Note, Options};
 use crate::model::{ClusterSpec, Leftover, News, Problem, ProblemKind, Request, Timestamp};
@@ -13,6 +13,9 @@ use tokio::time::{Instant, sleep_until};
 
 /// A view that is opened again and again asks no more often than this.
 const SELDOM: Duration = Duration::from_secs(5);
+
+/// An answer that another cluster's TPUs in the same zone had so lately is as good as one of our own.
+const SHARED: Duration = Duration::from_secs(2);
 
 /// What watches.
 pub struct CloudWatch {
@@ -35,13 +38,17 @@ impl CloudWatch {
             (Err(problem), _) => return self.decline(&problem).await,
         };
         let (mut due, mut asked, mut asking) = (Instant::now(), None::<Instant>, false);
+        // An answer from before our last one, or before something was deleted, is none.
+        let mut since = None::<Instant>;
         // Beside the loop, so that quitting waits for nobody.
         let mut work = JoinSet::new();
         loop {
             tokio::select! {
                 () = sleep_until(due), if !asking => {
                     asking = true;
-                    work.spawn(ask(self.spec.clone(), self.options.clone(), self.out.clone()));
+                    let shared = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
+                    let since = since.map_or(shared, |since| since.max(shared));
+                    work.spawn(ask(self.spec.clone(), self.options.clone(), self.out.clone(), since));
                 }
                 request = self.requests.recv() => match request {
                     None => return,
@@ -51,10 +58,14 @@ impl CloudWatch {
                     Some(_) => due = asked.map_or(due, |at| due.min(at + SELDOM)),
                 },
                 Some(done) = work.join_next() => match done {
-                    Ok(Done::Cleaned) => due = Instant::now(),
+                    Ok(Done::Cleaned) => {
+                        due = Instant::now();
+                        since = Some(due);
+                    }
                     Ok(Done::Asked) | Err(_) => {
                         asking = false;
                         asked = Some(Instant::now());
+                        since = asked;
                         due = Instant::now() + pace;
                     }
                 },
@@ -85,12 +96,12 @@ enum Done {
     Cleaned,
 }
 
-async fn ask(spec: ClusterSpec, options: Arc<Options>, out: Out) -> Done {
-    let view = ask_cloud(&spec, &options.google).await;
+async fn ask(spec: ClusterSpec, options: Arc<Options>, out: Out, since: Instant) -> Done {
+    let view = options.zones.view(&spec, &options.google, since).await;
     if let Err(problem) = &view {
         tracing::warn!(cluster = %spec.name, "google: {}; {}", problem.what, problem.mend);
     }
-    out.send(News::Cloud(view.map(Arc::new))).await;
+    out.send(News::Cloud(view)).await;
     Done::Asked
 }
 

@@ -1,0 +1,37 @@
+//! What Google has in a zone: asked once for all clusters whose TPUs lie there, and kept once.
+
+use super::cloud::{ask_cloud, tpu_place};
+use crate::gcp::Google;
+use crate::model::cloud::CloudView;
+use crate::model::{ClusterSpec, Problem};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::time::Instant;
+
+/// The zones that somebody has asked about, by project and name.
+#[derive(Clone, Debug, Default)]
+pub struct Zones(Arc<Mutex<HashMap<(String, String), Zone>>>);
+
+/// When it was asked about, and what was said. Who asks meanwhile waits for the same answer.
+type Zone = Arc<tokio::sync::Mutex<Option<(Instant, Answer)>>>;
+type Answer = Result<Arc<CloudView>, Problem>;
+
+impl Zones {
+    /// Everything in the cluster's zone, as Google said it when it was asked at `since` or later: for another cluster,
+    /// or now.
+    pub async fn view(&self, spec: &ClusterSpec, google: &Google, since: Instant) -> Answer {
+        let place = tpu_place(spec)?;
+        let zone = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry((place.project, place.zone)).or_default().clone()
+        };
+        let mut last = zone.lock().await;
+        if let Some((_, answer)) = last.as_ref().filter(|(asked, _)| *asked >= since) {
+            return answer.clone();
+        }
+        let asked = Instant::now();
+        let answer = ask_cloud(spec, google).await.map(Arc::new);
+        *last = Some((asked, answer.clone()));
+        answer
+    }
+}
