@@ -95,6 +95,29 @@ impl World {
     }
 }
 
+/// The cluster files are real ones: the ray command that a person has would end what they name.
+#[test]
+fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
+    let world = World::new();
+    let (bin, ran) = (world.home.path().join("bin"), world.home.path().join("ran"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("ray"), format!("#!/bin/sh\necho \"$@\" >>{}\n", ran.display())).unwrap();
+    std::fs::set_permissions(bin.join("ray"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    for command in ["restart-cluster --yes --others", "stop-cluster --yes --others", "start-cluster --yes"] {
+        let (argv, env) = world.start();
+        let words = [&argv[1..], &["--cluster".into(), "us-west4".into()]].concat();
+        let mut program = Command::new(&argv[0]);
+        program.args(words).envs(env).env("PATH", &path).args(command.split(' '));
+        let out = program.output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && said.contains("no ray command is run here"), "{command}: {said}");
+        let name = command.split(' ').next().unwrap();
+        world.says("us-west4", &format!("{name} --abandon"));
+    }
+    assert!(!ran.exists(), "{:?}", std::fs::read_to_string(ran));
+}
+
 #[test]
 fn what_a_stuck_autoscaler_lost_eats_quota_until_it_is_deleted() {
     let world = World::new();

@@ -130,7 +130,10 @@ impl Folder {
                 None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
             }
         }
+        self.write("ray", NO_RAY)?;
         let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
+            // The cluster files are those of real clusters: `ray down` would end them.
+            "ray": ["/bin/sh", self.path.join("ray")],
             // Nothing real is asked about a cluster of that name, and nobody's own login is used.
             "google_endpoint": google.url(),
             "google_credentials": google.write_adc(&self.path)?});
@@ -144,6 +147,10 @@ impl Folder {
         file?.write_all(text.as_bytes())
     }
 }
+
+/// What is run in place of the ray command.
+const NO_RAY: &str =
+    "echo 'this is a demo, its cluster files name real clusters: no ray command is run here' >&2\nexit 1\n";
 
 /// Removes what fleets left that could not remove it themselves (`kill -9`, a crash).
 fn sweep(base: &Path) {
