@@ -2,7 +2,8 @@
 
 use super::{GcpError, Inner, Tries};
 use reqwest::Method;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 /// Bytes of one answer; a page of 500 instances with their metadata is some megabytes.
@@ -22,6 +23,11 @@ pub(super) struct Call<'a> {
 impl Inner {
     /// Asks. Only what changes nothing is tried again.
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value, GcpError> {
+        read(&self.text(call).await?)
+    }
+
+    /// The answer's JSON, as text.
+    async fn text(&self, call: &Call<'_>) -> Result<Vec<u8>, GcpError> {
         let mut tries = Tries::new();
         loop {
             match self.once(call).await {
@@ -49,9 +55,10 @@ impl Inner {
             if !token.is_empty() {
                 query.push(("pageToken", &token));
             }
-            let page = self.get(url, &query).await?;
-            let next = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
-            pages.push(serde_json::from_value(page).map_err(|e| GcpError::not_json(200, &e.to_string()))?);
+            let call = Call { method: Method::GET, url: url.to_owned(), query: &query, body: None };
+            let text = self.text(&call).await?;
+            let next = read::<Next>(&text)?.next_page_token.unwrap_or_default();
+            pages.push(read(&text)?);
             if next.is_empty() || next == token {
                 return Ok(pages);
             }
@@ -60,7 +67,7 @@ impl Inner {
         Err(GcpError::Refused { code: 200, message: format!("the list has more than {PAGES} pages") })
     }
 
-    async fn once(&self, call: &Call<'_>) -> Result<Value, GcpError> {
+    async fn once(&self, call: &Call<'_>) -> Result<Vec<u8>, GcpError> {
         let headers = self.headers().await?;
         let mut request =
             self.http()?.request(call.method.clone(), &call.url).headers(headers).query(call.query);
@@ -76,10 +83,20 @@ impl Inner {
                 return Err(GcpError::Refused { code, message: "the answer is larger than 64 MB".into() });
             }
         }
-        match serde_json::from_slice::<Value>(&text) {
-            Ok(value) if code < 400 => Ok(value),
-            Ok(value) => Err(GcpError::from_body(code, &value)),
-            Err(_) => Err(GcpError::not_json(code, &String::from_utf8_lossy(&text))),
+        if serde_json::from_slice::<IgnoredAny>(&text).is_err() {
+            return Err(GcpError::not_json(code, &String::from_utf8_lossy(&text)));
         }
+        if code < 400 { Ok(text) } else { Err(GcpError::from_body(code, &read(&text)?)) }
     }
+}
+
+/// Where a list goes on.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Next {
+    next_page_token: Option<String>,
+}
+
+fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, GcpError> {
+    serde_json::from_slice(text).map_err(|e| GcpError::not_json(200, &e.to_string()))
 }

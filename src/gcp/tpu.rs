@@ -6,8 +6,10 @@ use super::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::{Text, Timestamp};
 use reqwest::Method;
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::fmt;
 
 /// The version of the API: best effort exists in v2alpha1 only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +32,48 @@ impl TpuApi {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
+    #[serde(default, deserialize_with = "vms")]
+    nodes: Vec<TpuVm>,
+    #[serde(default, deserialize_with = "requests")]
+    queued_resources: Vec<QueuedResource>,
+    #[serde(default)]
+    unreachable: Vec<String>,
+}
+
+/// TPU VMs as they are.
+#[derive(Deserialize)]
+struct RawPage {
     #[serde(default)]
     nodes: Vec<Value>,
     #[serde(default)]
-    queued_resources: Vec<Value>,
-    #[serde(default)]
     unreachable: Vec<String>,
+}
+
+fn vms<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<TpuVm>, D::Error> {
+    list.deserialize_seq(Each(vm))
+}
+
+fn requests<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<QueuedResource>, D::Error> {
+    list.deserialize_seq(Each(queued_resource))
+}
+
+/// Reads a list one after another: a zone of a thousand TPU VMs, each with its startup script, is many megabytes.
+struct Each<T>(fn(&Value) -> T);
+
+impl<'de, T> Visitor<'de> for Each<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(one) = list.next_element::<Value>()? {
+            all.push((self.0)(&one));
+        }
+        Ok(all)
+    }
 }
 
 impl Google {
@@ -46,8 +84,8 @@ impl Google {
         let nodes: Vec<Page> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
         let queued: Vec<Page> = self.inner.pages(&format!("{base}/queuedResources"), &[]).await?;
         let complete = nodes.iter().chain(&queued).all(|p| p.unreachable.is_empty());
-        let queued: Vec<_> = queued.iter().flat_map(|p| &p.queued_resources).map(queued_resource).collect();
-        let vms = nodes.iter().flat_map(|p| &p.nodes).map(vm).collect();
+        let queued = queued.into_iter().flat_map(|p| p.queued_resources).collect();
+        let vms = nodes.into_iter().flat_map(|p| p.nodes).collect();
         Ok(CloudView { vms, queued, complete, asked: now })
     }
 
@@ -59,7 +97,7 @@ impl Google {
         kind: &str,
     ) -> Result<Vec<(String, Vec<String>)>, GcpError> {
         let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
-        let pages: Vec<Page> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
+        let pages: Vec<RawPage> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
         if let Some(zone) = pages.iter().flat_map(|p| &p.unreachable).next() {
             let message = format!("the list of TPU VMs lacks {}", last_part(zone));
             return Err(GcpError::Refused { code: 200, message });
