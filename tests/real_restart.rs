@@ -73,6 +73,14 @@ fn five_jobs(bed: Bed) -> Vec<String> {
     ]
 }
 
+/// [`five_jobs`] once each stands as it will: four run and one waits. Their ids, and what Ray says of them.
+fn five_that_run(bed: Bed) -> (Vec<String>, Vec<Value>) {
+    let ids = five_jobs(bed);
+    let state = |id: &String| if id.starts_with("waits") { "PENDING" } else { "RUNNING" };
+    let before = ids.iter().map(|id| bed.job_becomes(id, state(id))).collect();
+    (ids, before)
+}
+
 /// All five as they were: in state, environment and needs, and no process of them twice.
 fn are_back(bed: Bed, ids: &[String], before: &[Value]) {
     for (id, before) in ids.iter().zip(before) {
@@ -110,11 +118,7 @@ fn a_restart_of_the_oldest_ray_brings_every_job_back() {
 }
 
 fn restart_with_jobs(bed: Bed) {
-    let ids = five_jobs(bed);
-    for id in &ids {
-        bed.job_becomes(id, if id.starts_with("waits") { "PENDING" } else { "RUNNING" });
-    }
-    let before: Vec<Value> = ids.iter().map(|id| bed.job(id)).collect();
+    let (ids, before) = five_that_run(bed);
     let old = session(bed);
     let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("jobs are back") && said.contains("all workers are back"), "{said}");
@@ -174,11 +178,7 @@ fn killed_after_each(bed: Bed, steps: &[&str], args: &[&str]) {
 #[test]
 fn a_restart_that_is_killed_at_every_step_is_resumed() {
     let bed = fresh(Ray::Newest);
-    let ids = five_jobs(bed);
-    for id in &ids {
-        bed.job_becomes(id, if id.starts_with("waits") { "PENDING" } else { "RUNNING" });
-    }
-    let before: Vec<Value> = ids.iter().map(|id| bed.job(id)).collect();
+    let (ids, before) = five_that_run(bed);
     let old = session(bed);
     let steps = ["look", "backup", "stop", "clear", "start", "answer", "restore"];
     killed_after_each(bed, &steps, &["restart-cluster", "--yes", "--others"]);
@@ -311,11 +311,7 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
 fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
     const BACKUPS: &str = "/home/ray/.local/state/marin-tui/backups";
     let bed = fresh(Ray::Newest);
-    let ids = five_jobs(bed);
-    for id in &ids {
-        bed.job_becomes(id, if id.starts_with("waits") { "PENDING" } else { "RUNNING" });
-    }
-    let before: Vec<Value> = ids.iter().map(|id| bed.job(id)).collect();
+    let (ids, before) = five_that_run(bed);
     let old = session(bed);
     // What a killed test left there; a disk of one page.
     let _ = bed.command("client", &["mkdir", "-p", BACKUPS]).status();

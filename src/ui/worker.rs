@@ -139,6 +139,12 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
             }
         },
     };
-    let lines = wrap(&text, width).into_iter();
-    lines.take(WORDS.into()).map(|l| (l.replace('\u{a0}', " "), d.theme.dim)).collect()
+    let mut lines = wrap(&text, width);
+    if lines.len() > usize::from(WORDS) {
+        lines.truncate(WORDS.into());
+        if let Some(last) = lines.last_mut() {
+            *last = cut(&format!("{last} …"), width).into_owned();
+        }
+    }
+    lines.into_iter().map(|l| (l.replace('\u{a0}', " "), d.theme.dim)).collect()
 }
