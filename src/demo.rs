@@ -11,6 +11,7 @@ mod autoscaling;
 mod by_hand;
 mod cloud;
 mod cluster;
+mod distance;
 mod drain;
 mod fleet;
 mod fleet_folder;

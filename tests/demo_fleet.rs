@@ -43,7 +43,7 @@ impl Place {
         let keys = Keys::new().unwrap();
         keys.write_client(&dir.path().join("key")).unwrap();
         fs::write(dir.path().join("ssh_config"), "").unwrap();
-        let server = SshServer::start(&head, "marin-x", &keys).await.unwrap();
+        let server = SshServer::start(&head, "marin-x", &keys, Duration::ZERO).await.unwrap();
         Self { dir, head, server }
     }
 

@@ -46,7 +46,7 @@ impl World {
             let scenario = Scenario { token: Some(Secret::new(token(1))), nodes: 3, ..Scenario::default() };
             let (head, keys) = (Head::start(scenario).await.unwrap(), Keys::new().unwrap());
             keys.write_client(&at("key")).unwrap();
-            let ssh = SshServer::start(&head, "marin-a", &keys).await.unwrap();
+            let ssh = SshServer::start(&head, "marin-a", &keys, Duration::ZERO).await.unwrap();
             (Google::start().await.unwrap(), head, ssh)
         });
         for folder in ["home", "r", "t", "infra"] {

@@ -299,6 +299,28 @@ async fn a_known_host_with_a_key_of_another_type_is_a_changed_host() {
 }
 
 #[tokio::test]
+async fn a_host_that_ssh_files_under_another_name_is_not_taken_for_the_listed_one() {
+    let mut sshd = Sshd::start("");
+    let place = sshd.place();
+    Tunnel::open(sshd.spec()).await.unwrap();
+    let known = sshd.spec().known_hosts;
+    assert!(fs::read_to_string(&known).unwrap().starts_with("[127.0.0.1]:"), "listed under its address");
+
+    // Another machine has the address now, and the person's own configuration has a name for it.
+    place.keygen("host_key", "ed25519", "");
+    sshd.restart();
+    fs::write(place.path("ssh_config"), "Host *\n  HostKeyAlias the-head\n").unwrap();
+    Tunnel::open(sshd.spec()).await.unwrap();
+    assert!(fs::read_to_string(&known).unwrap().contains("\nthe-head "));
+
+    // Under that name it is known from now on.
+    let first = place.fingerprint("host_key.pub");
+    place.keygen("host_key", "ed25519", "");
+    sshd.restart();
+    assert_eq!(changed_key(sshd.spec()).await, (first, place.fingerprint("host_key.pub")));
+}
+
+#[tokio::test]
 async fn a_key_that_the_administrator_keeps_is_not_ours_to_replace() {
     let sshd = Sshd::start("");
     let place = sshd.place();

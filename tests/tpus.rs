@@ -33,7 +33,7 @@ impl World {
         keys.write_client(&home.path().join("key")).unwrap();
         let (double, head, server) = runtime.block_on(async {
             let head = Head::start(Scenario { nodes: 3, dead: 0, ..Scenario::default() }).await.unwrap();
-            let server = SshServer::start(&head, "marin-a", &keys).await.unwrap();
+            let server = SshServer::start(&head, "marin-a", &keys, Duration::ZERO).await.unwrap();
             (Double::start().await.unwrap(), head, server)
         });
         double.write_adc(home.path()).unwrap();

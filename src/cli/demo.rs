@@ -46,7 +46,7 @@ pub struct Options {
     /// Lines that each running job logs in a second
     #[arg(long, value_name = "N")]
     log_rate: Option<u64>,
-    /// How late every answer comes, in milliseconds
+    /// The round trip to every head, in milliseconds
     #[arg(long, value_name = "MS")]
     latency: Option<u64>,
     /// What is wrong with every cluster, or with one (`CLUSTER=KIND`); may be repeated

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
@@ -137,7 +138,8 @@ async fn head(scenario: super::Scenario, manners: Vec<Trouble>) -> io::Result<He
 
 async fn way(planned: &Planned, head: &Head, keys: &Keys) -> io::Result<Way> {
     if planned.trouble != Ailment::Unreachable {
-        return Ok(Way::Open(SshServer::start(head, &planned.name, keys).await?));
+        let round_trip = Duration::from_millis(planned.latency_ms);
+        return Ok(Way::Open(SshServer::start(head, &planned.name, keys, round_trip).await?));
     }
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;

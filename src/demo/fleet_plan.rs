@@ -78,7 +78,7 @@ pub struct Planned {
     pub log_rate: u64,
     /// Lines that were there before.
     pub log_backlog: u64,
-    /// How late every answer comes, in milliseconds.
+    /// The round trip to its head, in milliseconds: of everything that is said over SSH.
     pub latency_ms: u64,
     /// The same seed gives the same cluster.
     pub seed: u64,
@@ -320,9 +320,7 @@ impl Planned {
 
     /// How its head misbehaves.
     pub(super) fn manners(&self) -> Vec<Trouble> {
-        let late = (self.latency_ms > 0).then(|| Fault::Latency(Duration::from_millis(self.latency_ms)));
-        let fault = self.trouble.fault().or(late);
-        fault.map(|fault| Trouble { path: String::new(), fault }).into_iter().collect()
+        self.trouble.fault().map(|fault| Trouble { path: String::new(), fault }).into_iter().collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! what the console needs of a head: connections to Ray's ports, commands, a small shell.
 
 use super::Head;
+use super::distance::apart;
 use super::ssh_commands::Files;
 use super::ssh_session;
 use russh::keys::ssh_key::LineEnding;
@@ -21,6 +22,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -29,6 +31,9 @@ const DASHBOARD: u32 = 8265;
 const GCS: u32 = 6379;
 /// Cheap for both sides: one process may serve twenty heads. Ring computes it with the processor's own means.
 const CIPHERS: &[cipher::Name] = &[cipher::AES_256_GCM];
+
+/// Bytes between a far connection and its session.
+const BUFFER: usize = 64 << 10;
 
 /// The keys of a fleet, never used again.
 pub struct Keys {
@@ -73,8 +78,9 @@ pub struct SshServer {
 }
 
 impl SshServer {
-    /// Listens in front of a head that calls itself `name`. Must be called inside a tokio runtime.
-    pub async fn start(head: &Head, name: &str, keys: &Keys) -> io::Result<Self> {
+    /// Listens in front of a head that calls itself `name` and is a round trip away. Must be called inside a tokio
+    /// runtime.
+    pub async fn start(head: &Head, name: &str, keys: &Keys, round_trip: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let address = listener.local_addr()?;
         let host = Arc::new(Host {
@@ -82,6 +88,7 @@ impl SshServer {
             gcs: head.gcs,
             files: Files::new(head.shared.clone(), name),
             client: keys.client.public_key().clone(),
+            round_trip,
         });
         let (closing, closed) = watch::channel(0);
         tokio::spawn(accept(listener, host, Arc::new(config(&keys.host)), closed));
@@ -133,11 +140,14 @@ async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut clos
     let _ = stream.set_nodelay(true);
     // The session lives in a task of its own, which ends with its socket: we keep another handle of that.
     let Ok((stream, socket)) = twice(stream) else { return };
+    let round_trip = host.round_trip;
     let session = async {
-        if let Ok(session) = server::run_stream(config, stream, Connection(host)).await {
-            // An error is a client that went away: nobody is left to tell.
-            let _ = session.await;
+        if round_trip.is_zero() {
+            return talk(config, stream, Connection(host)).await;
         }
+        let (near, far) = tokio::io::duplex(BUFFER);
+        // An error on the way is one side that went away; the other one sees its end.
+        let _ = tokio::join!(apart(stream, near, round_trip), talk(config, far, Connection(host)));
     };
     tokio::select! {
         () = session => {}
@@ -145,6 +155,16 @@ async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut clos
     }
     // Fails only when it is closed already.
     let _ = socket.shutdown(Shutdown::Both);
+}
+
+async fn talk<S>(config: Arc<Config>, stream: S, connection: Connection)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    if let Ok(session) = server::run_stream(config, stream, connection).await {
+        // An error is a client that went away: nobody is left to tell.
+        let _ = session.await;
+    }
 }
 
 fn twice(stream: TcpStream) -> io::Result<(TcpStream, std::net::TcpStream)> {
@@ -159,6 +179,7 @@ struct Host {
     gcs: SocketAddr,
     files: Files,
     client: PublicKey,
+    round_trip: Duration,
 }
 
 /// One connection.

@@ -3,7 +3,7 @@
 
 use super::error::SshError;
 use super::guard::{self, clean_environment};
-use super::{Forward, TunnelSpec};
+use super::TunnelSpec;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -171,17 +171,6 @@ pub(super) fn client(ssh: &Path, socket: &Path) -> Vec<OsString> {
     let mut args = vec![ssh.into(), "-F".into(), "none".into()];
     args.extend(["-o".into(), path_option("ControlPath", socket), "-o".into(), "ControlMaster=no".into()]);
     args.extend(["-o".into(), "ProxyCommand=false".into()]);
-    args
-}
-
-/// Asks the master for forwards, all in one call.
-pub(super) fn forwarding(spec: &TunnelSpec, socket: &Path) -> Vec<OsString> {
-    let mut args = client(&spec.ssh, socket);
-    args.extend(["-O".into(), "forward".into()]);
-    for Forward { local, remote } in &spec.forwards {
-        args.extend(["-L".into(), format!("127.0.0.1:{local}:localhost:{remote}").into()]);
-    }
-    args.extend(["--".into(), spec.host.clone().into()]);
     args
 }
 

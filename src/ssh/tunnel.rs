@@ -8,9 +8,11 @@ use super::guard::{self, Lifeline};
 use super::lines::Lines;
 use super::login::{self, Login};
 use super::remote::Remote;
-use super::{TunnelSpec, files, hostkey};
+use super::{Forward, TunnelSpec, files, hostkey};
 use crate::model::text::printable;
+use openssh_mux_client::{Connection, ForwardType, Socket};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Child;
@@ -66,9 +68,20 @@ impl Tunnel {
         if let Some(key) = &spec.auth.private_key {
             files::check_key(key, &spec.run_dir)?;
         }
-        let socket = files::own_path(&spec.run_dir, "")?;
+        if hostkey::is_listed(&spec) {
+            match Self::log_in(spec.clone(), "yes", None).await {
+                // No file knows the host: ssh's configuration files it under a name other than the listed one.
+                Err(SshError::HostKeyChanged { known, .. }) if known.is_empty() => {}
+                opened => return opened,
+            }
+        }
         let login = Login::resolve(&spec).await?;
         let checking = if hostkey::is_known(&spec, &login).await? { "yes" } else { "accept-new" };
+        Self::log_in(spec, checking, Some(login)).await
+    }
+
+    async fn log_in(spec: TunnelSpec, checking: &str, login: Option<Login>) -> Result<Self, SshError> {
+        let socket = files::own_path(&spec.run_dir, "")?;
         let (mut child, lifeline) = guard::spawn(login::master(&spec, &socket, checking))?;
         let stdout = child.stdout.take();
         let (story, refusals) = attend(child, &spec);
@@ -83,7 +96,7 @@ impl Tunnel {
         let ready = async { says_ready(stdout).await || std::future::pending().await };
         tokio::select! {
             _ = ready => {}
-            error = tunnel.refused(&login) => return Err(error),
+            error = tunnel.refused(login) => return Err(error),
             () = tokio::time::sleep(limit) => {
                 let why = format!("the login did not end within {} s", limit.as_secs());
                 return Err(SshError::Unreachable { host: tunnel.spec.host.clone(), why });
@@ -127,11 +140,18 @@ impl Tunnel {
     }
 
     /// Waits until the login has failed, and says why.
-    async fn refused(&self, login: &Login) -> SshError {
+    async fn refused(&self, login: Option<Login>) -> SshError {
         let (lines, code) = self.end().await;
-        match SshError::connecting(&self.spec, login, &lines, code) {
+        let login = match login {
+            Some(login) => login,
+            None => match Login::resolve(&self.spec).await {
+                Ok(login) => login,
+                Err(error) => return error,
+            },
+        };
+        match SshError::connecting(&self.spec, &login, &lines, code) {
             SshError::HostKeyChanged { elsewhere, .. } => {
-                hostkey::changed(&self.spec, login, elsewhere).await
+                hostkey::changed(&self.spec, &login, elsewhere).await
             }
             SshError::KeyRefused { key: Some(path), .. } if login::is_locked(&path).await => {
                 SshError::KeyFile { path, fault: KeyFault::Locked }
@@ -140,20 +160,17 @@ impl Tunnel {
         }
     }
 
+    /// Asks the master for the forwards, over its socket: `ssh -O forward` would be another process per login.
     async fn forward(&self) -> Result<(), SshError> {
         if self.spec.forwards.is_empty() {
             return Ok(());
         }
-        let (child, lifeline) = guard::spawn(login::forwarding(&self.spec, self.remote.socket()))?;
-        let answer = timeout(LOCAL_ANSWER, child.wait_with_output()).await;
-        drop(lifeline);
-        let said = match answer {
-            Ok(Ok(output)) if output.status.success() => return Ok(()),
-            Ok(Ok(output)) => printable(String::from_utf8_lossy(&output.stderr).trim()).into_owned(),
-            Ok(Err(e)) => e.to_string(),
+        let said = match timeout(LOCAL_ANSWER, ask_for(&self.spec.forwards, self.remote.socket())).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(e)) => printable(&e.to_string()).into_owned(),
             Err(_) => "ssh does not answer".into(),
         };
-        // The client knows only that it failed; which port it was, the master says.
+        // It answers only that it failed; which port it was, stands on its standard error.
         let mut story = self.story.clone();
         let named = story.wait_for(|s| s.ended.is_some() || port_in_use(&s.lines()).is_some());
         if let Ok(Ok(story)) = timeout(LOCAL_ANSWER, named).await
@@ -163,6 +180,17 @@ impl Tunnel {
         }
         Err(SshError::Other { host: self.spec.host.clone(), why: said })
     }
+}
+
+/// Forwards from 127.0.0.1 here to `localhost` there (OpenSSH, PROTOCOL.mux: `MUX_C_OPEN_FWD`).
+async fn ask_for(forwards: &[Forward], socket: &Path) -> Result<(), openssh_mux_client::Error> {
+    let mut master = Connection::connect(socket).await?;
+    for Forward { local, remote } in forwards {
+        let end = |host: &'static str, port: u16| Socket::TcpSocket { port: port.into(), host: host.into() };
+        let (here, there) = (end("127.0.0.1", *local), end("localhost", *remote));
+        master.request_port_forward(ForwardType::Local, &here, &there).await?;
+    }
+    Ok(())
 }
 
 /// Reads the master's standard output until it says that the login is complete. False when it never does.

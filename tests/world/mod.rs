@@ -91,7 +91,7 @@ impl World {
             let mut scenario = Scenario { seed, nodes: 3, dead: 0, ..Scenario::default() };
             change(&mut scenario);
             let head = Head::start(scenario).await.unwrap();
-            let server = SshServer::start(&head, "marin-a", &keys).await.unwrap();
+            let server = SshServer::start(&head, "marin-a", &keys, Duration::ZERO).await.unwrap();
             (head, server)
         });
         let port = server.address.port();
