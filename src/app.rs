@@ -26,6 +26,7 @@ mod toast;
 mod tpus;
 mod trend;
 mod typing;
+mod work;
 pub mod worker;
 mod workers;
 

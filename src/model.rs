@@ -20,6 +20,7 @@ pub mod tally;
 pub mod text;
 pub mod time;
 pub mod update;
+pub mod work;
 pub mod worker;
 
 pub use autoscaler::{
@@ -42,4 +43,5 @@ pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot, Update};
+pub use work::{Counted, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_address, is_worker_name, worker_names};

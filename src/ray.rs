@@ -18,7 +18,7 @@ mod poller;
 mod submit;
 pub mod wire;
 
-pub use api::{Actor, JobDetail, Listing, Task, TaskCount};
+pub use api::JobDetail;
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
 pub use drain::Running;
 pub use error::RayError;

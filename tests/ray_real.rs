@@ -7,7 +7,7 @@ mod head;
 use head::{Head, TOKEN};
 use marin_tui::model::{
     AutoscalerVersion, Demand, DemandKind, Job, JobKey, JobStatus, Node, NodeState, Secret, Snapshot,
-    SubmissionId,
+    SubmissionId, Work,
 };
 use marin_tui::ray::{Client, LogEvent, Poller, RayError, Tail, cleaned};
 use serde_json::json;
@@ -161,8 +161,8 @@ async fn a_job_tells_its_details(head: &Head) {
     let env = detail.runtime_env.raw();
     assert!(env.contains("PASSWORD") && !env.contains("hunter2"), "{env}");
     assert!(matches!(head.client().job(&id("no/such job")).await, Err(RayError::NotFound(_))));
-    let actors = head.client().actors(detail.job.driver.as_ref().unwrap(), 100).await.unwrap();
-    assert!(actors.rows.is_empty() && actors.total == 0);
+    let work = head.client().work(detail.job.driver.as_ref().unwrap()).await.unwrap();
+    assert_eq!(work, Work::default(), "a driver that uses no ray");
 }
 
 async fn a_log_is_followed_to_its_end(head: &Head) {

@@ -3,7 +3,7 @@
 use super::form::Form;
 use super::plan::{Plan, Spot};
 use super::worker::WorkerForm;
-use crate::model::{ClusterName, Leftover, SubmissionId};
+use crate::model::{ClusterName, JobId, Leftover, SubmissionId};
 
 /// A dialog.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub enum Dialog {
         title: String,
         /// Labels (may be empty) and texts.
         lines: Vec<(String, String)>,
+        /// The driver, and its cluster, whose work is still to be told in them.
+        awaits: Option<(ClusterName, JobId)>,
         /// First line shown.
         top: usize,
         /// Highest first line, known once drawn.
@@ -82,7 +84,7 @@ pub enum Question {
 impl Dialog {
     /// A dialog that tells.
     pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
-        Self::Tell { title: title.into(), lines, top: 0, last: 0 }
+        Self::Tell { title: title.into(), lines, awaits: None, top: 0, last: 0 }
     }
 
     /// A dialog that asks.

@@ -360,9 +360,7 @@ impl App {
             (View::Nodes, _) | (View::Cluster(_), Pane::Nodes) => {
                 self.meant_node().map(|(place, n)| ("node", self.describe_node(place, n, now)))
             }
-            (View::Jobs | View::Cluster(_), _) => {
-                self.meant_job().map(|(_, j)| ("job", describe::job(j, now)))
-            }
+            (View::Jobs | View::Cluster(_), _) => return self.describe_job(now),
         };
         if let Some((title, lines)) = told {
             self.dialog = Some(Dialog::tell(title, lines));

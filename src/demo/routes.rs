@@ -75,10 +75,11 @@ fn read(route: &[&str], query: &Query, shared: &Arc<Shared>) -> Response<Body> {
         }
         ["api", "v0", "tasks", "summarize"] => {
             let all = shared.now(|c| super::tasks::tasks(c, false));
-            match rows::filter(query, &rows::TASKS, all) {
-                Ok(rows) => json(super::tasks::summary(&rows)),
-                Err(refusal) => refusal,
-            }
+            rows::summarized(query, &rows::TASKS, all, super::tasks::summary)
+        }
+        ["api", "v0", "actors", "summarize"] => {
+            let all = shared.now(|c| super::tasks::actors(c, false));
+            rows::summarized(query, &rows::ACTORS, all, super::tasks::actor_summary)
         }
         _ => text(StatusCode::NOT_FOUND, "404: Not Found"),
     }

@@ -58,6 +58,19 @@ pub(super) fn answer(
     }
 }
 
+/// Says something of all rows that pass the query's filters.
+pub(super) fn summarized(
+    query: &Query,
+    columns: &Columns,
+    rows: Vec<Value>,
+    summary: impl FnOnce(&[Value]) -> String,
+) -> Response<Body> {
+    match filter(query, columns, rows) {
+        Ok(rows) => json(summary(&rows)),
+        Err(refusal) => refusal,
+    }
+}
+
 /// The rows that pass the query's filters, or Ray's refusal of them.
 pub(super) fn filter(
     query: &Query,

@@ -96,19 +96,37 @@ fn extend(row: &mut Value, more: &Value) {
 
 /// `/api/v0/tasks/summarize` of rows that passed the filters.
 pub(super) fn summary(rows: &[Value]) -> String {
+    let summary = match states(rows) {
+        None => json!({}),
+        Some(states) => json!({"train_step": {"func_or_class_name": "train_step", "type": "NORMAL_TASK",
+            "state_counts": states}}),
+    };
+    summarized(
+        rows.len(),
+        &json!({"summary": summary, "total_tasks": rows.len(), "total_actor_tasks": 0,
+        "total_actor_scheduled": 0, "summary_by": "func_name"}),
+    )
+}
+
+/// `/api/v0/actors/summarize` of rows that passed the filters.
+pub(super) fn actor_summary(rows: &[Value]) -> String {
+    let summary = match states(rows) {
+        None => json!({}),
+        Some(states) => json!({"Holder": {"class_name": "Holder", "state_counts": states}}),
+    };
+    summarized(rows.len(), &json!({"summary": summary, "total_actors": rows.len(), "summary_by": "class"}))
+}
+
+/// How many of the rows are in each state; none without any row.
+fn states(rows: &[Value]) -> Option<Map<String, Value>> {
     let mut states = Map::new();
     for row in rows {
         let count = states.entry(row["state"].as_str().unwrap_or_default()).or_insert(json!(0));
         *count = json!(count.as_u64().unwrap_or(0) + 1);
     }
-    let mut summary = Map::new();
-    if !rows.is_empty() {
-        let step = json!({"func_or_class_name": "train_step", "type": "NORMAL_TASK", "state_counts": states});
-        summary.insert("train_step".into(), step);
-    }
-    let cluster = json!({
-        "summary": summary, "total_tasks": rows.len(), "total_actor_tasks": 0, "total_actor_scheduled": 0,
-        "summary_by": "func_name",
-    });
-    listing(rows.len(), rows.len(), &json!({"node_id_to_summary": {"cluster": cluster}}))
+    (!rows.is_empty()).then_some(states)
+}
+
+fn summarized(rows: usize, cluster: &Value) -> String {
+    listing(rows, rows, &json!({"node_id_to_summary": {"cluster": cluster}}))
 }

@@ -2,8 +2,8 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, ClusterName, Cost, Job, Leftover, Link, LogBatch, LogSource, Node, NodeId, Physical,
-    Problem, StreamId, SubmissionId, Text, Timestamp,
+    Autoscaler, Cleaned, ClusterName, Cost, Job, JobId, Leftover, Link, LogBatch, LogSource, Node, NodeId,
+    Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -64,6 +64,13 @@ pub enum News {
         /// What was seen.
         outcome: Result<(), String>,
     },
+    /// What a job's driver does in Ray, or why that could not be read.
+    Work {
+        /// Its driver.
+        driver: JobId,
+        /// What was read.
+        work: Result<Box<Work>, String>,
+    },
     /// What we cost the head.
     Cost(Cost),
     /// Where the forwards listen: dashboard, GCS, Ray client ports on 127.0.0.1, and notes about ports that were
@@ -106,6 +113,8 @@ pub enum Request {
     StopJob(SubmissionId),
     /// Make Ray forget an ended job.
     DeleteJob(SubmissionId),
+    /// Read what this driver's tasks and actors do.
+    Work(JobId),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
     /// Close a stream.

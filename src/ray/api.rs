@@ -1,9 +1,6 @@
 //! The dashboard's routes, one method each: jobs, machines, tasks and actors, log files.
 
-mod held;
-mod state;
-
-pub use state::{Actor, Listing, Task, TaskCount};
+mod work;
 
 use super::RayError;
 use super::client::{Client, encoded};

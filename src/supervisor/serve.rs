@@ -88,6 +88,8 @@ enum Aside {
     Latency(Result<Duration, RayError>),
     /// Machine figures.
     Figures(Vec<(NodeId, Physical)>),
+    /// Of something that was told already.
+    Told,
 }
 
 /// Everything that lives as long as one session.
@@ -98,7 +100,8 @@ struct Serving {
     asides: JoinSet<Aside>,
     machines: Machines,
     cost: CostMeter,
-    pinged: Instant,
+    /// When the round trip was last measured; the first answer's time has the way to a new connection in it.
+    pinged: Option<Instant>,
     /// Since when the last answer came; none while the head does not answer as it should.
     up_since: Option<Timestamp>,
     refusals: u64,
@@ -116,7 +119,7 @@ impl ClusterTask {
             asides: JoinSet::new(),
             machines: Machines::default(),
             cost: CostMeter::default(),
-            pinged: Instant::now(),
+            pinged: None,
             up_since: None,
             refusals: 0,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
@@ -179,6 +182,14 @@ impl ClusterTask {
                     out.send(News::JobDelete { id, outcome }).await;
                     // The session may have ended meanwhile.
                     let _ = changed.send(());
+                });
+            }
+            Some(Request::Work(driver)) => {
+                let (client, out) = (s.session.client.clone(), self.out.clone());
+                s.asides.spawn(async move {
+                    let work = client.work(&driver).await.map(Box::new).map_err(|e| e.to_string());
+                    out.send(News::Work { driver, work }).await;
+                    Aside::Told
                 });
             }
             Some(other) => {
@@ -260,8 +271,8 @@ impl ClusterTask {
         if s.up_since.is_none() {
             return;
         }
-        if now.duration_since(s.pinged) >= PING {
-            s.pinged = now;
+        if s.pinged.is_none_or(|at| now.duration_since(at) >= PING) {
+            s.pinged = Some(now);
             let client = s.session.client.clone();
             s.asides.spawn(async move { Aside::Latency(connect::ping(&client).await) });
         }
@@ -282,6 +293,7 @@ impl ClusterTask {
             // The next refresh meets the same trouble and tells it.
             Aside::Latency(Err(e)) => tracing::debug!(cluster = %self.spec.name, error = %e, "ping"),
             Aside::Figures(figures) if figures.is_empty() => {}
+            Aside::Told => {}
             Aside::Figures(figures) => self.out.send(News::Physical(figures)).await,
         }
     }

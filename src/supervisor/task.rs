@@ -213,6 +213,10 @@ impl ClusterTask {
                 let outcome = Err("the cluster is not connected; nothing was sent".into());
                 self.out.send(News::JobDelete { id, outcome }).await;
             }
+            Some(Request::Work(driver)) => {
+                let work = Err("the cluster is not connected".into());
+                self.out.send(News::Work { driver, work }).await;
+            }
             Some(other) => self.note(other),
         }
         None
@@ -229,6 +233,7 @@ impl ClusterTask {
             | Request::Reconnect
             | Request::StopJob(_)
             | Request::DeleteJob(_)
+            | Request::Work(_)
             | Request::TrustHostKey(_)
             // Another task's.
             | Request::Cloud

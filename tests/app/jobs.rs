@@ -231,3 +231,44 @@ fn ended_jobs_are_deleted_and_esc_takes_marks_away() {
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     assert!(lines.iter().any(|(_, text)| text.contains(JOBS[1])), "{lines:?}");
 }
+
+/// The dialog's rows with that label, and those below it without one.
+fn told(app: &App) -> Vec<String> {
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no dialog") };
+    lines.iter().map(|(label, text)| format!("{label}: {text}")).collect()
+}
+
+#[test]
+fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
+    let mut app = shown();
+    let asked = press(&mut app, "d");
+    let driver = JobId("0a000000".into());
+    let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(driver.clone()));
+    assert_eq!(asked, [request]);
+    let before = told(&app);
+    assert!(before.contains(&"holds: asking ray...".to_owned()), "{before:?}");
+
+    let answer = |driver: &JobId, work| News::Work { driver: driver.clone(), work };
+    tell(&mut app, CLUSTER, answer(&JobId("0b000000".into()), Ok(Box::new(work()))));
+    assert_eq!(told(&app), before, "another driver's");
+    tell(&mut app, CLUSTER, answer(&driver, Ok(Box::new(work()))));
+    let after = told(&app);
+    assert!(after.contains(&"holds: TPU 16, CPU 1".to_owned()), "{after:?}");
+    assert!(after.contains(&"waits for: 3 times TPU 4, CPU 1, for 22m".to_owned()), "{after:?}");
+    tell(&mut app, CLUSTER, answer(&driver, Err("too late".into())));
+    assert_eq!(told(&app), after);
+
+    press(&mut app, "<esc>");
+    press(&mut app, "d");
+    tell(&mut app, CLUSTER, answer(&driver, Err("the dashboard did not answer".into())));
+    assert!(told(&app).contains(&"holds: ? (the dashboard did not answer)".to_owned()));
+}
+
+#[test]
+fn nothing_is_asked_about_a_job_that_has_ended() {
+    let mut app = shown();
+    press(&mut app, "G");
+    assert!(app.current().unwrap().job().unwrap().status.is_ended());
+    assert_eq!(press(&mut app, "d"), []);
+    assert!(!told(&app).iter().any(|row| row.starts_with("holds")));
+}

@@ -5,7 +5,8 @@ mod raw;
 
 use futures_util::StreamExt;
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::model::{AutoscalerVersion, JobStatus, Secret};
+use marin_tui::model::{AutoscalerVersion, Counted, JobId, JobStatus, Secret, Work};
+use marin_tui::ray::Endpoint;
 pub use raw::{call, fields};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -328,6 +329,40 @@ async fn deletion(t: &Target) {
     assert_eq!(t.get("/api/jobs/goes").await.0, 404);
 }
 
+/// What the first driver that runs does, as the console reads it.
+pub async fn work(t: &Target) -> Work {
+    let endpoint = Endpoint { dashboard: format!("http://{}", t.dashboard), gcs: None };
+    let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
+    let jobs = t.value("/api/jobs/").await;
+    let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
+    let driver = running.find_map(|job| job["job_id"].as_str()).unwrap();
+    client.work(&JobId(driver.into())).await.unwrap()
+}
+
+/// Lists and summaries tell the same of a driver's tasks and actors.
+async fn a_drivers_work(t: &Target) {
+    until("lists and summaries agree", async || {
+        let work = work(t).await;
+        let in_state = |all: &[Counted], wanted: &str| -> u64 {
+            let states = all.iter().flat_map(|c| &c.states);
+            states.filter(|(state, _)| state.raw() == wanted).map(|(_, n)| n).sum()
+        };
+        let waiting: u64 = work.waits.iter().map(|w| w.count).sum();
+        assert!(work.waits.iter().all(|w| w.since.is_some() && !w.shape.is_empty()), "{work:?}");
+        let runs = in_state(&work.tasks, "RUNNING") > 0;
+        waiting == in_state(&work.tasks, "PENDING_NODE_ASSIGNMENT")
+            && (runs || waiting > 0)
+            && (!runs || !work.holds.is_empty())
+            && work.actors.iter().any(|c| c.name.raw() == "Holder")
+            && in_state(&work.actors, "ALIVE") == 1
+    })
+    .await;
+    let nobody = t
+        .value("/api/v0/actors/summarize?filter_keys=job_id&filter_predicates=%3D&filter_values=ff000000")
+        .await;
+    assert_eq!(nobody["data"]["result"]["result"]["node_id_to_summary"]["cluster"]["summary"], json!({}));
+}
+
 pub async fn every_check(t: &Target) {
     tokens(t).await;
     refusals(t).await;
@@ -336,4 +371,5 @@ pub async fn every_check(t: &Target) {
     one_job_two_channels(t).await;
     packages(t).await;
     deletion(t).await;
+    a_drivers_work(t).await;
 }

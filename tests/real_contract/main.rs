@@ -9,7 +9,7 @@ mod head;
 mod shape;
 
 use contract::{
-    CLUSTER_STATUS, NODE_INFO, TOKEN, Target, every_check, head_id, simulated, stored_job, until,
+    CLUSTER_STATUS, NODE_INFO, TOKEN, Target, every_check, head_id, simulated, stored_job, until, work,
 };
 use head::RealHead;
 use marin_tui::model::AutoscalerVersion;
@@ -40,7 +40,7 @@ async fn real(version: &str) -> (RealHead, Target) {
         request.send().await.is_ok_and(|r| r.status() == StatusCode::OK)
     })
     .await;
-    let script = "import ray, time\nray.init()\n@ray.remote(num_cpus=0.1)\ndef step(): time.sleep(600)\n@ray.remote(num_cpus=0)\nclass Holder: pass\nh = Holder.remote()\nray.get(step.remote())\n";
+    let script = "import ray, time\nray.init()\n@ray.remote(num_cpus=0.1)\ndef step(): time.sleep(600)\n@ray.remote(num_cpus=0)\nclass Holder: pass\nh = Holder.remote()\nw = [step.options(resources={\"nowhere\": 1}).remote() for _ in range(2)]\nray.get(step.remote())\n";
     let path = head.python.display();
     let entrypoint = format!("{path} -c '{script}'");
     target.submit("runs", json!({"entrypoint": entrypoint, "metadata": {"owner": "me"}, "runtime_env": {"env_vars": {"A": "b"}}})).await;
@@ -89,6 +89,7 @@ async fn beyond(double: &Target, real: &Target) -> Vec<String> {
             "/api/v0/tasks/summarize".into(),
             "/api/v0/actors".into(),
             "/api/v0/actors?detail=1".into(),
+            "/api/v0/actors/summarize".into(),
             format!("/api/v0/logs?node_id={node}"),
         ]
     };
@@ -125,6 +126,11 @@ async fn beyond(double: &Target, real: &Target) -> Vec<String> {
 async fn ray_keeps_it(version: &str) -> Vec<String> {
     let (_ray, real) = real(version).await;
     every_check(&real).await;
+    until("what waits is told by what it wants", async || {
+        let waits = work(&real).await.waits;
+        waits.len() == 1 && waits[0].count == 2 && waits[0].shape.contains(&("nowhere".into(), 1.0))
+    })
+    .await;
     let (_head, double) = simulated(AutoscalerVersion::V1).await;
     beyond(&double, &real).await
 }

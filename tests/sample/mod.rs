@@ -59,7 +59,7 @@ pub fn job(id: &str, status: JobStatus, owner: &str, started: u64) -> Job {
     let ended = status.is_ended().then(|| before(started / 2));
     Job {
         key: JobKey::Submission(SubmissionId(id.into())),
-        driver: None,
+        driver: (status == JobStatus::Running).then(|| JobId("0a000000".into())),
         status,
         entrypoint: "python experiments/tootsie/exp600_tootsie.py --force_run_failed true".into(),
         message: if status == JobStatus::Failed {
@@ -165,6 +165,24 @@ pub fn app(clusters: &[&str]) -> App {
 
 pub fn tell(app: &mut App, cluster: &str, news: News) -> Vec<Effect> {
     app.update(Event::Update(Update { cluster: ClusterName::new(cluster), news }), NOW)
+}
+
+/// What a driver says that trains on some chips and wants more.
+pub fn work() -> Work {
+    let counted = |name: &str, states: &[(&str, u64)]| Counted {
+        name: name.into(),
+        states: states.iter().map(|(state, n)| ((*state).into(), *n)).collect(),
+    };
+    let shape = |tpu: f64| vec![("CPU".into(), 1.0), ("TPU".into(), tpu)];
+    Work {
+        holds: shape(16.0),
+        waits: vec![Wait { shape: shape(4.0), count: 3, since: Some(before(22 * 60)) }],
+        tasks: vec![
+            counted("tokenize", &[("FINISHED", 4096)]),
+            counted("train_step", &[("RUNNING", 4), ("PENDING_NODE_ASSIGNMENT", 3)]),
+        ],
+        actors: vec![counted("Holder", &[("ALIVE", 1)])],
+    }
 }
 
 pub fn up() -> Link {

@@ -120,6 +120,10 @@ fn dialogs() {
     snap("help", &mut app);
     press(&mut app, "<esc>1d");
     snap("describe_node", &mut app);
+    press(&mut app, "<esc>2d");
+    tell(&mut app, CLUSTER, News::Work { driver: JobId("0a000000".into()), work: Ok(Box::new(work())) });
+    snap("describe_job", &mut app);
+    press(&mut app, "<esc>1");
     let changed = ProblemKind::HostKeyChanged {
         known: "SHA256:r6cIlhaJz7C5q1WnVqsgbRs26lahr1I1I+jwowah3Wo".into(),
         offered: "SHA256:0Zf1QY1ZDpm7Vh5Tn2VbqkFv0ZC1cJ6dB7m1mX1aXyQ".into(),

@@ -1,0 +1,165 @@
+//! A job at length, with what its driver does in Ray: that is asked for when somebody wants to know it.
+
+use super::describe::{amount, job as describe_job, number};
+use super::{App, Dialog, Effect};
+use crate::model::time::brief;
+use crate::model::{ClusterName, Counted, JobId, Request, Text, Timestamp, Wait, Work};
+use std::cmp::Reverse;
+
+/// The row that stands for it until Ray has answered.
+const AWAITED: (&str, &str) = ("holds", "asking ray...");
+/// Functions and classes that are told; a driver may have thousands.
+const NAMES: usize = 12;
+
+type Lines = Vec<(String, String)>;
+
+impl App {
+    pub(super) fn describe_job(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((place, job)) = self.meant_job() else { return Vec::new() };
+        let mut lines = describe_job(job, now);
+        let cluster = self.clusters[place].name().clone();
+        let driver = job.driver.clone().filter(|_| !job.status.is_ended());
+        if driver.is_some() {
+            let after = lines.iter().position(|(label, _)| label == "state").map_or(0, |at| at + 1);
+            lines.insert(after, (AWAITED.0.to_owned(), AWAITED.1.to_owned()));
+        }
+        let awaits = driver.clone().map(|driver| (cluster.clone(), driver));
+        self.dialog = Some(Dialog::Tell { title: "job".to_owned(), lines, awaits, top: 0, last: 0 });
+        driver.map(|driver| Effect::Ask(cluster, Request::Work(driver))).into_iter().collect()
+    }
+
+    pub(super) fn work_news(
+        &mut self,
+        cluster: &ClusterName,
+        driver: &JobId,
+        work: Result<Box<Work>, String>,
+        now: Timestamp,
+    ) {
+        let Some(Dialog::Tell { lines, awaits, .. }) = &mut self.dialog else { return };
+        if awaits.as_ref().is_none_or(|(c, d)| (c, d) != (cluster, driver)) {
+            return;
+        }
+        *awaits = None;
+        if let Some(at) = lines.iter().position(|(l, t)| (l.as_str(), t.as_str()) == AWAITED) {
+            let told = match work {
+                Ok(work) => told(&work, now),
+                Err(why) => vec![("holds".to_owned(), format!("? ({why})"))],
+            };
+            lines.splice(at..=at, told);
+        }
+        self.dirty = true;
+    }
+}
+
+fn told(work: &Work, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    let idle = work.tasks.is_empty() && work.actors.is_empty();
+    let holds = match (work.holds.is_empty(), idle) {
+        (false, _) => shape(&work.holds),
+        (true, false) => "nothing".to_owned(),
+        (true, true) => "nothing: no task and no actor, only its driver runs".to_owned(),
+    };
+    lines.push(("holds".to_owned(), holds));
+    list(&mut lines, "waits for", work.waits.iter().map(|wait| waiting(wait, now)).collect());
+    list(&mut lines, "tasks", counts(&work.tasks));
+    list(&mut lines, "actors", counts(&work.actors));
+    lines
+}
+
+/// A label before the first line, the room for it before the others.
+fn list(lines: &mut Lines, label: &str, mut texts: Vec<String>) {
+    let more = texts.len().saturating_sub(NAMES);
+    if more > 0 {
+        texts.truncate(NAMES);
+        texts.push(format!("and {more} more"));
+    }
+    let labels = std::iter::once(label).chain(std::iter::repeat(" "));
+    lines.extend(labels.map(str::to_owned).zip(texts));
+}
+
+/// `TPU 16, CPU 4, memory 2.0 GB`: chips first, as they are what people count.
+fn shape(resources: &[(Text, f64)]) -> String {
+    let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();
+    sorted.sort_by_key(|(name, _)| match name.raw() {
+        "TPU" | "GPU" => 0,
+        "CPU" => 2,
+        "memory" | "object_store_memory" => 3,
+        _ => 1,
+    });
+    let words: Vec<String> =
+        sorted.iter().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n))).collect();
+    if words.is_empty() { "any node".to_owned() } else { words.join(", ") }
+}
+
+fn waiting(wait: &Wait, now: Timestamp) -> String {
+    let times = if wait.count == 1 { String::new() } else { format!("{} times ", number(wait.count as f64)) };
+    let since = wait.since.map(|at| format!(", for {}", brief(at.age(now)))).unwrap_or_default();
+    format!("{times}{}{since}", shape(&wait.shape))
+}
+
+/// `train_step: 2 running, 3 waiting for a node`; what has not ended first.
+fn counts(all: &[Counted]) -> Vec<String> {
+    let is_over = |state: &str| matches!(state, "FINISHED" | "FAILED" | "DEAD");
+    let living = |c: &Counted| -> u64 {
+        c.states.iter().filter(|(state, _)| !is_over(state.raw())).map(|(_, n)| n).sum()
+    };
+    let mut sorted: Vec<&Counted> = all.iter().collect();
+    sorted.sort_by_key(|c| (Reverse(living(c)), c.name.clone()));
+    let words = |c: &Counted| {
+        let states: Vec<String> = c.states.iter().map(|(state, n)| format!("{n} {}", word(state))).collect();
+        format!("{}: {}", c.name, states.join(", "))
+    };
+    sorted.into_iter().map(words).collect()
+}
+
+/// Ray's word for a state as people say it.
+fn word(state: &Text) -> String {
+    match state.raw() {
+        "PENDING_NODE_ASSIGNMENT" => "waiting for a node".to_owned(),
+        _ => state.to_string().to_lowercase().replace('_', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_driver_does_is_told_in_words_the_unfinished_first() {
+        let counted = |name: &str, states: &[(&str, u64)]| Counted {
+            name: name.into(),
+            states: states.iter().map(|(s, n)| (Text::from(*s), *n)).collect(),
+        };
+        let minute = |n: i64| Timestamp::from_millis(n * 60_000);
+        let work = Work {
+            holds: vec![("CPU".into(), 4.0), ("TPU".into(), 16.0), ("memory".into(), 2e9)],
+            waits: vec![Wait { shape: vec![("TPU".into(), 4.0)], count: 3, since: Some(minute(8)) }],
+            tasks: vec![
+                counted("read", &[("FINISHED", 900)]),
+                counted("train_step", &[("RUNNING", 4), ("PENDING_NODE_ASSIGNMENT", 3)]),
+            ],
+            actors: vec![counted("Holder", &[("ALIVE", 1)])],
+        };
+        let lines = told(&work, minute(30));
+        let lines: Vec<(&str, &str)> = lines.iter().map(|(l, t)| (l.as_str(), t.as_str())).collect();
+        assert_eq!(
+            lines,
+            [
+                ("holds", "TPU 16, CPU 4, memory 2.0 GB"),
+                ("waits for", "3 times TPU 4, for 22m"),
+                ("tasks", "train_step: 4 running, 3 waiting for a node"),
+                (" ", "read: 900 finished"),
+                ("actors", "Holder: 1 alive"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_driver_that_does_nothing_and_one_that_does_too_much_to_list() {
+        assert!(told(&Work::default(), Timestamp::default())[0].1.contains("only its driver runs"));
+        let one = |n: usize| Counted { name: format!("f{n:02}").as_str().into(), states: Vec::new() };
+        let work = Work { tasks: (0..50).map(one).collect(), ..Work::default() };
+        let lines = told(&work, Timestamp::default());
+        assert_eq!((lines.len(), &*lines.last().unwrap().1), (1 + NAMES + 1, "and 38 more"));
+    }
+}

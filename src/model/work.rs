@@ -1,0 +1,36 @@
+//! What a job does in Ray beside its driver: a job that "runs" may hold the whole cluster, or wait for its first chip.
+
+use super::{Text, Timestamp};
+
+/// What a driver's tasks and actors do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// What running tasks and living actors hold, by resource.
+    pub holds: Vec<(Text, f64)>,
+    /// What tasks and actors wait for a node for, most first.
+    pub waits: Vec<Wait>,
+    /// Its tasks by function, those of actors included.
+    pub tasks: Vec<Counted>,
+    /// Its actors by class.
+    pub actors: Vec<Counted>,
+}
+
+/// Tasks and actors that want the same and have no node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// What each of them wants, by resource.
+    pub shape: Vec<(Text, f64)>,
+    /// How many.
+    pub count: u64,
+    /// Since when the oldest of them has waited.
+    pub since: Option<Timestamp>,
+}
+
+/// How many of a name stand in which state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// A function or a class.
+    pub name: Text,
+    /// Count by Ray's state word: `RUNNING`, `PENDING_NODE_ASSIGNMENT`, `ALIVE`, ...
+    pub states: Vec<(Text, u64)>,
+}

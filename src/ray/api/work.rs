@@ -1,0 +1,223 @@
+//! What a driver's tasks and actors do, from the state API (`/api/v0/*`).
+//!
+//! It answers 10,000 rows at most and cuts a list without a word, but says how many there would have been.
+
+use super::super::client::{Client, encoded};
+use super::super::convert::{envelope, names::is_shadow};
+use super::super::json::{Loose, Num, Str, Table, read_with};
+use super::RayError;
+use crate::model::{Counted, JobId, Text, Wait, Work};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Rows of each list that are read; Ray's own limit is 10,000.
+const ROWS: u32 = 10_000;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Row<'a> {
+    #[serde(borrow)]
+    r#type: Str<'a>,
+    #[serde(borrow)]
+    state: Str<'a>,
+    required_resources: Table<Num>,
+    creation_time_ms: Num,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Summarized {
+    result: Loose<Summaries>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Summaries {
+    node_id_to_summary: Table<Loose<Summary>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Summary {
+    summary: Table<Loose<Counts>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Counts {
+    state_counts: Table<Num>,
+}
+
+/// Adds up what holds something now. The tasks of an actor hold nothing: the actor does.
+fn sum(text: &str) -> Result<BTreeMap<String, f64>, serde_json::Error> {
+    let mut sum = BTreeMap::new();
+    let list = envelope::listed::<Row>(text)?;
+    let holding = |row: &&Row| match &*row.r#type.0 {
+        "" => row.state.0 == "ALIVE",
+        "NORMAL_TASK" => row.state.0 == "RUNNING",
+        _ => false,
+    };
+    for row in list.result.0.iter().filter(holding) {
+        for (name, n) in &row.required_resources.0 {
+            if let (Some(name), Some(n)) = (plain(name), n.0) {
+                *sum.entry(name.to_owned()).or_default() += n;
+            }
+        }
+    }
+    Ok(sum)
+}
+
+/// Those that wait for a node, by what they want. An actor that waits stands among the tasks as its own creation.
+fn waits(text: &str) -> Result<Vec<Wait>, serde_json::Error> {
+    let list = envelope::listed::<Row>(text)?;
+    let mut by_shape: BTreeMap<String, Wait> = BTreeMap::new();
+    for row in list.result.0.iter().filter(|row| row.state.0 == "PENDING_NODE_ASSIGNMENT") {
+        let wanted = row.required_resources.0.iter();
+        let shape: Vec<(Text, f64)> =
+            wanted.filter_map(|(name, n)| Some((Text::from(plain(name)?), n.0?))).collect();
+        let since = row.creation_time_ms.millis();
+        let wait = by_shape.entry(format!("{shape:?}")).or_insert(Wait { shape, count: 0, since });
+        wait.count += 1;
+        wait.since = [wait.since, since].into_iter().flatten().min();
+    }
+    let mut waits: Vec<Wait> = by_shape.into_values().collect();
+    waits.sort_by_key(|w| std::cmp::Reverse(w.count));
+    Ok(waits)
+}
+
+/// Functions or classes with the number of their tasks or actors in each state.
+fn counted(text: &str) -> Result<Vec<Counted>, serde_json::Error> {
+    let summarized: Summarized = envelope::result(text)?;
+    let clusters = summarized.result.0.node_id_to_summary.0;
+    let named = clusters.values().flat_map(|c| &c.0.summary.0);
+    let states = |counts: &Counts| {
+        let states = counts.state_counts.0.iter();
+        states.map(|(state, n)| (Text::from(state.as_str()), n.whole().unwrap_or(0))).collect()
+    };
+    Ok(named.map(|(name, c)| Counted { name: Text::from(name.as_str()), states: states(&c.0) }).collect())
+}
+
+fn of_job(kind: &str, job: &JobId) -> String {
+    let job = encoded(job.0.raw());
+    format!("/api/v0/{kind}?filter_keys=job_id&filter_predicates=%3D&filter_values={job}")
+}
+
+fn in_state(kind: &str, job: &JobId, state: &str) -> String {
+    let filter = format!("&filter_keys=state&filter_predicates=%3D&filter_values={state}");
+    format!("{}{filter}&detail=1&limit={ROWS}", of_job(kind, job))
+}
+
+/// The resource behind a placement group's shadow of it. `TPU_group_0_<id>` stands beside `TPU_group_<id>`, which
+/// counts; the bundle itself is no resource.
+fn plain(name: &str) -> Option<&str> {
+    if !is_shadow(name) {
+        return Some(name);
+    }
+    let (resource, tail) = name.split_once("_group_")?;
+    (resource != "bundle" && !tail.contains('_')).then_some(resource)
+}
+
+impl Client {
+    /// What a driver's running tasks and living actors hold, by resource (`GET /api/v0/tasks` and `/api/v0/actors`).
+    pub async fn held(&self, job: &JobId) -> Result<Vec<(Text, f64)>, RayError> {
+        let mut all: BTreeMap<String, f64> = BTreeMap::new();
+        for (kind, state) in [("tasks", "RUNNING"), ("actors", "ALIVE")] {
+            let body = self.get(&in_state(kind, job, state)).await?;
+            for (name, n) in read_with("/api/v0", &body, sum)? {
+                *all.entry(name).or_default() += n;
+            }
+        }
+        Ok(all.into_iter().map(|(name, n)| (Text::from(name), n)).collect())
+    }
+
+    /// What a driver's tasks and actors do: five requests, the heaviest of which lists what holds or waits now
+    /// (`GET /api/v0/tasks`, `/api/v0/actors`, and `summarize` of both).
+    pub async fn work(&self, job: &JobId) -> Result<Work, RayError> {
+        let counted_of = async |kind| {
+            let body = self.get(&of_job(kind, job)).await?;
+            read_with("/api/v0", &body, counted)
+        };
+        let waiting = self.get(&in_state("tasks", job, "PENDING_NODE_ASSIGNMENT")).await?;
+        Ok(Work {
+            holds: self.held(job).await?,
+            waits: read_with("/api/v0/tasks", &waiting, waits)?,
+            tasks: counted_of("tasks/summarize").await?,
+            actors: counted_of("actors/summarize").await?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::convert::fixtures::{VERSIONS, text};
+    use super::*;
+    use crate::model::Timestamp;
+
+    #[test]
+    fn recorded_tasks_and_actors_hold_what_they_require() {
+        for version in VERSIONS {
+            let held = ["busy_v0_tasks", "busy_v0_actors"].map(|kind| sum(&text(version, kind)).unwrap());
+            assert!(
+                held.iter().all(|h| !h.is_empty() && h.values().all(|n| *n > 0.0)),
+                "{version}: {held:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_recorded_summary_counts_states() {
+        for version in VERSIONS {
+            let all = counted(&text(version, "busy_v0_tasks_summarize")).unwrap();
+            let step = all.iter().find(|c| c.name.raw() == "train_step").unwrap();
+            assert!(step.states.iter().any(|(s, n)| s.raw() == "RUNNING" && *n == 1), "{version} {step:?}");
+        }
+    }
+
+    #[test]
+    fn those_that_wait_for_the_same_are_one_wait_since_the_oldest() {
+        let row = |state: &str, needs: &str, at: u64| {
+            format!(
+                "{{\"type\": \"NORMAL_TASK\", \"state\": \"{state}\", \"creation_time_ms\": {at}.0, \"required_resources\": {{{needs}}}}}"
+            )
+        };
+        let rows = [
+            row("PENDING_NODE_ASSIGNMENT", "\"TPU\": 4", 3),
+            row("PENDING_NODE_ASSIGNMENT", "\"CPU\": 1", 1),
+            row("PENDING_NODE_ASSIGNMENT", "\"TPU\": 4", 2),
+            row("PENDING_ARGS_AVAIL", "\"TPU\": 4", 1),
+            row("RUNNING", "\"TPU\": 4", 1),
+        ];
+        let list =
+            format!("{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}]}}}}}}", rows.join(", "));
+        let wait = |name: &str, n: f64, count, at| Wait {
+            shape: vec![(name.into(), n)],
+            count,
+            since: Some(Timestamp::from_millis(at)),
+        };
+        assert_eq!(waits(&list).unwrap(), [wait("TPU", 4.0, 2, 2), wait("CPU", 1.0, 1, 1)]);
+    }
+
+    #[test]
+    fn waiting_tasks_and_tasks_of_actors_hold_nothing() {
+        let group = "e9154e65c0a6fb61b6cf1577f1c104000000";
+        let row = |kind: &str, state: &str, needs: &str| {
+            format!("{{\"type\": \"{kind}\", \"state\": \"{state}\", \"required_resources\": {{{needs}}}}}")
+        };
+        let rows = [
+            row("NORMAL_TASK", "RUNNING", "\"TPU\": 4, \"CPU\": 1"),
+            row("NORMAL_TASK", "PENDING_NODE_ASSIGNMENT", "\"TPU\": 4"),
+            row("ACTOR_TASK", "RUNNING", "\"TPU\": 4"),
+            row("ACTOR_CREATION_TASK", "RUNNING", "\"TPU\": 4"),
+            row(
+                "NORMAL_TASK",
+                "RUNNING",
+                &format!(
+                    "\"TPU_group_0_{group}\": 2, \"TPU_group_{group}\": 2, \"bundle_group_{group}\": 0.001"
+                ),
+            ),
+        ];
+        let list =
+            format!("{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}]}}}}}}", rows.join(", "));
+        assert_eq!(sum(&list).unwrap(), BTreeMap::from([("TPU".to_owned(), 6.0), ("CPU".to_owned(), 1.0)]));
+    }
+}
