@@ -1,9 +1,9 @@
 //! How `ssh` is told where to log in: the options of the control master, of its clients, and what the user's own
 //! configuration makes of the host's name.
 
+use super::TunnelSpec;
 use super::error::SshError;
 use super::guard::{self, clean_environment};
-use super::TunnelSpec;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
