@@ -154,7 +154,8 @@ async fn up(head: &HeadMachine, said: &mut Said) -> io::Result<i32> {
         said.line("The head node was terminated while it was set up.").await?;
         return Ok(1);
     }
-    said.lines(&["  New status: up-to-date", "", "Next steps", "  (simulated: this is a demo)"]).await?;
+    said.lines(&["  New status: up-to-date", "", "simulated: this is a demo, no ray command was run"])
+        .await?;
     Ok(0)
 }
 
