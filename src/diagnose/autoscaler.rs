@@ -140,7 +140,7 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
     if report.version == AutoscalerVersion::None {
         return unattended(report, &want, history).into_iter().collect();
     }
-    let silent = silent(history);
+    let silent = silent(&want, history);
     let failing = failing(report, &want, snapshot.taken, history);
     let still =
         (silent.is_none() && failing.is_none()).then(|| still(report, &want, snapshot, history)).flatten();
@@ -168,12 +168,18 @@ fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Fin
     Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, mend))
 }
 
-fn silent(history: &History) -> Option<Finding> {
+/// The same silence comes from a process that is gone and from one whose every loop ends in an exception; what is
+/// wanted meanwhile tells what it costs.
+fn silent(want: &Want, history: &History) -> Option<Finding> {
     let since = history.silent_since()?;
-    let long = "its report stands still: its process (monitor.py on the head) has died or hangs, and what it says \
-                of pending nodes and demands is as old";
+    let wanted = if want.is_something() { format!("{}; ", want.words()) } else { String::new() };
+    let short = format!("{wanted}its report stands still");
+    let long = format!(
+        "{wanted}its report stands still: its process (monitor.py on the head) has died, hangs or ends each loop in an \
+         error, and what it says of pending nodes and demands is as old"
+    );
     let mend = "l opens monitor.log; if its last lines are old or repeat an error, restart the head's ray";
-    Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), "its report stands still", long, mend))
+    Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, mend))
 }
 
 /// Launches that failed, and were tried within [`LAUNCH_RETRIES`].

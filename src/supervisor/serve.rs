@@ -74,6 +74,14 @@ impl Drop for Polling {
     }
 }
 
+/// The pause after a session's first answer. A fleet comes up together, at the start and after a wake; read together
+/// ever after, it would want many times the memory and the processor of one cluster in the same moment. Multiples of
+/// the golden section lie evenly in an interval, however many there are.
+fn spread(interval: Duration, place: usize) -> Duration {
+    const GOLDEN_SECTION: f64 = 0.618_033_988_749_895;
+    interval.mul_f64(((place + 1) as f64 * GOLDEN_SECTION).fract())
+}
+
 /// The answer to a small question.
 enum Aside {
     /// The round trip.
@@ -187,7 +195,11 @@ impl ClusterTask {
     async fn refreshed(&mut self, took: Duration, result: Result<Snapshot, RayError>, s: &mut Serving) {
         match result {
             Ok(mut snapshot) => {
-                let base = if self.focused { self.options.focused } else { self.options.background };
+                let base = match (self.focused, s.up_since) {
+                    (true, _) => self.options.focused,
+                    (false, None) => spread(self.options.background, self.place),
+                    (false, Some(_)) => self.options.background,
+                };
                 s.polling.due = Instant::now() + base.max(took * POLITE);
                 self.backoff.reset();
                 self.trouble = None;
@@ -311,4 +323,21 @@ async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
         }
     }
     Aside::Figures(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_read_evenly_over_the_interval() {
+        for count in [2, 7, 14, 28] {
+            let mut at: Vec<Duration> = (0..count).map(|n| spread(Duration::from_secs(15), n)).collect();
+            at.sort();
+            at.push(at[0] + Duration::from_secs(15));
+            let widest = at.windows(2).map(|two| two[1].checked_sub(two[0]).unwrap()).max().unwrap();
+            let even = Duration::from_secs(15) / u32::try_from(count).unwrap();
+            assert!(widest < even * 2, "{count}: {widest:?}, {even:?} would be even");
+        }
+    }
 }

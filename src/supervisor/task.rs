@@ -50,7 +50,7 @@ pub enum End {
 /// One cluster's task.
 pub struct ClusterTask {
     pub(super) spec: Arc<ClusterSpec>,
-    place: usize,
+    pub(super) place: usize,
     pub(super) options: Arc<Options>,
     ports: Arc<Mutex<PortPlan>>,
     pub(super) out: Out,
