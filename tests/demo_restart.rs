@@ -48,14 +48,30 @@ impl Served {
         Self { settings: text(&line["settings"]), infra: text(&line["infra"]), dir, fleet, env }
     }
 
-    fn run(&self, cluster: &str, words: &str) -> Output {
+    fn command(&self, cluster: &str, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
         command.args(["--config", &self.settings, "--infra", &self.infra, "--cluster", cluster]);
         command.args(words.split(' ')).envs(&self.env).stdin(Stdio::null());
         command.env("HOME", self.dir.path().join("home")).env("NO_PROXY", "127.0.0.1");
         command.env("GOOGLE_APPLICATION_CREDENTIALS", self.dir.path().join("none"));
         command.env("PATH", format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display()));
-        command.output().unwrap()
+        command
+    }
+
+    fn run(&self, cluster: &str, words: &str) -> Output {
+        self.command(cluster, words).output().unwrap()
+    }
+
+    /// Interrupts it when it tells this.
+    fn interrupt(&self, cluster: &str, words: &str, at: &str) {
+        let mut child = self.command(cluster, words).stderr(Stdio::piped()).spawn().unwrap();
+        let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut told = told.inspect(|line| assert!(!line.contains("failed"), "{line}"));
+        assert!(told.any(|line| line.contains(at)), "{words} never came to this: {at}");
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let last = told.last().unwrap_or_default();
+        assert!(!child.wait().unwrap().success() && last.contains("--resume"), "{last}");
     }
 
     /// What it prints and what it tells, when it succeeds.
@@ -176,7 +192,11 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     let said = served.fails("us-central2", "restart-cluster --yes");
     assert!(said.contains(NO_HEAD) && said.contains("--abandon"), "{said}");
     served.says("us-central2", "restart-cluster --abandon");
-    served.says("us-central2", "start-cluster --yes");
+    // What was made half is made whole.
+    served.interrupt("us-central2", "start-cluster --yes", "Launched a new head node");
+    assert!(served.fails("us-central2", "list-jobs").contains("refused"));
+    let (_, told) = served.says("us-central2", "start-cluster --resume");
+    assert!(told.contains("up-to-date") && !told.contains("Launched"), "{told}");
     assert!(served.open("us-central2").is_empty(), "stopping saves no job");
     let added = ("registered".to_owned(), "extra".to_owned());
     until(
