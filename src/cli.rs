@@ -10,6 +10,7 @@ mod columns;
 mod configs;
 mod console;
 mod demo;
+mod demo_ray;
 mod jobs;
 mod list;
 mod operate;
@@ -135,6 +136,9 @@ pub enum Command {
     /// Open the console on a simulated fleet
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
+    /// What a demo runs in place of ray
+    #[command(hide = true)]
+    DemoRay(demo_ray::Words),
     /// Jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
@@ -179,6 +183,7 @@ impl Command {
             | Self::AuthEnv { .. }
             | Self::Ssh(_)
             | Self::Demo(_)
+            | Self::DemoRay(_)
             | Self::Audit { .. }
             | Self::Config { .. } => None,
         }
@@ -194,6 +199,9 @@ pub enum ConfigAction {
 
 /// Runs what the arguments say.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(Command::DemoRay(asked)) = &arguments.command {
+        return demo_ray::run(asked);
+    }
     let env = Env::current().with_shared()?;
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
         print!("{}", config::DEFAULTS);

@@ -6,7 +6,7 @@
 mod world;
 
 use marin_tui::demo::{Fault, Trouble};
-use marin_tui::model::JobStatus;
+use marin_tui::model::{JobStatus, Secret};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -164,6 +164,23 @@ fn on_a_full_disk(world: &World, words: &str, blocks: u32) -> (Option<i32>, Stri
     limited.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
     let out = limited.current_dir(world.home.path()).stdin(Stdio::null()).output().unwrap();
     (out.status.code(), String::from_utf8(out.stderr).unwrap())
+}
+
+/// Somebody's Ray runs where ours is refused: `ray up` would end it with all its jobs.
+#[test]
+fn a_ray_that_refuses_our_token_is_not_started_anew() {
+    let mut world = World::new();
+    world.head_of(|s| s.token = Some(Secret::new("theirs")));
+    world.file("token", "ours\n");
+    world.file("is-up", "");
+    let mut starting = world.command("start-cluster --yes");
+    starting.env("RAY_AUTH_TOKEN_PATH", world.home.path().join("token"));
+    let out = starting.output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("[2/3] failed: the cluster refuses this token"), "{said}");
+    assert!(said.contains("start marin-a stopped") && said.contains("then resume"), "{said}");
+    assert_eq!(world.asked(), ["--version"]);
 }
 
 #[test]

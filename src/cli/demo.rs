@@ -25,8 +25,9 @@ Examples:
   marin-tui demo --serve                                    no console: for tests and measurements
 
 Nothing real is touched: the clusters and their Google live in this process, behind servers on 127.0.0.1, and all files
-in one folder below /tmp that is removed at the end. T shows a cluster's TPUs; what is added and deleted there is
-simulated. Attach commands to a served fleet with the --config and --infra that it prints, and its variables (`env`).";
+in one folder below /tmp that is removed at the end. T shows a cluster's TPUs, R restarts a cluster: what is added and
+deleted is simulated, and so is ray. Attach commands to a served fleet with the --config and --infra that it prints, and
+its variables (`env`).";
 
 /// What to simulate.
 #[derive(Debug, Args)]
@@ -113,7 +114,10 @@ fn with_fleet(
 
 async fn start(plan: Plan) -> anyhow::Result<Fleet> {
     let count = plan.clusters.len();
-    let starting = Fleet::start(plan);
+    // Without a path that can be written down, ray refuses everything.
+    let program = std::env::current_exe().ok().and_then(|p| Some(p.to_str()?.to_owned()));
+    let ray: Vec<String> = program.into_iter().flat_map(|p| [p, "demo-ray".into()]).collect();
+    let starting = Fleet::start_with_ray(plan, &ray);
     tokio::pin!(starting);
     let fleet = tokio::select! {
         fleet = &mut starting => fleet,

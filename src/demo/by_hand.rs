@@ -29,6 +29,8 @@ struct Request {
     body: Value,
     /// Asked for at, in milliseconds since the epoch.
     since: i64,
+    /// No host joins before.
+    not_before: i64,
     /// There is no capacity, and will not be.
     in_vain: bool,
     first_host: usize,
@@ -86,7 +88,8 @@ impl Request {
 
     /// How many hosts should have joined by now.
     fn due(&self, now: i64) -> usize {
-        let joining = now - self.since - (WAITING + PROVISIONING + BOOTING + STARTING);
+        let first = self.since + WAITING + PROVISIONING + BOOTING + STARTING;
+        let joining = now - first.max(self.not_before);
         if self.in_vain || joining < 0 || self.gone.is_some() {
             return 0;
         }
@@ -114,9 +117,19 @@ impl ByHand {
         let first_host = self.next;
         self.next += kind.hosts;
         let (name, vm) = (name.to_owned(), vm.to_owned());
-        let request =
-            Request { name, vm, kind, body, since, in_vain, first_host, hosts: Vec::new(), gone: None };
+        let (not_before, hosts, gone) = (since, Vec::new(), None);
+        let request = Request { name, vm, kind, body, since, not_before, in_vain, first_host, hosts, gone };
         self.requests.push(request);
+    }
+
+    /// The same for a new head, which their hosts join by themselves.
+    pub fn anew(&mut self, now: i64) -> Self {
+        let mut requests = std::mem::take(&mut self.requests);
+        for request in &mut requests {
+            request.hosts.clear();
+            request.not_before = now + STARTING;
+        }
+        Self { requests, next: self.next }
     }
 
     /// Each queued resource: Google's word for its state, and what was asked for.

@@ -2,8 +2,8 @@
 //! a request changes of them. Nothing of a cluster is kept here between two requests.
 
 use super::google::{State, tpu};
+use super::head_machine::HeadMachine;
 use super::machines::{TpuVm, slice_kind};
-use super::{Head, Shared};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,50 +15,54 @@ const IN_VAIN: i64 = 47 * 60_000;
 #[derive(Clone, Debug)]
 pub(super) struct Cloud {
     project: Arc<str>,
-    places: Arc<[Place]>,
-}
-
-/// Where a cluster is.
-#[derive(Debug)]
-struct Place {
-    cluster: String,
-    zone: String,
-    shared: Arc<Shared>,
+    places: Arc<[HeadMachine]>,
 }
 
 /// What a request is shown of a cluster: full names.
 struct Shown<'a> {
-    place: &'a Place,
+    place: &'a HeadMachine,
     vms: Vec<String>,
     queued: Vec<String>,
 }
 
 impl Cloud {
-    /// Of these clusters: name, zone and head of each.
-    pub fn of<'a>(project: &str, clusters: impl Iterator<Item = (&'a str, String, &'a Head)>) -> Self {
-        let place = |(name, zone, head): (&str, String, &Head)| {
-            let (cluster, shared) = (name.to_owned(), head.shared.clone());
-            Place { cluster, zone, shared }
-        };
-        Self { project: project.into(), places: clusters.map(place).collect() }
+    /// Of the clusters with these heads.
+    pub fn of(project: &str, heads: impl Iterator<Item = HeadMachine>) -> Self {
+        Self { project: project.into(), places: heads.collect() }
     }
 
     /// Somebody has asked for that TPU, and there is none.
     pub fn wait_in_vain(&self, cluster: &str, accelerator: &str) {
-        let Some(place) = self.places.iter().find(|p| p.cluster == cluster) else { return };
+        let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
         let node_type = format!("tpu_slice_{}", accelerator.replace("litepod", "e").replace('-', "_"));
         let name = format!("ray-worker-manual-{accelerator}");
         let labels = json!({"ray-cluster-name": cluster, "ray-node-type": "unmanaged", "ray-user-node-type": node_type});
         let node = json!({"acceleratorType": accelerator, "labels": labels});
-        let parent = format!("projects/{}/locations/{}", self.project, place.zone);
+        let parent = format!("projects/{}/locations/{}", self.project, place.zone());
         let mut body = json!({"name": format!("{parent}/queuedResources/{name}"),
             "tpu": {"nodeSpec": [{"parent": parent, "nodeId": name, "node": node}]},
             "reservationName": format!("{parent}/reservations/-"), "state": {"stateInitiator": "USER"}});
-        place.shared.now(|c| {
+        place.shared().now(|c| {
             let since = c.now - IN_VAIN;
             body["createTime"] = json!(time(since));
-            c.by_hand.ask(&name, &name, slice_kind(&node_type, accelerator, &place.zone), body, since, true);
+            let kind = slice_kind(&node_type, accelerator, place.zone());
+            c.by_hand.ask(&name, &name, kind, body, since, true);
         });
+    }
+
+    /// Answers a request about machines: shows the heads, and takes over which were deleted.
+    pub fn around_heads<R>(&self, state: &mut State, answer: impl FnOnce(&mut State) -> R) -> R {
+        let shown: Vec<(&HeadMachine, Value)> =
+            self.places.iter().filter_map(|p| Some((p, p.instance()?))).collect();
+        state.instances = shown.iter().map(|(_, instance)| instance.clone()).collect();
+        let answer = answer(state);
+        let left: HashSet<&str> = state.instances.iter().map(name).collect();
+        for (machine, instance) in &shown {
+            if !left.contains(name(instance)) {
+                machine.delete();
+            }
+        }
+        answer
     }
 
     /// Answers a request about TPUs of that zone: shows what is there of those kinds (`nodes`, `queuedResources`), and
@@ -70,7 +74,7 @@ impl Cloud {
         state: &mut State,
         answer: impl FnOnce(&mut State) -> R,
     ) -> R {
-        let here = self.places.iter().filter(|p| zone == "-" || p.zone == zone);
+        let here = self.places.iter().filter(|p| zone == "-" || p.zone() == zone);
         let shown: Vec<Shown> = here.map(|place| self.show(place, kinds, state)).collect();
         let answer = answer(state);
         for one in &shown {
@@ -83,16 +87,16 @@ impl Cloud {
         state.queued = others;
         for body in ours {
             if let Some(place) = self.place(&body) {
-                place.ask(body);
+                ask(place, body);
             }
         }
         state.nodes.clear();
         answer
     }
 
-    fn show<'a>(&self, place: &'a Place, kinds: &[&str], state: &mut State) -> Shown<'a> {
+    fn show<'a>(&self, place: &'a HeadMachine, kinds: &[&str], state: &mut State) -> Shown<'a> {
         let mut shown = Shown { place, vms: Vec::new(), queued: Vec::new() };
-        place.shared.now(|cluster| {
+        place.shared().now(|cluster| {
             let vms = if kinds.contains(&"nodes") { cluster.tpu_vms() } else { Vec::new() };
             for vm in vms {
                 let node = self.node(place, &vm, cluster.by_hand.body(&vm.name));
@@ -111,12 +115,12 @@ impl Cloud {
     }
 
     /// A TPU VM as Google shows it; one that was added by hand has what it was asked for with.
-    fn node(&self, place: &Place, vm: &TpuVm, asked: Option<&Value>) -> Value {
-        let labels = json!({"ray-cluster-name": place.cluster, "ray-node-type": "worker",
-            "ray-user-node-type": vm.node_type, "ray-node-name": format!("ray-{}-worker", place.cluster)});
+    fn node(&self, place: &HeadMachine, vm: &TpuVm, asked: Option<&Value>) -> Value {
+        let labels = json!({"ray-cluster-name": place.cluster(), "ray-node-type": "worker",
+            "ray-user-node-type": vm.node_type, "ray-node-name": format!("ray-{}-worker", place.cluster())});
         let ips: Vec<&str> = vm.hosts.iter().map(String::as_str).collect();
-        let mut node = tpu::node(&place.zone, &vm.name, &vm.accelerator, vm.state, &labels, &ips);
-        let parent = format!("projects/{}/locations/{}", self.project, place.zone);
+        let mut node = tpu::node(place.zone(), &vm.name, &vm.accelerator, vm.state, &labels, &ips);
+        let parent = format!("projects/{}/locations/{}", self.project, place.zone());
         node["name"] = json!(format!("{parent}/nodes/{}", vm.name));
         node["createTime"] = json!(time(vm.since));
         if let Some(asked) = asked {
@@ -136,24 +140,22 @@ impl Cloud {
     }
 
     /// The cluster that a queued resource is for, by its place and its label.
-    fn place(&self, queued: &Value) -> Option<&Place> {
+    fn place(&self, queued: &Value) -> Option<&HeadMachine> {
         let zone = name(queued).split('/').nth(3)?;
         let label = queued["tpu"]["nodeSpec"][0]["node"]["labels"]["ray-cluster-name"].as_str()?;
-        self.places.iter().find(|p| p.zone == zone && p.cluster == label)
+        self.places.iter().find(|p| p.zone() == zone && p.cluster() == label)
     }
 }
 
-impl Place {
-    /// Somebody asks for a worker.
-    fn ask(&self, body: Value) {
-        let queued = last(name(&body)).to_owned();
-        let spec = &body["tpu"]["nodeSpec"][0];
-        let vm = spec["nodeId"].as_str().unwrap_or(&queued).to_owned();
-        let accelerator = spec["node"]["acceleratorType"].as_str().unwrap_or("v4-8");
-        let node_type = spec["node"]["labels"]["ray-user-node-type"].as_str().unwrap_or(accelerator);
-        let kind = slice_kind(node_type, accelerator, &self.zone);
-        self.shared.now(|c| c.by_hand.ask(&queued, &vm, kind, body, c.now, false));
-    }
+/// Somebody asks for a worker there.
+fn ask(place: &HeadMachine, body: Value) {
+    let queued = last(name(&body)).to_owned();
+    let spec = &body["tpu"]["nodeSpec"][0];
+    let vm = spec["nodeId"].as_str().unwrap_or(&queued).to_owned();
+    let accelerator = spec["node"]["acceleratorType"].as_str().unwrap_or("v4-8");
+    let node_type = spec["node"]["labels"]["ray-user-node-type"].as_str().unwrap_or(accelerator);
+    let kind = slice_kind(node_type, accelerator, place.zone());
+    place.shared().now(|c| c.by_hand.ask(&queued, &vm, kind, body, c.now, false));
 }
 
 impl Shown<'_> {
@@ -167,7 +169,7 @@ impl Shown<'_> {
         if vms.is_empty() && queued.is_empty() {
             return;
         }
-        self.place.shared.now(|c| {
+        self.place.shared().now(|c| {
             for name in &vms {
                 c.delete_tpu_vm(name);
             }
@@ -187,6 +189,6 @@ fn last(path: &str) -> &str {
 }
 
 /// As Google writes a time.
-fn time(ms: i64) -> String {
+pub(super) fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_string()
 }

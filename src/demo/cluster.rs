@@ -11,7 +11,7 @@ use super::scenario::Scenario;
 use crate::model::{DeathReason, JobStatus, NodeId};
 use bytes::Bytes;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 /// A second, in milliseconds.
 const SECOND: i64 = 1000;
@@ -19,6 +19,8 @@ const SECOND: i64 = 1000;
 const MOST_STEPS: i64 = 600;
 /// Ray sends SIGTERM and gives the job three seconds; a plain program is gone after this.
 const STOP_TAKES: i64 = 1400;
+/// A package with nothing in it.
+const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// The cluster at one moment.
 pub(super) struct Cluster {
@@ -48,6 +50,8 @@ pub(super) struct Cluster {
     pub by_hand: ByHand,
     /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
     pub draining: Vec<(NodeId, i64)>,
+    /// Without a life: workers that are to join a new head, one after the other.
+    pub(super) coming: VecDeque<SimNode>,
     by_submission: HashMap<String, usize>,
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
@@ -55,39 +59,17 @@ pub(super) struct Cluster {
     pub(super) life: Option<Engine>,
     pub(super) random: Random,
     steps: i64,
-    scenario: Scenario,
+    pub(super) scenario: Scenario,
 }
 
 impl Cluster {
     /// The scenario's cluster as it is at `now`.
     pub fn new(scenario: &Scenario) -> Self {
         let now = scenario.clock.now().as_millis();
-        let mut random = Random::new(scenario.seed);
         let life = scenario.life.as_ref();
         // A life's history begins before the simulation does.
         let past = life.map_or(0, |l| i64::from(l.past_minutes) * 60 * SECOND);
-        let nodes = nodes(scenario, &mut random, now - past);
-        let mut cluster = Self {
-            session: format!("session_2026-11-21_02-46-44_540387_{}", scenario.seed),
-            nodes,
-            jobs: Vec::new(),
-            wanted: if life.is_some() { Vec::new() } else { wanted(scenario.pending) },
-            scaling: Autoscaling::default(),
-            version: 1,
-            now: now - past,
-            monitor: Monitor { alive: true, at: now - past, loops: 1, saw: 1 },
-            began: now,
-            files: HashMap::new(),
-            packages: HashMap::new(),
-            by_hand: ByHand::new(scenario.network),
-            draining: Vec::new(),
-            by_submission: HashMap::new(),
-            due: BinaryHeap::new(),
-            life: None,
-            random,
-            steps: 0,
-            scenario: scenario.clone(),
-        };
+        let mut cluster = Self { began: now, ..Self::empty(scenario, now - past) };
         let mut engine = life.map(|l| Engine::new(l, scenario, now - past));
         for n in 0..scenario.jobs {
             let job = cluster.invent(n);
@@ -95,7 +77,7 @@ impl Cluster {
                 Some(engine) => engine.past(job),
                 None => job,
             };
-            cluster.add(job);
+            cluster.add_packed(job);
         }
         if let Some(mut engine) = engine {
             engine.begin(&mut cluster, now);
@@ -103,6 +85,34 @@ impl Cluster {
             cluster.now = now;
         }
         cluster
+    }
+
+    /// The scenario's machines at `now`, without a job.
+    pub(super) fn empty(scenario: &Scenario, now: i64) -> Self {
+        let mut random = Random::new(scenario.seed);
+        let nodes = nodes(scenario, &mut random, now);
+        Self {
+            session: format!("session_2026-11-21_02-46-44_540387_{}", scenario.seed),
+            nodes,
+            jobs: Vec::new(),
+            wanted: if scenario.life.is_some() { Vec::new() } else { wanted(scenario.pending) },
+            scaling: Autoscaling::default(),
+            version: 1,
+            now,
+            monitor: Monitor { alive: true, at: now, loops: 1, saw: 1 },
+            began: now,
+            files: HashMap::new(),
+            packages: HashMap::new(),
+            by_hand: ByHand::new(scenario.network),
+            draining: Vec::new(),
+            coming: VecDeque::new(),
+            by_submission: HashMap::new(),
+            due: BinaryHeap::new(),
+            life: None,
+            random,
+            steps: 0,
+            scenario: scenario.clone(),
+        }
     }
 
     /// A job of the history: the last tenth runs or waits, the others have ended.
@@ -129,6 +139,14 @@ impl Cluster {
         let mut job = SimJob::invent(&mut self.random, n, started, status, log);
         job.ended = job.ended.map(|at| at.min(now - 1000));
         job
+    }
+
+    /// Adds a job that somebody has uploaded a package for; false when a job of that id exists.
+    pub fn add_packed(&mut self, job: SimJob) -> bool {
+        if let Some(uri) = job.package().filter(|_| !job.status.is_ended()) {
+            self.packages.insert(uri.to_owned(), Bytes::from_static(EMPTY_ZIP));
+        }
+        self.add(job)
     }
 
     /// Adds a job; false when a job of that id exists.
@@ -255,6 +273,7 @@ impl Cluster {
         self.version += 1;
         self.tend_by_hand();
         self.tend_draining();
+        self.join_next();
         let (now, step, random) = (self.now, self.steps, &mut self.random);
         if self.scenario.life.is_none() {
             let alive = self.nodes.iter().take_while(|n| n.is_alive()).count();
@@ -295,7 +314,7 @@ impl Cluster {
         }
         let n = self.jobs.len();
         let job = SimJob::invent(&mut self.random, n, now, JobStatus::Pending, Log::none());
-        self.add(job);
+        self.add_packed(job);
     }
 
     /// Asks a job to stop, as `POST /api/jobs/{id}/stop`: whether there was something to stop.

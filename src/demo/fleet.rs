@@ -1,18 +1,18 @@
 //! A fleet of simulated heads, each behind an SSH server of its own, and the folder that leads a console to them.
 
 use super::cloud::Cloud;
-use super::fleet_folder::Folder;
+use super::fleet_folder::{Folder, Place};
 use super::fleet_plan::{Ailment, Plan, Planned};
 use super::google::Google;
+use super::head_machine::{ADDRESS, HeadMachine};
+use super::ray_command::RayCommand;
 use super::ssh::{Keys, SshServer, random};
 use super::{Head, Trouble};
 use crate::model::Secret;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
 /// A running fleet. Dropping it ends every head and removes its folder.
@@ -22,6 +22,8 @@ pub struct Fleet {
     members: Vec<Member>,
     #[allow(dead_code, reason = "it serves until it is dropped")]
     google: Google,
+    #[allow(dead_code, reason = "it serves until it is dropped")]
+    ray: RayCommand,
     folder: Folder,
 }
 
@@ -32,38 +34,30 @@ pub struct Member {
     pub name: String,
     /// Its head.
     pub head: Head,
-    way: Way,
-}
-
-/// What is on the head's SSH port.
-#[derive(Debug)]
-enum Way {
-    /// A server.
-    Open(SshServer),
-    /// Nobody: the port is only kept from others.
-    Closed(SocketAddr, #[allow(dead_code, reason = "it holds the port")] TcpSocket),
+    server: SshServer,
 }
 
 impl Member {
     /// The port of its SSH server on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        match &self.way {
-            Way::Open(server) => server.address.port(),
-            Way::Closed(address, _) => address.port(),
-        }
+        self.server.address.port()
     }
 
     /// Cuts all SSH connections to it, as a network would.
     pub fn drop_connections(&self) {
-        if let Way::Open(server) = &self.way {
-            server.drop_connections();
-        }
+        self.server.drop_connections();
     }
 }
 
 impl Fleet {
-    /// Starts every cluster of a plan. Must be called inside a tokio runtime.
+    /// Starts every cluster of a plan, whose `ray` refuses everything. Must be called inside a tokio runtime.
     pub async fn start(plan: Plan) -> io::Result<Self> {
+        Self::start_with_ray(plan, &[]).await
+    }
+
+    /// The same with a `ray` that works: these words are run with the path of a socket and what ray is asked for, and
+    /// pass it on.
+    pub async fn start_with_ray(plan: Plan, words: &[String]) -> io::Result<Self> {
         let folder = Folder::new()?;
         let keys = Keys::new()?;
         let mut heads = JoinSet::new();
@@ -85,16 +79,31 @@ impl Fleet {
         started.sort_by_key(|(place, _)| *place);
         let mut members = Vec::new();
         for (planned, (_, head)) in plan.clusters.iter().zip(started) {
-            let way = way(planned, &head, &keys).await?;
-            members.push(Member { name: planned.name.clone(), head, way });
+            let round_trip = Duration::from_millis(planned.latency_ms);
+            let server = SshServer::start(&head, &planned.name, &keys, round_trip).await?;
+            if planned.trouble == Ailment::Unreachable {
+                server.door().shut();
+            }
+            members.push(Member { name: planned.name.clone(), head, server });
         }
-        let places: Vec<_> = members.iter().map(|m: &Member| (m.name.as_str(), m.port())).collect();
-        let google = google(&plan, &members).await?;
+        let homes: Vec<Option<(String, String)>> = plan.clusters.iter().map(Planned::place).collect();
+        let at_home = |(m, home): (&Member, &Option<(String, String)>)| {
+            Some(HeadMachine::new(&m.name, home.clone()?, &m.head, &m.server))
+        };
+        let heads: Vec<HeadMachine> = members.iter().zip(&homes).filter_map(at_home).collect();
+        let google = google(&plan, &heads).await?;
         for (name, token) in &secrets {
             google.put_secret(name, token.expose());
         }
-        folder.furnish(&keys, &places, &google)?;
-        Ok(Self { members, google, folder })
+        let ray = RayCommand::listen(&folder.socket(), heads)?;
+        let place = |(m, home): (&'_ Member, &Option<_>)| {
+            // Google tells where the others are.
+            let address = home.is_none().then_some(ADDRESS);
+            Place { cluster: m.name.clone(), port: m.port(), address }
+        };
+        let places: Vec<Place> = members.iter().zip(&homes).map(place).collect();
+        folder.furnish(&keys, &places, &google, words)?;
+        Ok(Self { members, google, ray, folder })
     }
 
     /// What a console needs to find it.
@@ -114,36 +123,19 @@ impl Fleet {
 }
 
 /// Google with the machines of those clusters that are in it.
-async fn google(plan: &Plan, members: &[Member]) -> io::Result<Google> {
-    let mut project = String::new();
-    let mut there = Vec::new();
-    for (planned, member) in plan.clusters.iter().zip(members) {
-        if let Some((its, zone)) = planned.place() {
-            project = its;
-            there.push((planned.name.as_str(), zone, &member.head));
-        }
-    }
-    let cloud = Cloud::of(&project, there.into_iter());
+async fn google(plan: &Plan, heads: &[HeadMachine]) -> io::Result<Google> {
+    let project = heads.first().map_or("", HeadMachine::project);
+    let cloud = Cloud::of(project, heads.iter().cloned());
     for planned in &plan.clusters {
         planned.queued.iter().for_each(|tpu| cloud.wait_in_vain(&planned.name, tpu));
     }
-    Google::start_for(&project, cloud).await
+    Google::start_for(project, cloud).await
 }
 
 async fn head(scenario: super::Scenario, manners: Vec<Trouble>) -> io::Result<Head> {
     let head = Head::start(scenario).await?;
     head.trouble(manners);
     Ok(head)
-}
-
-async fn way(planned: &Planned, head: &Head, keys: &Keys) -> io::Result<Way> {
-    if planned.trouble != Ailment::Unreachable {
-        let round_trip = Duration::from_millis(planned.latency_ms);
-        return Ok(Way::Open(SshServer::start(head, &planned.name, keys, round_trip).await?));
-    }
-    let socket = TcpSocket::new_v4()?;
-    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    Ok(Way::Closed(socket.local_addr()?, socket))
 }
 
 /// 128 bits that nobody can guess, in hexadecimal.

@@ -51,6 +51,16 @@ pub struct Folder {
     _lock: File,
 }
 
+/// Where a cluster is reached.
+pub(super) struct Place {
+    /// Its name.
+    pub cluster: String,
+    /// Its head's SSH port.
+    pub port: u16,
+    /// Its head's address, where it is not Google's to tell.
+    pub address: Option<&'static str>,
+}
+
 /// How the folder of every fleet is called.
 const PREFIX: &str = "mt-demo-";
 
@@ -92,6 +102,11 @@ impl Folder {
         self.path.join("infra")
     }
 
+    /// The socket of its `ray`.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.path.join("ray.sock")
+    }
+
     /// The private key that opens every head.
     pub fn key(&self) -> PathBuf {
         self.path.join("key")
@@ -116,21 +131,30 @@ impl Folder {
         self.write(&format!("cache/marin-tui/tokens/{cluster}"), &format!("{}\n", token.expose()))
     }
 
-    /// Writes the key, the cluster files, the Google login and the settings of a fleet: each cluster's name and its
-    /// head's SSH port.
-    pub(super) fn furnish(&self, keys: &Keys, clusters: &[(&str, u16)], google: &Google) -> io::Result<()> {
+    /// Writes the key, the cluster files, the Google login and the settings of a fleet; `ray` are the words that pass on
+    /// what its `ray` is asked for.
+    pub(super) fn furnish(
+        &self,
+        keys: &Keys,
+        clusters: &[Place],
+        google: &Google,
+        ray: &[String],
+    ) -> io::Result<()> {
         keys.write_client(&self.key())?;
         let key = self.key();
         let mut overrides = serde_json::Map::new();
-        for (name, port) in clusters {
-            let place = json!({"address": "127.0.0.1", "port": port, "user": "ray", "key": key});
-            overrides.insert((*name).into(), place);
+        for Place { cluster: name, port, address } in clusters {
+            let mut place = json!({"port": port, "user": "ray", "key": key});
+            if let Some(address) = address {
+                place["address"] = json!(address);
+            }
+            overrides.insert(name.clone(), place);
             match cluster_file(name) {
                 Some((file, text)) => self.write(&format!("infra/{file}"), text)?,
                 None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
             }
         }
-        self.write("ray", NO_RAY)?;
+        self.write("ray", &self.ray(ray))?;
         let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
             // The cluster files are those of real clusters: `ray down` would end them.
             "ray": ["/bin/sh", self.path.join("ray")],
@@ -141,6 +165,16 @@ impl Folder {
         self.write("config.yaml", &format!("{settings:#}\n"))
     }
 
+    /// What is run in place of the ray command.
+    fn ray(&self, words: &[String]) -> String {
+        if words.is_empty() {
+            return NO_RAY.into();
+        }
+        let socket = self.socket().display().to_string();
+        let quoted = words.iter().chain([&socket]).map(|w| format!("'{}'", w.replace('\'', r"'\''")));
+        format!("exec {} \"$@\"\n", quoted.collect::<Vec<_>>().join(" "))
+    }
+
     fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let path = self.path.join(name);
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
@@ -148,7 +182,7 @@ impl Folder {
     }
 }
 
-/// What is run in place of the ray command.
+/// What is run in place of the ray command where nothing stands for it.
 const NO_RAY: &str =
     "echo 'this is a demo, its cluster files name real clusters: no ray command is run here' >&2\nexit 1\n";
 
@@ -190,7 +224,8 @@ mod tests {
         let folder = Folder::new().unwrap();
         let keys = Keys::new().unwrap();
         let google = Google::start().await.unwrap();
-        folder.furnish(&keys, &[("marin-us-east1-d", 1), ("other", 2)], &google).unwrap();
+        let place = |cluster: &str, port| Place { cluster: cluster.into(), port, address: None };
+        folder.furnish(&keys, &[place("marin-us-east1-d", 1), place("other", 2)], &google, &[]).unwrap();
         folder.write_token("other", &Secret::new("t")).unwrap();
         let path = folder.path().to_owned();
         let tokens = path.join("cache/marin-tui/tokens");

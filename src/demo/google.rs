@@ -382,7 +382,10 @@ fn route(asked: &Asked, state: &mut State, fault: Option<&Fault>) -> Answer {
             registry::answer(asked, state, [project, location, repository], rest)
         }
         ["v1", "projects", project, rest @ ..] => secrets::answer(asked, state, project, rest, fault),
-        ["compute", "v1", "projects", project, rest @ ..] => compute::answer(asked, state, project, rest),
+        ["compute", "v1", "projects", project, rest @ ..] => match state.cloud.clone() {
+            Some(cloud) => cloud.around_heads(state, |state| compute::answer(asked, state, project, rest)),
+            None => compute::answer(asked, state, project, rest),
+        },
         [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {
             let place = tpu::Place { version, project, zone };
             let Some(cloud) = state.cloud.clone() else { return tpu::answer(asked, state, &place, rest) };

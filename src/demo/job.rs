@@ -158,6 +158,11 @@ impl SimJob {
         (self.written, self.in_store) = (None, None);
     }
 
+    /// The URI of its working directory's package.
+    pub fn package(&self) -> Option<&str> {
+        self.runtime_env.as_ref()?["working_dir"].as_str()
+    }
+
     /// The driver's exit code, once it has one.
     pub fn exit_code(&self) -> Option<i32> {
         match self.status {

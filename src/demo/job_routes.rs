@@ -96,6 +96,8 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
     let starts = body["entrypoint_resources"].as_object().is_none_or(serde_json::Map::is_empty);
     shared.now(|c| {
         let id = body["submission_id"].as_str().map_or_else(|| format!("raysubmit_{:016x}", c.now), str::to_owned);
+        let again = c.recognize(&id, &body);
+        let starts = starts && again.is_none();
         let job = SimJob {
             submission: Some(id.clone()),
             driver: None,
@@ -120,6 +122,9 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             in_store: None,
         };
         if c.add(job) {
+            if let Some(again) = again {
+                c.take_up(again);
+            }
             return json(dumps(&json!({"job_id": id, "submission_id": id})));
         }
         let words = format!(

@@ -106,10 +106,8 @@ impl Engine {
         self.ask_for_the_impossible(cluster);
         if !self.life.idle && self.life.jobs_per_hour > 0.0 {
             self.crowd(cluster);
-            self.plan_rate(self.life.jobs_per_hour, Event::Arrive);
         }
-        self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);
-        self.plan(0, Event::Look);
+        self.go_on();
         if self.life.stuck {
             self.plan((until - STUCK_SINCE - self.now).max(0), Event::Stick);
         }
@@ -117,6 +115,15 @@ impl Engine {
         for node in cluster.nodes.iter_mut().filter(|n| n.is_alive()) {
             node.sampled.get_or_insert(until);
         }
+    }
+
+    /// From now on the autoscaler looks, people submit jobs, and Google takes slices back.
+    pub fn go_on(&mut self) {
+        if !self.life.idle {
+            self.plan_rate(self.life.jobs_per_hour, Event::Arrive);
+        }
+        self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);
+        self.plan(0, Event::Look);
     }
 
     /// Plays everything up to `until`.

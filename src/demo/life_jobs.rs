@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// People who do not exist.
-const OWNERS: [&str; 9] = ["alice", "bogdan", "chiara", "dara", "emeka", "farid", "greta", "hana", "ivo"];
-const EXPERIMENTS: [&str; 12] = [
+pub(super) const OWNERS: [&str; 9] =
+    ["alice", "bogdan", "chiara", "dara", "emeka", "farid", "greta", "hana", "ivo"];
+pub(super) const EXPERIMENTS: [&str; 12] = [
     "exp1395_qwen3_32b",
     "exp1529_32b_mup",
     "exp600_tootsie_8b",
@@ -128,32 +129,41 @@ impl Engine {
     /// Submits a job for a node type, or for one that nobody offers.
     pub fn submit(&mut self, cluster: &mut Cluster, kind: Option<usize>, pod_type: Option<String>) {
         let index = cluster.jobs.len();
-        let run = self.conceive(kind, pod_type.clone());
+        let run = self.conceive(kind, pod_type);
+        let work = self.work_of(run, kind, None);
+        if cluster.add_packed(table_row(&mut self.random, index, self.now, &work)) {
+            self.employ(index, work, SET_UP);
+        }
+    }
+
+    /// What a run has to do; whether its driver itself asks for the slice is left to chance unless it is known.
+    pub fn work_of(&mut self, run: Run, kind: Option<usize>, pends: Option<bool>) -> Work {
         let left = self.about(self.life.job_minutes * 60_000.0);
         let fails = self.random.unit() < self.life.failing;
-        let work = Work {
+        Work {
             kind,
             slice: None,
             // A job that fails does so somewhere on its way.
             left: if fails { (left as f64 * self.random.unit()) as i64 } else { left }.max(5000),
             since: self.now,
             fails,
-            pends: kind.is_none() || self.random.below(4) == 0,
+            pends: pends.unwrap_or_else(|| kind.is_none() || self.random.below(4) == 0),
             step: 0,
             turn: 0,
             ip: "".into(),
             tale: Tale::new(run.clone()),
             run,
-        };
-        if !cluster.add(table_row(&mut self.random, index, self.now, &work)) {
-            return;
         }
-        if let Some(pod_type) = pod_type {
-            *self.infeasible.entry(pod_type).or_default() += 1;
+    }
+
+    /// Sets about the job at that place of the job table, whose environment takes so long on average, in milliseconds.
+    pub fn employ(&mut self, index: usize, work: Work, set_up: f64) {
+        if work.kind.is_none() {
+            *self.infeasible.entry(work.run.pod_type.clone()).or_default() += 1;
         }
         self.work.insert(index, work);
         self.changed = true;
-        let takes = self.around(SET_UP);
+        let takes = self.around(set_up);
         self.plan(takes, Event::SetUp(index));
     }
 

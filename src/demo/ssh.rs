@@ -6,6 +6,7 @@
 use super::Head;
 use super::distance::apart;
 use super::ssh_commands::Files;
+use super::ssh_door::{self, Door, Doorway};
 use super::ssh_session;
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::ssh_key::private::Ed25519Keypair;
@@ -73,8 +74,7 @@ pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
 pub struct SshServer {
     /// Where it listens.
     pub address: SocketAddr,
-    /// Counts the times that all connections were closed; gone when the server is.
-    closing: Arc<watch::Sender<u64>>,
+    door: Arc<Door>,
 }
 
 impl SshServer {
@@ -90,14 +90,25 @@ impl SshServer {
             client: keys.client.public_key().clone(),
             round_trip,
         });
-        let (closing, closed) = watch::channel(0);
-        tokio::spawn(accept(listener, host, Arc::new(config(&keys.host)), closed));
-        Ok(Self { address, closing: Arc::new(closing) })
+        let door = Arc::new(Door::open());
+        tokio::spawn(accept(listener, address, host, Arc::new(config(&keys.host)), door.watch()));
+        Ok(Self { address, door })
     }
 
     /// Cuts all connections, as a network would; new ones are accepted.
     pub fn drop_connections(&self) {
-        self.closing.send_modify(|n| *n += 1);
+        self.door.cut();
+    }
+
+    /// What opens and shuts its port.
+    pub(super) fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+}
+
+impl Drop for SshServer {
+    fn drop(&mut self) {
+        self.door.remove();
     }
 }
 
@@ -120,22 +131,24 @@ fn config(host_key: &PrivateKey) -> Config {
 
 async fn accept(
     listener: TcpListener,
+    address: SocketAddr,
     host: Arc<Host>,
     config: Arc<Config>,
-    mut closing: watch::Receiver<u64>,
+    mut door: watch::Receiver<Doorway>,
 ) {
-    loop {
+    let mut listener = Some(listener);
+    while let Some(listening) = ssh_door::pass(&mut listener, address, &mut door).await {
         let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
-            changed = closing.changed() => if changed.is_err() { return } else { continue },
+            accepted = listening.accept() => accepted,
+            _ = door.changed() => continue,
         };
         let Ok((stream, _)) = stream else { continue };
-        tokio::spawn(serve(stream, host.clone(), config.clone(), closing.clone()));
+        tokio::spawn(serve(stream, host.clone(), config.clone(), door.clone()));
     }
 }
 
 /// Serves one connection until the client has enough or connections are closed.
-async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut closing: watch::Receiver<u64>) {
+async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut door: watch::Receiver<Doorway>) {
     // Small answers must not wait for an acknowledgement; an error only costs speed.
     let _ = stream.set_nodelay(true);
     // The session lives in a task of its own, which ends with its socket: we keep another handle of that.
@@ -151,7 +164,7 @@ async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut clos
     };
     tokio::select! {
         () = session => {}
-        _ = closing.changed() => {}
+        _ = door.changed() => {}
     }
     // Fails only when it is closed already.
     let _ = socket.shutdown(Shutdown::Both);

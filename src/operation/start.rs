@@ -2,7 +2,9 @@
 
 use super::cluster::{LOOK, PATIENCE, Performer};
 use super::trouble;
-use crate::model::{Job, JobStatus, NodeState, Problem, Progress, SubmissionId, Text, Timestamp};
+use crate::model::{
+    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Text, Timestamp,
+};
 use crate::ray::Poller;
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -16,10 +18,16 @@ const SETTLING: Duration = Duration::from_secs(20);
 
 impl Performer {
     pub(super) async fn start(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        if let Ok(Some(session)) = self.answering().await
-            && session != self.facts.session
-        {
-            return Ok("a ray answers already".to_owned());
+        match self.answering().await {
+            Ok(Some(session)) if session != self.facts.session => {
+                return Ok("a ray answers already".to_owned());
+            }
+            // Somebody's Ray runs there: `ray up` would end it with all its jobs.
+            Err(refused) if matches!(refused.kind, ProblemKind::TokenMissing | ProblemKind::TokenRefused) => {
+                let mend = format!("{}; then resume", refused.mend);
+                return Err(Problem { mend, ..refused });
+            }
+            Ok(_) | Err(_) => {}
         }
         let file = self.file()?;
         let up = ["up", "-y", "--no-config-cache", "--log-style", "pretty", "--log-color", "false"]

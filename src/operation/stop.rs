@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// What is waited for Ray's end after a `ray down` that failed.
+const AFTERWARDS: Duration = Duration::from_secs(10);
 /// What clearing one machine may take.
 const CLEARING: Duration = Duration::from_secs(60);
 
@@ -36,7 +38,8 @@ impl Performer {
         let file = self.file()?;
         let down = ["down", "-y", "--log-style", "pretty", "--log-color", "false"].map(OsStr::new);
         let (code, _) = self.ray(&[&down[..], &[file.as_os_str()]].concat(), tell).await?;
-        let deadline = Instant::now() + PATIENCE;
+        // One that failed ends nothing later on.
+        let deadline = Instant::now() + if code == 0 { PATIENCE } else { AFTERWARDS };
         loop {
             // `ray down` exits with 0 when it stopped nothing.
             match self.answering().await {

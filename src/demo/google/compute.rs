@@ -143,16 +143,17 @@ fn clauses(filter: &str) -> Result<Vec<Clause>, String> {
 
 fn delete(asked: &Asked, state: &mut State, zone: &str, name: &str) -> Answer {
     let at = state.instances.iter().position(|i| i["name"] == name && zone_of(i) == zone);
-    let target = format!("{}/compute/v1/projects/{PROJECT}/zones/{zone}/instances/{name}", asked.base);
+    let project = state.project.clone();
+    let target = format!("{}/compute/v1/projects/{project}/zones/{zone}/instances/{name}", asked.base);
     let Some(at) = at else {
         let message =
-            format!("The resource 'projects/{PROJECT}/zones/{zone}/instances/{name}' was not found");
+            format!("The resource 'projects/{project}/zones/{zone}/instances/{name}' was not found");
         return refusal(404, "notFound", &message);
     };
     let operation = format!("operation-{}", state.next());
     let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
         "operationType": "delete", "targetLink": target,
-        "zone": format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{zone}")});
+        "zone": format!("https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}")});
     if let Some(message) = state.failing_operations.clone() {
         finished["error"] =
             json!({"errors": [{"code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": message}]});

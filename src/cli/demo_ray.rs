@@ -1,0 +1,65 @@
+//! `marin-tui demo-ray`: what the settings of a demo name in place of ray. It passes on what it is asked for to the demo's
+//! own process, prints what comes back, and touches nothing real.
+
+use anyhow::Context;
+use clap::Args;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What it is run with.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub struct Words {
+    /// The demo's socket
+    socket: PathBuf,
+    /// What ray is asked for
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+/// Asks, prints, and ends as the demo says.
+pub fn run(asked: &Words) -> anyhow::Result<ExitCode> {
+    let over = "the demo that this cluster belongs to has ended; start another one";
+    let mut demo = UnixStream::connect(&asked.socket).context(over)?;
+    let words: Vec<&[u8]> = asked.words.iter().map(|w| w.as_bytes()).collect();
+    demo.write_all(&words.join(&0)).and_then(|()| demo.shutdown(Shutdown::Write)).context(over)?;
+    let mut stdout = std::io::stdout();
+    for line in BufReader::new(demo).lines() {
+        let line = line.context(over)?;
+        match (line.strip_prefix('+'), line.strip_prefix('=').and_then(|code| code.parse::<u8>().ok())) {
+            (Some(said), _) => {
+                writeln!(stdout, "{said}")?;
+                stdout.flush()?;
+            }
+            (None, Some(code)) => return Ok(ExitCode::from(code)),
+            (None, None) => break,
+        }
+    }
+    anyhow::bail!(over)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Arguments, Command};
+    use clap::Parser;
+
+    #[test]
+    fn whatever_ray_is_asked_for_is_passed_on() {
+        for words in [
+            &["--version"][..],
+            &["up", "-y", "--no-config-cache", "--log-style", "pretty", "a.yaml"],
+            &["--help"],
+        ] {
+            let given = [&["marin-tui", "demo-ray", "/s"], words].concat();
+            match Arguments::try_parse_from(given).unwrap().command {
+                Some(Command::DemoRay(asked)) => assert_eq!(asked.words, words),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

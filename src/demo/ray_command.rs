@@ -1,0 +1,194 @@
+//! What stands for the `ray` command in a demo: it makes and deletes the heads of the fleet's own Google, in seconds
+//! where Ray takes minutes, and says what Ray says. Asked over a socket in the fleet's folder: words come with a zero
+//! byte between them, lines go back with a `+` before each, and the exit code with a `=`.
+
+use super::head_machine::{ADDRESS, HeadMachine};
+use serde_yaml::Value;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinHandle;
+
+/// What each step takes. Not in the clusters' own time, which may stand still.
+const STEP: Duration = Duration::from_secs(1);
+/// What a command line may have, in bytes.
+const LONGEST: u64 = 64 << 10;
+/// How often a head that cannot be logged in to is asked.
+const TRIES: usize = 8;
+
+/// The running command. Dropping it closes its socket.
+#[derive(Debug)]
+pub(super) struct RayCommand(JoinHandle<()>);
+
+impl Drop for RayCommand {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl RayCommand {
+    /// Listens at that path for what is to be done with these heads. Must be called inside a tokio runtime.
+    pub fn listen(socket: &Path, heads: Vec<HeadMachine>) -> io::Result<Self> {
+        let listener = UnixListener::bind(socket)?;
+        let heads: Arc<[HeadMachine]> = heads.into();
+        Ok(Self(tokio::spawn(async move {
+            loop {
+                // An error passes: there was no descriptor left for a moment.
+                let Ok((stream, _)) = listener.accept().await else {
+                    tokio::time::sleep(STEP).await;
+                    continue;
+                };
+                let heads = heads.clone();
+                // An error is somebody who went away.
+                tokio::spawn(async move { answer(stream, &heads).await });
+            }
+        })))
+    }
+}
+
+async fn answer(stream: UnixStream, heads: &[HeadMachine]) -> io::Result<()> {
+    let (reader, writer) = stream.into_split();
+    let words = words(reader).await?;
+    let mut said = Said(writer);
+    let code = run(&words, heads, &mut said).await?;
+    said.0.write_all(format!("={code}\n").as_bytes()).await
+}
+
+async fn words(reader: OwnedReadHalf) -> io::Result<Vec<String>> {
+    let mut text = String::new();
+    reader.take(LONGEST).read_to_string(&mut text).await?;
+    Ok(text.split('\0').map(str::to_owned).collect())
+}
+
+/// Where it says what it does.
+struct Said(OwnedWriteHalf);
+
+impl Said {
+    async fn line(&mut self, words: &str) -> io::Result<()> {
+        self.0.write_all(format!("+{words}\n").as_bytes()).await
+    }
+
+    async fn lines(&mut self, all: &[&str]) -> io::Result<()> {
+        for words in all {
+            self.line(words).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Its exit code.
+async fn run(words: &[String], heads: &[HeadMachine], said: &mut Said) -> io::Result<i32> {
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return Ok(2) };
+    if first == "--version" {
+        said.line("ray, version 2.60.0 (simulated)").await?;
+        return Ok(0);
+    }
+    if !["up", "down", "get-head-ip"].contains(&first.as_str()) {
+        said.line(&format!("this is a demo, `ray {first}` is not simulated: no ray command is run here"))
+            .await?;
+        return Ok(2);
+    }
+    let Some(head) = head_of(Path::new(last), heads).await else {
+        said.line(&format!(
+            "this is a demo, and {last} is no cluster of its Google: no ray command is run here"
+        ))
+        .await?;
+        return Ok(1);
+    };
+    // Ray looks before it leaps; two at a time would not see each other.
+    let _alone = head.work().await;
+    match first.as_str() {
+        "up" => up(head, said).await,
+        "down" => down(head, said).await,
+        _ if head.exists() => said.line(ADDRESS).await.map(|()| 0),
+        _ => said.line(&format!("Head node of cluster ({}) not found!", head.cluster())).await.map(|()| 1),
+    }
+}
+
+/// The head of the cluster that a file describes, if it is one of Google's.
+async fn head_of<'a>(file: &Path, heads: &'a [HeadMachine]) -> Option<&'a HeadMachine> {
+    let text = tokio::fs::read_to_string(file).await.ok()?;
+    let file: Value = serde_yaml::from_str(&text).ok()?;
+    let name = file["cluster_name"].as_str().filter(|_| file["provider"]["type"] == "gcp")?;
+    heads.iter().find(|head| head.cluster() == name)
+}
+
+async fn up(head: &HeadMachine, said: &mut Said) -> io::Result<i32> {
+    let cluster = head.cluster();
+    said.lines(&[&format!("Cluster: {cluster}"), "", "Checking GCP environment settings"]).await?;
+    tokio::time::sleep(STEP).await;
+    if head.has_begun() {
+        if !head.answers() {
+            return cannot_log_in(head, said).await;
+        }
+        said.lines(&[
+            "Updating cluster configuration and running full setup.",
+            "Cluster Ray runtime will be restarted. Confirm [y/N]: y [automatic, due to --yes]",
+        ])
+        .await?;
+    } else if !head.exists() {
+        said.lines(&[
+            "No head node found. Launching a new cluster. Confirm [y/N]: y [automatic, due to --yes]",
+            "",
+            "Acquiring an up-to-date head node",
+        ])
+        .await?;
+        tokio::time::sleep(STEP).await;
+        let name = head.make();
+        said.line(&format!("  Launched a new head node: {name}")).await?;
+    }
+    said.lines(&["", "<1/1> Setting up head node"]).await?;
+    for step in [
+        &["  New status: waiting-for-ssh", "  [1/7] Waiting for SSH to become available"][..],
+        &["    Success.", "  New status: syncing-files", "  [3/7] Processing file mounts"],
+        &["  New status: setting-up", "  [6/7] Running setup commands", "  [7/7] Starting the Ray runtime"],
+    ] {
+        said.lines(step).await?;
+        tokio::time::sleep(STEP).await;
+    }
+    if !head.begin() {
+        said.line("The head node was terminated while it was set up.").await?;
+        return Ok(1);
+    }
+    said.lines(&["  New status: up-to-date", "", "simulated: this is a demo, no ray command was run"])
+        .await?;
+    Ok(0)
+}
+
+/// Ray asks for a quarter of an hour.
+async fn cannot_log_in(head: &HeadMachine, said: &mut Said) -> io::Result<i32> {
+    said.lines(&["<1/1> Setting up head node", "  [1/7] Waiting for SSH to become available"]).await?;
+    for _ in 0..TRIES {
+        said.lines(&[
+            &format!("ssh: connect to host {ADDRESS} port {}: Connection refused", head.port()),
+            "    SSH still not available (SSH command failed.), retrying in 5 seconds.",
+        ])
+        .await?;
+        tokio::time::sleep(STEP / 2).await;
+    }
+    said.line("  New status: update-failed").await?;
+    Ok(1)
+}
+
+async fn down(head: &HeadMachine, said: &mut Said) -> io::Result<i32> {
+    said.line("Destroying cluster. Confirm [y/N]: y [automatic, due to --yes]").await?;
+    tokio::time::sleep(STEP).await;
+    let workers: Vec<String> = head.shared().now(|c| {
+        let of_autoscaler = |name: &String| !c.by_hand.has(name);
+        c.tpu_vms().into_iter().map(|vm| vm.name).filter(of_autoscaler).collect()
+    });
+    let all = workers.len() + usize::from(head.exists());
+    if all > 0 {
+        head.delete();
+        head.shared().now(|c| workers.iter().for_each(|name| c.delete_tpu_vm(name)));
+        said.line(&format!("Requested {all} nodes to shut down. [interval=1s]")).await?;
+        tokio::time::sleep(STEP).await;
+        said.line("0 nodes remaining after 1 second(s).").await?;
+    }
+    said.line("No nodes remaining.").await?;
+    Ok(0)
+}
