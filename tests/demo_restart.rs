@@ -188,7 +188,7 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     let (_, told) = served.says("us-central2", "stop-cluster --yes --others");
     assert!(told.contains("the head no longer answers"), "{told}");
     let said = served.fails("us-central2", "list-jobs");
-    assert!(said.contains(NO_HEAD) && said.contains("ray up"), "{said}");
+    assert!(said.contains(NO_HEAD) && said.contains("start-cluster"), "{said}");
     let said = served.fails("us-central2", "restart-cluster --yes");
     assert!(said.contains(NO_HEAD) && said.contains("--abandon"), "{said}");
     served.says("us-central2", "restart-cluster --abandon");

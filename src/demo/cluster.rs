@@ -176,14 +176,11 @@ impl Cluster {
         self.by_submission.get(id).copied().or_else(by_driver)
     }
 
-    /// Forgets a submission.
+    /// Forgets a submission. Its place stays: the others are known by theirs.
     pub fn forget(&mut self, id: &str) {
         if let Some(at) = self.by_submission.remove(id) {
-            self.jobs.remove(at);
-            self.by_submission.values_mut().filter(|i| **i > at).for_each(|i| *i -= 1);
-            let kept = std::mem::take(&mut self.due).into_iter().filter(|Reverse((_, i))| *i != at);
-            self.due =
-                kept.map(|Reverse((when, i))| Reverse((when, if i > at { i - 1 } else { i }))).collect();
+            let job = &mut self.jobs[at];
+            (job.submission, job.driver, job.written) = (None, None, None);
             self.version += 1;
         }
     }

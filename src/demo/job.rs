@@ -172,6 +172,11 @@ impl SimJob {
         }
     }
 
+    /// Ray has forgotten it: it has no name any more.
+    pub fn is_forgotten(&self) -> bool {
+        self.submission.is_none() && self.driver.is_none()
+    }
+
     fn has_started(&self) -> bool {
         self.submission.is_some() && self.status != JobStatus::Pending
     }

@@ -295,6 +295,24 @@ mod tests {
         place
     }
 
+    #[test]
+    fn a_forgotten_job_leaves_the_work_of_the_others_alone() {
+        let mut cluster = cluster(quiet());
+        let first = submit(&mut cluster, 0);
+        let second = submit(&mut cluster, 0);
+        until(&mut cluster, |c| !c.hosts_of(second).is_empty());
+        let (id, hosts) =
+            (cluster.jobs[second].submission.clone().unwrap(), cluster.hosts_of(second).to_vec());
+        let forgotten = cluster.jobs[..first].iter().position(|j| j.status.is_ended()).unwrap();
+        let its = cluster.jobs[forgotten].submission.clone().unwrap();
+        cluster.forget(&its);
+        assert!(cluster.job(&its).is_none() && cluster.jobs[forgotten].is_forgotten());
+        assert_eq!(cluster.jobs[second].submission.as_deref(), Some(&*id));
+        assert_eq!(cluster.hosts_of(second), hosts);
+        until(&mut cluster, |c| c.jobs[second].status == JobStatus::Succeeded);
+        assert!(log(&cluster, second).contains("step"), "its own log");
+    }
+
     fn log(cluster: &Cluster, job: usize) -> String {
         String::from_utf8(cluster.jobs[job].log.tail(None, cluster.now)).unwrap()
     }

@@ -25,7 +25,7 @@ pub(super) async fn answer(request: Request<Incoming>, shared: &Arc<Shared>) -> 
         _ if !get => text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed"),
         ["api", "jobs", ""] => json(shared.kept("jobs", |c| {
             let head = c.head();
-            for job in &mut c.jobs {
+            for job in c.jobs.iter_mut().filter(|j| !j.is_forgotten()) {
                 job.text(head);
             }
             array(c.jobs.iter().filter_map(|j| j.written.as_deref())).into()

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// What is waited for Ray's end after a `ray down` that failed.
-const AFTERWARDS: Duration = Duration::from_secs(10);
+const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// What clearing one machine may take.
 const CLEARING: Duration = Duration::from_secs(60);
 
@@ -38,8 +38,8 @@ impl Performer {
         let file = self.file()?;
         let down = ["down", "-y", "--log-style", "pretty", "--log-color", "false"].map(OsStr::new);
         let (code, _) = self.ray(&[&down[..], &[file.as_os_str()]].concat(), tell).await?;
-        // One that failed ends nothing later on.
-        let deadline = Instant::now() + if code == 0 { PATIENCE } else { AFTERWARDS };
+        // One that failed may still have begun it, but seldom.
+        let deadline = Instant::now() + if code == 0 { PATIENCE } else { AFTER_FAILURE };
         loop {
             // `ray down` exits with 0 when it stopped nothing.
             match self.answering().await {

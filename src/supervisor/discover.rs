@@ -75,7 +75,9 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
                 }
                 None => format!("no machine in {project} is labelled as the head of {name}"),
             };
-            Err(problem(what, "start the cluster with `ray up`, or check `provider.project_id` in its file"))
+            let mend = "start the cluster (S in the console, `marin-tui start-cluster`), or check `provider.project_id` \
+                        in its file";
+            Err(problem(what, mend))
         }
     }
 }
