@@ -272,9 +272,15 @@ impl ClusterTask {
             return;
         }
         if s.pinged.is_none_or(|at| now.duration_since(at) >= PING) {
-            s.pinged = Some(now);
+            let first = s.pinged.replace(now).is_none();
             let client = s.session.client.clone();
-            s.asides.spawn(async move { Aside::Latency(connect::ping(&client).await) });
+            s.asides.spawn(async move {
+                if first {
+                    // It opens the connection that the others are measured on; what fails, fails again.
+                    let _ = connect::ping(&client).await;
+                }
+                Aside::Latency(connect::ping(&client).await)
+            });
         }
         if !self.visible.is_empty() && s.asides.is_empty() {
             let round = s.machines.next_round(&self.visible, now);
