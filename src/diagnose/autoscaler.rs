@@ -178,7 +178,7 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
         "{wanted}its report stands still: its process (monitor.py on the head) has died, hangs or ends each loop in an \
          error, and what it says of pending nodes and demands is as old"
     );
-    let mend = "l opens monitor.log; if its last lines are old or repeat an error, restart the head's ray";
+    let mend = "l opens monitor.log; if its last lines are old or repeat an error, restart the cluster (R)";
     Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, mend))
 }
 
@@ -232,8 +232,8 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
         report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {
         let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
-        let mend = "l opens monitor.log: an error that repeats there is what holds it up; restarting the head's ray \
-                    frees it";
+        let mend = "l opens monitor.log: an error that repeats there is what holds it up; restarting the cluster \
+                    (R) frees it";
         return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, mend));
     }
     let doubt = if certain { "" } else { "; autoscaler v1 does not tell whether any type can give it" };
