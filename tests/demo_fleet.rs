@@ -5,7 +5,7 @@
 mod pty;
 
 use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
-use marin_tui::demo::{Fleet, Head, Keys, Plan, Scenario, SshServer};
+use marin_tui::demo::{Fault, Fleet, Head, Keys, Plan, Scenario, SshServer, Trouble};
 use marin_tui::model::{
     ClusterName, JobStatus, JobStopOutcome, Link, LogEnd, LogSource, News, ProblemKind, Request, Secret,
     SshAuth, StreamId, SubmissionId, Timestamp, Update,
@@ -357,6 +357,48 @@ async fn a_job_is_stopped_and_a_log_followed() {
         })
         .await;
     assert!(console.fleet.member("a").unwrap().head.submissions(JobStatus::Stopped).contains(&running));
+    console.end().await;
+}
+
+/// Somebody looks at a dialog that waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhile() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    let mut driver = None;
+    console
+        .until("a driver runs", |_, news| {
+            if let News::Snapshot(snapshot) = news {
+                let mut running = snapshot.jobs.iter().filter(|j| j.status == JobStatus::Running);
+                driver = running.find_map(|j| j.driver.clone());
+            }
+            driver.is_some()
+        })
+        .await;
+    let ours = driver.unwrap();
+    console.ask("a", Request::Work(ours.clone()));
+    console
+        .until("its work", |_, news| {
+            matches!(news, News::Work { driver, work: Ok(work) } if *driver == ours && !work.actors.is_empty())
+        })
+        .await;
+    let member = console.fleet.member("a").unwrap();
+    member.head.trouble(vec![Trouble { path: "/api/v0/tasks".into(), fault: Fault::Stall }]);
+    let asked = || member.head.cost().requests.get("/api/v0/tasks").copied();
+    let before = asked();
+    console.ask("a", Request::Work(ours.clone()));
+    soon("the head is asked", async {
+        while asked() == before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    member.drop_connections();
+    console
+        .until(
+            "why it is not told",
+            |_, news| matches!(news, News::Work { driver, work: Err(_) } if *driver == ours),
+        )
+        .await;
     console.end().await;
 }
 

@@ -2,9 +2,11 @@
 
 use super::cluster::Cluster;
 use crate::model::time::brief;
+use crate::model::work::is_bytes;
 use crate::model::{DeathReason, HeadAddress, Job, JobKey, JobStatus, Node, Physical, Text, Timestamp};
 
-type Lines = Vec<(String, String)>;
+/// Labels and texts, row by row.
+pub(super) type Lines = Vec<(String, String)>;
 
 fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
     let text = text.into();
@@ -14,7 +16,7 @@ fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
 }
 
 /// A label before the first line, and nothing but the room for it before the others.
-fn list(lines: &mut Lines, label: &str, texts: impl IntoIterator<Item = String>) {
+pub(super) fn list(lines: &mut Lines, label: &str, texts: impl IntoIterator<Item = String>) {
     for (i, text) in texts.into_iter().enumerate() {
         push(lines, if i == 0 { label } else { " " }, text);
     }
@@ -151,7 +153,7 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
 
 /// An amount of a resource as people say it: memory in bytes, everything else as a number.
 pub fn amount(name: &str, value: f64) -> String {
-    if matches!(name, "memory" | "object_store_memory") { bytes(value) } else { number(value) }
+    if is_bytes(name) { bytes(value) } else { number(value) }
 }
 
 /// At most two decimals, none when whole.

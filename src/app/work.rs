@@ -1,8 +1,10 @@
 //! A job at length, with what its driver does in Ray: that is asked for when somebody wants to know it.
 
-use super::describe::{amount, job as describe_job, number};
+use super::describe::{self, Lines, amount, list, number};
 use super::{App, Dialog, Effect};
+use crate::model::text::printable;
 use crate::model::time::brief;
+use crate::model::work::rank;
 use crate::model::{ClusterName, Counted, JobId, Request, Text, Timestamp, Wait, Work};
 use std::cmp::Reverse;
 
@@ -11,12 +13,10 @@ const AWAITED: (&str, &str) = ("holds", "asking ray...");
 /// Functions and classes that are told; a driver may have thousands.
 const NAMES: usize = 12;
 
-type Lines = Vec<(String, String)>;
-
 impl App {
     pub(super) fn describe_job(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, job)) = self.meant_job() else { return Vec::new() };
-        let mut lines = describe_job(job, now);
+        let mut lines = describe::job(job, now);
         let cluster = self.clusters[place].name().clone();
         let driver = job.driver.clone().filter(|_| !job.status.is_ended());
         if driver.is_some() {
@@ -43,7 +43,7 @@ impl App {
         if let Some(at) = lines.iter().position(|(l, t)| (l.as_str(), t.as_str()) == AWAITED) {
             let told = match work {
                 Ok(work) => told(&work, now),
-                Err(why) => vec![("holds".to_owned(), format!("? ({why})"))],
+                Err(why) => vec![("holds".to_owned(), format!("? ({})", printable(&why)))],
             };
             lines.splice(at..=at, told);
         }
@@ -60,32 +60,26 @@ fn told(work: &Work, now: Timestamp) -> Lines {
         (true, true) => "nothing: no task and no actor, only its driver runs".to_owned(),
     };
     lines.push(("holds".to_owned(), holds));
-    list(&mut lines, "waits for", work.waits.iter().map(|wait| waiting(wait, now)).collect());
-    list(&mut lines, "tasks", counts(&work.tasks));
-    list(&mut lines, "actors", counts(&work.actors));
+    list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| waiting(wait, now)).collect()));
+    list(&mut lines, "tasks", cut(counts(&work.tasks)));
+    list(&mut lines, "actors", cut(counts(&work.actors)));
     lines
 }
 
-/// A label before the first line, the room for it before the others.
-fn list(lines: &mut Lines, label: &str, mut texts: Vec<String>) {
+/// The first of them, and how many more there are.
+fn cut(mut texts: Vec<String>) -> Vec<String> {
     let more = texts.len().saturating_sub(NAMES);
     if more > 0 {
         texts.truncate(NAMES);
         texts.push(format!("and {more} more"));
     }
-    let labels = std::iter::once(label).chain(std::iter::repeat(" "));
-    lines.extend(labels.map(str::to_owned).zip(texts));
+    texts
 }
 
 /// `TPU 16, CPU 4, memory 2.0 GB`: chips first, as they are what people count.
 fn shape(resources: &[(Text, f64)]) -> String {
     let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();
-    sorted.sort_by_key(|(name, _)| match name.raw() {
-        "TPU" | "GPU" => 0,
-        "CPU" => 2,
-        "memory" | "object_store_memory" => 3,
-        _ => 1,
-    });
+    sorted.sort_by_key(|(name, _)| rank(name.raw()));
     let words: Vec<String> =
         sorted.iter().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n))).collect();
     if words.is_empty() { "any node".to_owned() } else { words.join(", ") }

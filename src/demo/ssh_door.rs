@@ -77,8 +77,8 @@ impl Door {
     }
 }
 
-/// The listener of an open door; waits at one that is shut, with the port bound so that the system gives it to nobody else. None
-/// when the door is gone.
+/// The listener of an open door; waits at one that is shut, with the port bound so that the system gives it to nobody
+/// else. None when the door is gone.
 pub(super) async fn pass<'a>(
     listener: &'a mut Option<TcpListener>,
     address: SocketAddr,

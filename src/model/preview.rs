@@ -1,5 +1,6 @@
 //! What an operation would hit, looked at before it begins, and what a console is told of one that runs.
 
+use super::work::{is_bytes, rank};
 use super::{
     Job, JobKey, JobStatus, NewWorker, Operation, OperationKind, Problem, Progress, StepName, Task, Text,
     Timestamp,
@@ -60,17 +61,9 @@ impl Doomed {
     /// What it holds in a few words, chips first: `16 TPU`, `2 CPU`; `-` for nothing, `?` when that is not known.
     pub fn holding(&self) -> String {
         let Some(holds) = &self.holds else { return "?".to_owned() };
-        let rank = |name: &str| match name {
-            "TPU" => 0,
-            "GPU" => 1,
-            "CPU" => 3,
-            "memory" | "object_store_memory" => 4,
-            // A slice's or a type's own word says more than its CPUs.
-            _ => 2,
-        };
         let held = holds.iter().filter(|(_, n)| *n > 0.0);
         match held.min_by_key(|(name, _)| rank(name.raw())) {
-            Some((name, n)) if rank(name.raw()) == 4 => format!("{:.1} GB", n / 1e9),
+            Some((name, n)) if is_bytes(name.raw()) => format!("{:.1} GB", n / 1e9),
             Some((name, n)) => format!("{} {name}", (n * 100.0).round() / 100.0),
             None => "-".to_owned(),
         }

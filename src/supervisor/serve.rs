@@ -88,8 +88,6 @@ enum Aside {
     Latency(Result<Duration, RayError>),
     /// Machine figures.
     Figures(Vec<(NodeId, Physical)>),
-    /// Of something that was told already.
-    Told,
 }
 
 /// Everything that lives as long as one session.
@@ -186,10 +184,10 @@ impl ClusterTask {
             }
             Some(Request::Work(driver)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
-                s.asides.spawn(async move {
+                // Not among the asides: somebody waits for the answer, also when the session ends meanwhile.
+                tokio::spawn(async move {
                     let work = client.work(&driver).await.map(Box::new).map_err(|e| e.to_string());
                     out.send(News::Work { driver, work }).await;
-                    Aside::Told
                 });
             }
             Some(other) => {
@@ -299,7 +297,6 @@ impl ClusterTask {
             // The next refresh meets the same trouble and tells it.
             Aside::Latency(Err(e)) => tracing::debug!(cluster = %self.spec.name, error = %e, "ping"),
             Aside::Figures(figures) if figures.is_empty() => {}
-            Aside::Told => {}
             Aside::Figures(figures) => self.out.send(News::Physical(figures)).await,
         }
     }
