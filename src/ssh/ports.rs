@@ -16,28 +16,35 @@ pub struct PortPlan {
     given: BTreeSet<u16>,
 }
 
-/// A port to forward, and those that had to be passed over.
+/// A port to forward, and what stood in its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// The free port.
     pub port: u16,
-    /// Ports that other programs hold. Those given to other clusters are not named.
-    pub taken: Vec<Taken>,
+    /// Ports that other programs hold. Those given to other clusters do not count.
+    pub taken: Option<Taken>,
 }
 
-/// A port that another program holds. Displays as `8265 is held by ssh (pid 4711)`.
+/// Ports that other programs hold. Displays as `8265 is held by ssh (pid 4711)`, or, where more had to be passed over,
+/// `8265 and 6 more are held, the first by ssh (pid 4711)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The port.
+    /// The first of them.
     pub port: u16,
-    /// Its holder, e.g. `ssh (pid 4711)`; only Linux tells, and only about one's own processes.
+    /// Its holder, e.g. `ssh (pid 4711)`; only Linux tells, and only about one's own processes. Finding it means a look
+    /// at every process, so that the others' are not looked for: beside a second console there may be dozens.
     pub holder: Option<String>,
+    /// How many more.
+    pub more: usize,
 }
 
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let holder = self.holder.as_deref().unwrap_or("another program");
-        write!(f, "{} is held by {holder}", self.port)
+        let (port, holder) = (self.port, self.holder.as_deref().unwrap_or("another program"));
+        match self.more {
+            0 => write!(f, "{port} is held by {holder}"),
+            more => write!(f, "{port} and {more} more are held, the first by {holder}"),
+        }
     }
 }
 
@@ -50,15 +57,17 @@ impl PortPlan {
     /// Gives out the first free port from `first` on; none when 200 in a row are taken. Between this and ssh's own
     /// binding another program may be faster: `SshError::PortInUse` then, and asking again gives the next one.
     pub fn take(&mut self, first: u16) -> Option<Pick> {
+        let ours = &self.given;
+        let mut ports = (first..=u16::MAX).take(usize::from(TRIED)).filter(|p| !ours.contains(p));
         let mut taken = Vec::new();
-        for port in (first..=u16::MAX).take(usize::from(TRIED)).filter(|p| !self.given.contains(p)) {
-            if is_free(port) {
-                self.given.insert(port);
-                return Some(Pick { port, taken });
-            }
-            taken.push(Taken { port, holder: holder(port) });
-        }
-        None
+        let port = ports.find(|port| {
+            let free = is_free(*port);
+            taken.extend((!free).then_some(*port));
+            free
+        })?;
+        self.given.insert(port);
+        let taken = taken.first().map(|&port| Taken { port, holder: holder(port), more: taken.len() - 1 });
+        Some(Pick { port, taken })
     }
 
     /// Takes a port back.
@@ -117,13 +126,17 @@ mod tests {
         let mut plan = PortPlan::new();
         let pick = plan.take(first).unwrap();
         assert!(pick.port > first);
-        assert_eq!(pick.taken[0].port, first);
+        let taken = pick.taken.clone().unwrap();
+        assert_eq!(taken.port, first);
         if cfg!(target_os = "linux") {
             let us = format!("(pid {})", std::process::id());
-            assert!(pick.taken[0].holder.as_ref().unwrap().ends_with(&us), "{pick:?}");
+            assert!(taken.holder.as_ref().unwrap().ends_with(&us), "{pick:?}");
         }
+        let told = |more| Taken { port: 8265, holder: Some("ssh (pid 4711)".into()), more }.to_string();
+        assert_eq!(told(0), "8265 is held by ssh (pid 4711)");
+        assert_eq!(told(6), "8265 and 6 more are held, the first by ssh (pid 4711)");
         drop(listener);
-        assert_eq!(plan.take(first).unwrap(), Pick { port: first, taken: Vec::new() });
+        assert_eq!(plan.take(first).unwrap(), Pick { port: first, taken: None });
         assert_ne!(plan.take(first).unwrap().port, first, "given out already");
         plan.give_back(first);
         assert_eq!(plan.take(first).unwrap().port, first);
