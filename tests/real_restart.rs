@@ -148,18 +148,19 @@ fn restart_with_jobs(bed: Bed) {
 fn killed_after_each(bed: Bed, steps: &[&str], args: &[&str]) {
     // What was done before must not be taken for this.
     bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
-    // Each step's beginning stands behind the one before it in the journal.
-    let journal = "cat ~/.local/state/marin-tui/operations/*.jsonl || true";
-    let done = |step: &str| {
-        let text = bed.on("client", &["sh", "-c", journal]);
-        let lines: Vec<&str> = text.lines().collect();
-        let begun = lines.iter().rposition(|l| l.contains("\"begin\"")).unwrap_or(0);
-        lines[begun..].iter().any(|l| l.contains("\"done\"") && l.contains(&format!("\"{step}\"")))
+    // Looked for and killed by one program beside it, at once: what the next step does may be a matter of milliseconds.
+    let kill_after = |step: &str| {
+        let is_done =
+            format!("/\"begin\"/ {{ d = 0 }} /\"done\"/ && /\"{step}\"/ {{ d = 1 }} END {{ exit !d }}");
+        let journal = "cat /home/ray/.local/state/marin-tui/operations/*.jsonl 2>/dev/null";
+        let script =
+            format!("until {journal} | awk '{is_done}'; do sleep 0.02; done; pkill -KILL -x marin-tui; true");
+        let patience = bed::PATIENCE.as_secs().to_string();
+        bed.on_root("client", &["timeout", &patience, "sh", "-c", &script]);
     };
     let mut child = console(bed, args).spawn().unwrap();
     for (i, step) in steps.iter().enumerate() {
-        until(&format!("step {step} is done"), || done(step).then_some(()));
-        bed.signal("KILL", "marin-tui");
+        kill_after(step);
         let is_last = i + 1 == steps.len();
         if child.wait().unwrap().success() {
             assert!(is_last, "it ended before it was killed after {step}");

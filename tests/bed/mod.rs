@@ -28,7 +28,7 @@ pub const KEY: &str = "/home/ray/.ssh/id_ed25519";
 /// The token file on the client.
 pub const TOKEN: &str = "/home/ray/.ray/auth_token";
 /// How long a condition may take to come true, on two busy cores.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Which Ray a bed runs. The autoscaler differs too, so that both of Ray's are met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
