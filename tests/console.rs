@@ -157,6 +157,17 @@ fn every_size_is_drawn_and_the_first_one_again() {
     let place = Place::new(Scenario::default());
     let mut pty = place.console(120, 40);
     pty.wait_text(UP);
+    // A key right after a change is a key like any other.
+    for columns in [110, 130, 110, 130] {
+        pty.resize(columns, 40);
+        pty.wait("the new width", |t| {
+            t.lines().map(|l| l.chars().count()).max() == Some(usize::from(columns))
+        });
+        pty.send("?");
+        pty.wait_text("one row up");
+        pty.send("\x1b");
+        pty.wait("no help", |t| !t.contains("one row up"));
+    }
     pty.resize(80, 24);
     pty.wait("tabs", |t| t.contains("4 Autoscaler") && t.lines().all(|l| l.chars().count() <= 80));
     pty.resize(200, 60);

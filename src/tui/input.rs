@@ -98,8 +98,11 @@ fn forward(stopped: &io::PipeReader, send: &mpsc::UnboundedSender<io::Result<Eve
 }
 
 /// What was typed, if it is an event already.
+///
+/// By crossterm's `use-dev-tty`: its other source asks an edge-triggered epoll, and where the window's size changed
+/// leaves the key that it was told of unread until another one comes. This one looks at nothing within no time.
 fn next_event() -> io::Result<Option<Event>> {
-    if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
+    if event::poll(Duration::from_millis(1))? { event::read().map(Some) } else { Ok(None) }
 }
 
 /// Resolves at SIGTERM, SIGHUP or SIGINT (Ctrl-C arrives as a key while the terminal is raw).

@@ -123,7 +123,10 @@ impl Pty {
         loop {
             let text = self.text();
             if is(&text) {
-                return text;
+                // A terminal hands a frame over in pieces: the rows below may be those of the one before.
+                std::thread::sleep(Duration::from_millis(20));
+                let later = self.text();
+                return if is(&later) { later } else { text };
             }
             assert!(Instant::now() < end, "no {what} after {deadline:?}; the screen:\n{text}");
             std::thread::sleep(Duration::from_millis(20));
