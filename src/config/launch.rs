@@ -204,6 +204,21 @@ mod tests {
     }
 
     #[test]
+    fn a_type_may_come_by_merge_keys() {
+        let launch = parse(
+            "x: &base {node_config: &config {acceleratorType: v4-8, runtimeVersion: r}, resources: {TPU: 4}}\n\
+             available_node_types:\n  a: {<<: *base}\n  b: {<<: *base, node_config: {<<: *config, acceleratorType: v4-16}}\n",
+        );
+        let (name, node) = launch.find("v4-8").unwrap();
+        assert_eq!(
+            (name, &node.config["runtimeVersion"], &node.resources["TPU"]),
+            ("a", &"r".into(), &4.into())
+        );
+        let (name, node) = launch.find("v4-16").unwrap();
+        assert_eq!((name, &node.config["runtimeVersion"]), ("b", &"r".into()));
+    }
+
+    #[test]
     fn a_local_cluster_has_one_type_and_its_own_port() {
         let launch = parse("worker_start_ray_commands: ['ray start --address=${RAY_HEAD_IP}:7001']\n");
         assert_eq!((launch.port, launch.find("").unwrap().1.start.len()), (7001, 1));
