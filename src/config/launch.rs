@@ -160,15 +160,16 @@ impl Launch {
     }
 }
 
-/// The port behind `$RAY_HEAD_IP:`.
+/// The port behind `$RAY_HEAD_IP:`, however the variable is quoted.
 fn port(start: &[String]) -> u16 {
-    let after = |command: &String| {
-        let (_, rest) = command.split_once("RAY_HEAD_IP")?;
+    let after = |rest: &str| {
+        let quotes = ['"', '\'', '\\'];
+        let rest = rest.trim_start_matches('}').trim_start_matches(quotes).strip_prefix(':')?;
         let digits: String =
-            rest.trim_start_matches(['}', ':']).chars().take_while(char::is_ascii_digit).collect();
+            rest.trim_start_matches(quotes).chars().take_while(char::is_ascii_digit).collect();
         digits.parse().ok()
     };
-    start.iter().find_map(after).unwrap_or(PORT)
+    start.iter().find_map(|command| command.split("RAY_HEAD_IP").skip(1).find_map(after)).unwrap_or(PORT)
 }
 
 #[cfg(test)]
@@ -222,5 +223,28 @@ mod tests {
     fn a_local_cluster_has_one_type_and_its_own_port() {
         let launch = parse("worker_start_ray_commands: ['ray start --address=${RAY_HEAD_IP}:7001']\n");
         assert_eq!((launch.port, launch.find("").unwrap().1.start.len()), (7001, 1));
+    }
+
+    #[test]
+    fn the_port_is_seen_however_the_variable_is_quoted() {
+        let of = |address: &str| port(&["ulimit -n 1".to_owned(), format!("ray start --address={address}")]);
+        let ways = [
+            "$RAY_HEAD_IP:7001",
+            "${RAY_HEAD_IP}:7001",
+            "\"$RAY_HEAD_IP\":7001",
+            "\"${RAY_HEAD_IP}\":7001",
+            "\"$RAY_HEAD_IP:7001\"",
+            "'$RAY_HEAD_IP:7001'",
+            "'$RAY_HEAD_IP':7001",
+            "\\\"$RAY_HEAD_IP\\\":7001",
+            "\"$RAY_HEAD_IP\":'7001'",
+            "$OTHER && test \"$RAY_HEAD_IP\" && ray start --address=$RAY_HEAD_IP:7001",
+        ];
+        for way in ways {
+            assert_eq!(of(way), 7001, "{way}");
+        }
+        for none in ["$RAY_HEAD_IP", "\"$RAY_HEAD_IP\" --object-manager-port=8076", "$RAY_HEAD_IP:$PORT"] {
+            assert_eq!(of(none), PORT, "{none}");
+        }
     }
 }
