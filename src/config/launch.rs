@@ -20,6 +20,9 @@ pub struct Launch {
     pub image: Option<String>,
     /// `docker.container_name`.
     pub container: String,
+    /// Whether the file sets that name: then Ray's launcher runs all its commands in the container, for every provider
+    /// (`get_command_runner` in `ray/autoscaler/node_provider.py`).
+    pub in_container: bool,
     /// Port of the GCS, as the workers' start commands name it.
     pub port: u16,
     /// `file_mounts`: what is copied to every node, by where to; the path here as it is written.
@@ -142,9 +145,11 @@ impl Launch {
         if file.available_node_types.is_empty() {
             types.insert(String::new(), of(None));
         }
+        let container = file.docker.container_name.clone().filter(|name| !name.is_empty());
         Ok(Self {
             image: file.docker.worker_image.clone().or_else(|| file.docker.image.clone()),
-            container: file.docker.container_name.clone().unwrap_or_else(|| "ray_container".into()),
+            in_container: container.is_some(),
+            container: container.unwrap_or_else(|| "ray_container".into()),
             port: port(&start),
             worker_ips: file.provider.worker_ips.clone(),
             file_mounts: file.mounts.clone(),
@@ -223,6 +228,15 @@ mod tests {
     fn a_local_cluster_has_one_type_and_its_own_port() {
         let launch = parse("worker_start_ray_commands: ['ray start --address=${RAY_HEAD_IP}:7001']\n");
         assert_eq!((launch.port, launch.find("").unwrap().1.start.len()), (7001, 1));
+    }
+
+    #[test]
+    fn only_a_container_that_is_named_is_used() {
+        for (docker, named) in
+            [("{image: i, container_name: c}", true), ("{container_name: ''}", false), ("{}", false)]
+        {
+            assert_eq!(parse(&format!("docker: {docker}\n")).in_container, named, "{docker}");
+        }
     }
 
     #[test]
