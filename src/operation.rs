@@ -26,7 +26,7 @@ pub use cluster::{Facts, Outcome, Performer, preflight};
 pub use desk::{Desk, Ready};
 pub use google::calls;
 pub use journal::{Journal, JournalError, Unfinished};
-pub use preview::preview;
+pub use preview::{preview, would_back_up};
 pub use standing::standing;
 pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
