@@ -236,11 +236,11 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows[0], json!({"name": "later", "hosts": [], "joined": false}));
+    assert_eq!(rows, json!([{"name": "later", "hosts": [], "joined": false}]));
     let (code, out, said) = world.run("remove-worker later --yes --json");
     assert_eq!(code, Some(0), "nothing stands in the way of another: {said}");
-    let row: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(row, json!({"name": "later", "hosts": [], "removed": true}));
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "later", "hosts": [], "removed": true}]));
 
     let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
     adding.says("gone: waiting");
@@ -337,8 +337,8 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     let (code, out, said) = world.run("remove-worker --resume --json");
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("done before: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
-    let row: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(row, json!({"name": "by-hand", "hosts": [WORKER], "removed": true}));
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "by-hand", "hosts": [WORKER], "removed": true}]));
 }
 
 #[test]
@@ -470,7 +470,7 @@ fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
     assert!(code == Some(0) && metadata()["startup-script"] == "#!old", "{said}");
     assert!(!world.home.path().join("logins").exists());
 
-    let starting = world.spawn("init-worker by-hand --yes");
+    let starting = world.spawn("init-worker by-hand --yes --json");
     let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
     until("both hosts have the script", || hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty())));
     assert_eq!(metadata()["enable-oslogin"], "TRUE", "what else is there stays");
@@ -483,8 +483,10 @@ fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
     for node in world.heads[0].0.nodes().into_iter().skip(1) {
         assert!(world.heads[0].0.renew_node(node));
     }
-    let (code, _, said) = starting.ends();
+    let (code, out, said) = starting.ends();
     assert!(code == Some(0) && said.contains("joined"), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "by-hand", "hosts": hosts, "joined": true}]));
     let logins = fs::read_to_string(world.home.path().join("logins")).unwrap();
     assert_eq!(logins.lines().filter(|l| l.starts_with("10.")).count(), 2, "each host once: {logins}");
     assert!(logins.contains("sudo -n sh -c"), "{logins}");
