@@ -11,6 +11,7 @@ mod folder;
 mod google;
 mod host;
 mod journal;
+mod known;
 mod preview;
 mod program;
 mod standing;

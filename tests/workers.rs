@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use world::{WORKER, World, ZONE, labels, until};
+use world::{HEAD, WORKER, World, ZONE, labels, until};
 
 /// The console's part that runs operations, without a screen.
 struct Console<'a> {
@@ -370,6 +370,7 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
             && place(" down -y") < place(" up -y --no-config-cache")
     );
     assert!(!out.contains("by-hand") && !out.contains("others"), "{out}");
+    assert!(out.contains("POST /api/jobs/") && !out.contains("ssh "), "{out}");
     assert_eq!(world.double.asked("DELETE"), 0);
 
     let restarting = world.spawn("restart-cluster --yes --others --preserve-jobs=0");
@@ -396,6 +397,58 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
         names.contains("by-hand") && names.contains("others") && !names.contains("of-autoscaler"),
         "{names}"
     );
+}
+
+#[test]
+fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let local = format!("provider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}");
+    let start = "worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']";
+    world.file("infra/a.yaml", &format!("cluster_name: marin-a\n{local}\n{start}\n"));
+    world.file("work/train.py", "print(1)\n");
+    for submit in [
+        "submit-job --no-wait --submission-id first --working-dir work -- python train.py",
+        "submit-job --no-wait --submission-id lost --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true",
+        "submit-job --no-wait --submission-id second --working-dir work -- python train.py",
+    ] {
+        let (code, _, said) = world.run(submit);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "{said}");
+    // What a line says for itself, without files, remarks and the package's name.
+    let short = |l: &str| {
+        let l = l.split("    (then").next().unwrap().replace(world.home.path().to_str().unwrap(), "");
+        l.split("_ray_pkg_").next().unwrap().split(" -y").next().unwrap().to_owned()
+    };
+    let lines: Vec<String> = out.lines().map(short).collect();
+    assert_eq!(
+        lines,
+        [
+            "/ray down",
+            "ssh 10.128.0.2 ray stop --force",
+            "ssh 10.128.0.3 ray stop --force",
+            "ssh 127.0.0.11 ray stop --force",
+            "/ray up",
+            "PUT /api/packages/gcs/",
+            "POST /api/jobs/    (first)",
+            "POST /api/jobs/    (second)",
+            "ssh 10.128.0.3 cat >~/.ray/auth_token    (if the cluster wants a token)",
+            "ssh 10.128.0.3 export RAY_HEAD_IP=<the head's address in ray>; ray start --address=$RAY_HEAD_IP:6379",
+        ],
+        "{out}"
+    );
+    let (_, out, _) = world.run("restart-cluster --dry-run --preserve-jobs=0");
+    assert!(!out.contains("/api/") && out.contains("ssh 10.128.0.2 ray stop --force"), "{out}");
+    let (_, out, _) = world.run("stop-cluster --dry-run");
+    assert_eq!(out.lines().map(short).collect::<Vec<_>>(), lines[..4], "{out}");
+    // A cluster that is silent tells nothing of its workers.
+    world.heads.clear();
+    let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!out.contains("10.128.0.2") && out.contains("which they are cannot be told now"), "{out}");
+    assert!(world.asked().is_empty(), "nothing was done");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct OperateArguments {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// Say the exact steps and calls, and do nothing
+    /// Say the steps, and the calls and commands as far as they are known beforehand; do nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Go on with the operation that stopped

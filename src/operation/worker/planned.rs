@@ -5,6 +5,7 @@ use super::super::trouble;
 use super::launch::{on_host, read, type_of};
 use super::machine::{self, Machine};
 use super::request::{QueuedRequest, plan};
+use crate::config::Launch;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, NewWorker, Problem, Task};
 use crate::supervisor::{self, Options};
@@ -119,10 +120,19 @@ fn removing(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<
     }])
 }
 
+/// What starts Ray on a host of a local cluster.
+pub(in super::super) fn start_on(
+    spec: &ClusterSpec,
+    launch: &Launch,
+    host: &str,
+) -> Result<Vec<String>, Problem> {
+    Ok(start_lines(host, launch, on_host(spec, launch)?))
+}
+
 async fn starting(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<Vec<String>, Problem> {
     let launch = read(spec)?;
     if !machine.is_google() {
-        return Ok(start_lines(machine.name(), &launch, on_host(spec, &launch)?));
+        return start_on(spec, &launch, machine.name());
     }
     let place = supervisor::tpu_place(spec)?;
     let view = supervisor::ask_cloud(spec, &options.google).await?;
