@@ -55,10 +55,16 @@ impl Person {
         self.folder.join("config.yaml").display().to_string()
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    fn command(&self, args: &[&str]) -> Command {
         let config = self.config();
         let argv = Self::argv(&config, args);
-        Command::new(argv[0]).args(&argv[1..]).envs(self.env.iter().cloned()).output().unwrap()
+        let mut command = Command::new(argv[0]);
+        command.args(&argv[1..]).envs(self.env.iter().cloned());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
     }
 
     /// Runs what must succeed; all that it said.
@@ -116,7 +122,16 @@ fn a_console_recovers_from_a_rotation_without_a_key_and_commands_too() {
             // The rotation: a new version, and the cluster restarted with it. The latter reads Ray's own file.
             double.put_secret(SECRET, &new);
             fs::write(TOKEN, &new).unwrap();
-            operator.ok(&["restart-cluster", "--yes", "--others"]);
+            // Who set the old one for good has the answer once the new Ray refuses it, and goes on without.
+            let mut restart = operator.command(&["restart-cluster", "--yes", "--others"]);
+            let stopped = restart.env("RAY_AUTH_TOKEN", &old).output().unwrap();
+            let told = String::from_utf8_lossy(&stopped.stderr).into_owned();
+            assert!(
+                !stopped.status.success() && told.contains("refuses this token (from RAY_AUTH_TOKEN)"),
+                "{told}"
+            );
+            assert!(told.contains("then resume") && !told.contains(&old) && !told.contains(&new), "{told}");
+            operator.ok(&["restart-cluster", "--resume"]);
 
             console.wait_for("recovery by itself", LONG, |text| up(text) && watcher.kept() == new);
             let said = latecomer.ok(&["list-jobs"]);

@@ -85,6 +85,14 @@ pub enum ProblemKind {
     Other,
 }
 
+impl ProblemKind {
+    /// Whether a Ray answers and only wants another token: waiting mends nothing.
+    #[must_use]
+    pub const fn is_of_token(&self) -> bool {
+        matches!(self, Self::TokenMissing | Self::TokenRefused)
+    }
+}
+
 /// What is wrong, since when, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

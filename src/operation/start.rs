@@ -2,9 +2,7 @@
 
 use super::cluster::{LOOK, PATIENCE, Performer};
 use super::trouble;
-use crate::model::{
-    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Text, Timestamp,
-};
+use crate::model::{Job, JobStatus, NodeState, Problem, Progress, SubmissionId, Text, Timestamp};
 use crate::ray::Poller;
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -23,10 +21,7 @@ impl Performer {
                 return Ok("a ray answers already".to_owned());
             }
             // Somebody's Ray runs there: `ray up` would end it with all its jobs.
-            Err(refused) if matches!(refused.kind, ProblemKind::TokenMissing | ProblemKind::TokenRefused) => {
-                let mend = format!("{}; then resume", refused.mend);
-                return Err(Problem { mend, ..refused });
-            }
+            Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
             Ok(_) | Err(_) => {}
         }
         let file = self.file()?;
@@ -53,6 +48,8 @@ impl Performer {
                 Ok(None) => {
                     trouble("no dashboard answers on the head", "look at `ray status` there, then resume")
                 }
+                // Every place that has a token was asked by then.
+                Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
                 Err(problem) => {
                     self.renew_key(&problem).await;
                     problem
@@ -150,4 +147,8 @@ impl Performer {
             _ => &[],
         }
     }
+}
+
+fn then_resume(problem: Problem) -> Problem {
+    Problem { mend: format!("{}; then resume", problem.mend), ..problem }
 }

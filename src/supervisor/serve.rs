@@ -6,7 +6,7 @@ use super::machines::Machines;
 use super::streams::Way;
 use super::task::{ClusterTask, End};
 use super::{cost::CostMeter, stop};
-use crate::model::{Link, News, NodeId, Physical, Problem, ProblemKind, Request, Snapshot, Timestamp};
+use crate::model::{Link, News, NodeId, Physical, Problem, Request, Snapshot, Timestamp};
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::SshError;
 use std::mem::discriminant;
@@ -232,7 +232,7 @@ impl ClusterTask {
         let refusals = s.session.refusals();
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
         let mut problem = error.problem(now);
-        if matches!(problem.kind, ProblemKind::TokenMissing | ProblemKind::TokenRefused) {
+        if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
                 let problem = Problem { mend: "another token is being looked for".into(), ..problem.clone() };
