@@ -218,6 +218,13 @@ fn jobs_are_listed_stopped_and_deleted() {
     assert_eq!(unasked.status.code(), Some(1));
     assert!(stderr(&unasked).contains("--yes"), "{}", stderr(&unasked));
     assert_ne!(place.job("one")["status"], "STOPPED");
+    let dry = place.json(&["stop-job", "--dry-run", "--json", "one", "two"]);
+    let would = |id, what| json!({"submission_id": id, "done": true, "outcome": what});
+    assert_eq!(dry, json!([would("one", "would be stopped"), would("two", "would be stopped")]));
+    let dry = place.json(&["delete-job", "--dry-run", "--json", "one"]);
+    assert_eq!(dry, json!([would("one", "would be deleted")]));
+    assert!(place.ok(&["stop-job", "--dry-run", "one"]).starts_with("stops one on "));
+    assert_eq!(place.job("one")["status"], "RUNNING");
     let stopped = place.json(&["stop-job", "--yes", "--json", "one", "two"]);
     assert!(
         stopped.as_array().unwrap().iter().all(|r| r["done"] == true && r["outcome"] == "stopped"),
@@ -346,9 +353,17 @@ fn jobs_are_saved_and_restored_once() {
     old.head.turn_job("ended", JobStatus::Succeeded);
     let dir = old.home.path().join("saved");
     let saved = dir.to_str().unwrap();
+    let dry = old.run(&["backup-jobs", saved, "--json", "--dry-run"]);
+    assert_eq!(dry.status.code(), Some(1), "one job could not be restored: {}", stderr(&dry));
+    assert!(!dir.exists());
     let out = old.run(&["backup-jobs", saved, "--json"]);
     assert_eq!(out.status.code(), Some(1), "one job cannot be restored: {}", stderr(&out));
-    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // A dry run prints the same, but for the outcome.
+    let said: Value = serde_json::from_slice(&dry.stdout).unwrap();
+    assert!(report["jobs"].as_array().unwrap().iter().all(|j| j["outcome"] == "saved"), "{report}");
+    report["jobs"].as_array_mut().unwrap().iter_mut().for_each(|j| j["outcome"] = json!("would be saved"));
+    assert_eq!(said, report);
     let ids: Vec<_> = report["jobs"].as_array().unwrap().iter().map(|j| j["submission_id"].clone()).collect();
     assert_eq!(ids, ["dir", "gone", "plain", "waits"]);
     assert_eq!(report["jobs"][1]["missing_packages"], json!(["gcs://_ray_pkg_0.zip"]));

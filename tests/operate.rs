@@ -210,6 +210,29 @@ fn other_providers_are_refused() {
     assert_eq!(place.asked(), "");
 }
 
+#[test]
+fn no_worker_is_started_beside_the_containers_of_its_cluster() {
+    let place = Place::new("exit 0");
+    let file = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n\
+                worker_start_ray_commands: ['ray start --address=\"$RAY_HEAD_IP\":7001']\n";
+    place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ray_docker}}\n"));
+    for command in [
+        &["add-worker", "--host", "10.0.0.7", "--yes"][..],
+        &["add-worker", "--host", "10.0.0.7", "--dry-run"],
+        &["init-worker", "10.0.0.7", "--yes"],
+    ] {
+        let said = place.fails(command);
+        assert!(said.contains("runs ray in the container ray_docker"), "{said}");
+        assert!(said.contains("provider.worker_ips") && said.contains("ray up --no-restart"), "{said}");
+        assert!(said.contains("--address=<the head's address>:7001"), "{said}");
+    }
+    assert!(place.fails(&["add-worker", "--abandon"]).contains("no operation on lab stopped"));
+    // Without a name there is no container, as for Ray.
+    place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ''}}\n"));
+    let said = place.fails(&["add-worker", "--host", "10.0.0.7"]);
+    assert!(!said.contains("container") && said.contains("--yes"), "{said}");
+}
+
 /// A ray command whose `up` is this.
 fn up(script: &str) -> String {
     format!("if [ \"$1\" = --version ]; then echo 'ray, version 2.60.0'; exit; fi\n{script}")

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use world::{WORKER, World, ZONE, labels, until};
+use world::{HEAD, WORKER, World, ZONE, labels, until};
 
 /// The console's part that runs operations, without a screen.
 struct Console<'a> {
@@ -236,11 +236,11 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows[0], json!({"name": "later", "hosts": [], "joined": false}));
+    assert_eq!(rows, json!([{"name": "later", "hosts": [], "joined": false}]));
     let (code, out, said) = world.run("remove-worker later --yes --json");
     assert_eq!(code, Some(0), "nothing stands in the way of another: {said}");
-    let row: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(row, json!({"name": "later", "hosts": [], "removed": true}));
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "later", "hosts": [], "removed": true}]));
 
     let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
     adding.says("gone: waiting");
@@ -337,8 +337,8 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     let (code, out, said) = world.run("remove-worker --resume --json");
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("done before: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
-    let row: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(row, json!({"name": "by-hand", "hosts": [WORKER], "removed": true}));
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "by-hand", "hosts": [WORKER], "removed": true}]));
 }
 
 #[test]
@@ -370,6 +370,7 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
             && place(" down -y") < place(" up -y --no-config-cache")
     );
     assert!(!out.contains("by-hand") && !out.contains("others"), "{out}");
+    assert!(out.contains("POST /api/jobs/") && !out.contains("ssh "), "{out}");
     assert_eq!(world.double.asked("DELETE"), 0);
 
     let restarting = world.spawn("restart-cluster --yes --others --preserve-jobs=0");
@@ -396,6 +397,58 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
         names.contains("by-hand") && names.contains("others") && !names.contains("of-autoscaler"),
         "{names}"
     );
+}
+
+#[test]
+fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let local = format!("provider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}");
+    let start = "worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']";
+    world.file("infra/a.yaml", &format!("cluster_name: marin-a\n{local}\n{start}\n"));
+    world.file("work/train.py", "print(1)\n");
+    for submit in [
+        "submit-job --no-wait --submission-id first --working-dir work -- python train.py",
+        "submit-job --no-wait --submission-id lost --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true",
+        "submit-job --no-wait --submission-id second --working-dir work -- python train.py",
+    ] {
+        let (code, _, said) = world.run(submit);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "{said}");
+    // What a line says for itself, without files, remarks and the package's name.
+    let short = |l: &str| {
+        let l = l.split("    (then").next().unwrap().replace(world.home.path().to_str().unwrap(), "");
+        l.split("_ray_pkg_").next().unwrap().split(" -y").next().unwrap().to_owned()
+    };
+    let lines: Vec<String> = out.lines().map(short).collect();
+    assert_eq!(
+        lines,
+        [
+            "/ray down",
+            "ssh 10.128.0.2 ray stop --force",
+            "ssh 10.128.0.3 ray stop --force",
+            "ssh 127.0.0.11 ray stop --force",
+            "/ray up",
+            "PUT /api/packages/gcs/",
+            "POST /api/jobs/    (first)",
+            "POST /api/jobs/    (second)",
+            "ssh 10.128.0.3 cat >~/.ray/auth_token    (if the cluster wants a token)",
+            "ssh 10.128.0.3 export RAY_HEAD_IP=<the head's address in ray>; ray start --address=$RAY_HEAD_IP:6379",
+        ],
+        "{out}"
+    );
+    let (_, out, _) = world.run("restart-cluster --dry-run --preserve-jobs=0");
+    assert!(!out.contains("/api/") && out.contains("ssh 10.128.0.2 ray stop --force"), "{out}");
+    let (_, out, _) = world.run("stop-cluster --dry-run");
+    assert_eq!(out.lines().map(short).collect::<Vec<_>>(), lines[..4], "{out}");
+    // A cluster that is silent tells nothing of its workers.
+    world.heads.clear();
+    let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!out.contains("10.128.0.2") && out.contains("which they are cannot be told now"), "{out}");
+    assert!(world.asked().is_empty(), "nothing was done");
 }
 
 #[test]
@@ -470,7 +523,7 @@ fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
     assert!(code == Some(0) && metadata()["startup-script"] == "#!old", "{said}");
     assert!(!world.home.path().join("logins").exists());
 
-    let starting = world.spawn("init-worker by-hand --yes");
+    let starting = world.spawn("init-worker by-hand --yes --json");
     let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
     until("both hosts have the script", || hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty())));
     assert_eq!(metadata()["enable-oslogin"], "TRUE", "what else is there stays");
@@ -483,8 +536,10 @@ fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
     for node in world.heads[0].0.nodes().into_iter().skip(1) {
         assert!(world.heads[0].0.renew_node(node));
     }
-    let (code, _, said) = starting.ends();
+    let (code, out, said) = starting.ends();
     assert!(code == Some(0) && said.contains("joined"), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "by-hand", "hosts": hosts, "joined": true}]));
     let logins = fs::read_to_string(world.home.path().join("logins")).unwrap();
     assert_eq!(logins.lines().filter(|l| l.starts_with("10.")).count(), 2, "each host once: {logins}");
     assert!(logins.contains("sudo -n sh -c"), "{logins}");

@@ -173,8 +173,7 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
 async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
     let what = format!("stops {} on {}", arguments.ids.join(", "), reach.spec.name);
     if arguments.dry_run {
-        println!("{}", crate::model::text::printable(&what));
-        return Ok(ExitCode::SUCCESS);
+        return would(arguments, &what, "would be stopped");
     }
     confirm(&what, arguments.yes)?;
     let session = reach.connect(progress).await?;
@@ -218,8 +217,7 @@ async fn delete(
 ) -> anyhow::Result<ExitCode> {
     let what = format!("makes {} forget {}; their log files stay", reach.spec.name, arguments.ids.join(", "));
     if arguments.dry_run {
-        println!("{}", crate::model::text::printable(&what));
-        return Ok(ExitCode::SUCCESS);
+        return would(arguments, &what, "would be deleted");
     }
     confirm(&what, arguments.yes)?;
     let session = reach.connect(progress).await?;
@@ -236,6 +234,16 @@ async fn delete(
         reach.note(&format!("delete-job {id}"), outcome);
     }
     report(&rows, arguments.json)
+}
+
+/// What a dry run says: a sentence, or the rows that the real one would print.
+fn would(arguments: &SeveralArguments, what: &str, outcome: &str) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        let rows: Vec<_> = arguments.ids.iter().map(|id| (id, true, outcome.to_owned())).collect();
+        return report(&rows, true);
+    }
+    println!("{}", crate::model::text::printable(what));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// One line a job: what became of it; failure when one failed.

@@ -4,11 +4,11 @@ use super::reach::{Progress as Telling, Reach};
 use super::run::{OperateArguments, Wish, operate};
 use crate::model::text::printable;
 use crate::model::{SubmissionId, Task};
-use crate::operation::{Restored, Restoring, back_up, restore};
+use crate::operation::{Backed, Kept, Restored, Restoring, back_up, restore, would_back_up};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -123,34 +123,24 @@ pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<Exi
 async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let progress = Telling::new();
     let session = reach.connect(&progress).await?;
-    if arguments.dry_run {
-        let open = session.client.open_submissions().await;
-        session.close().await;
-        let open = open.map_err(|e| reach.error(&e.problem(crate::model::Timestamp::now())))?;
-        for job in &open {
-            println!("{}", printable(&job.submission.submission_id));
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    progress.tell("saving the jobs");
     let dir = std::path::absolute(&arguments.dir).context("no such folder")?;
-    let backed = back_up(&session.client, reach.spec.name.as_str(), &dir).await;
+    let dry = arguments.dry_run;
+    progress.tell(if dry { "looking at the jobs" } else { "saving the jobs" });
+    let backed = if dry {
+        would_back_up(&session.client).await
+    } else {
+        back_up(&session.client, reach.spec.name.as_str(), &dir).await
+    };
     session.close().await;
     let backed = backed.map_err(|p| reach.error(&p))?;
     if arguments.json {
-        let jobs: Vec<_> = backed
-            .kept
-            .iter()
-            .map(|k| json!({"submission_id": k.submission.submission_id, "missing_packages": k.missing}))
-            .collect();
-        let left: Vec<_> = backed
-            .left_out
-            .iter()
-            .map(|(id, why)| json!({"submission_id": id.0.raw(), "why": why}))
-            .collect();
-        println!("{}", serde_json::to_string_pretty(&json!({"dir": dir, "jobs": jobs, "left_out": left}))?);
+        println!("{}", serde_json::to_string_pretty(&backed_json(&backed, &dir, dry))?);
     } else {
-        println!("{} jobs in {}", backed.kept.len(), dir.display());
+        if dry {
+            backed.kept.iter().for_each(|k| println!("{}", printable(&k.submission.submission_id)));
+        } else {
+            println!("{} jobs in {}", backed.kept.len(), dir.display());
+        }
         for kept in backed.kept.iter().filter(|k| !k.missing.is_empty()) {
             let id = printable(&kept.submission.submission_id);
             println!(
@@ -158,11 +148,23 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
                 printable(&kept.missing.join(", "))
             );
         }
-        backed.left_out.iter().for_each(|(id, why)| println!("{id} is left out: {why}"));
+        let left_out = if dry { "would be left out" } else { "is left out" };
+        backed.left_out.iter().for_each(|(id, why)| println!("{id} {left_out}: {why}"));
     }
-    reach.note("backup-jobs", &format!("{} jobs in {}", backed.kept.len(), dir.display()));
+    if !dry {
+        reach.note("backup-jobs", &format!("{} jobs in {}", backed.kept.len(), dir.display()));
+    }
     let whole = backed.kept.iter().all(|k| k.missing.is_empty());
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn backed_json(backed: &Backed, dir: &Path, dry: bool) -> serde_json::Value {
+    let outcome = if dry { "would be saved" } else { "saved" };
+    let kept = |k: &Kept| json!({"submission_id": k.submission.submission_id, "missing_packages": k.missing, "outcome": outcome});
+    let jobs: Vec<_> = backed.kept.iter().map(kept).collect();
+    let left: Vec<_> =
+        backed.left_out.iter().map(|(id, why)| json!({"submission_id": id.0.raw(), "why": why})).collect();
+    json!({"dir": dir, "jobs": jobs, "left_out": left})
 }
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {

@@ -20,7 +20,7 @@ pub struct OperateArguments {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// Say the exact steps and calls, and do nothing
+    /// Say the steps, and the calls and commands as far as they are known beforehand; do nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Go on with the operation that stopped
@@ -285,29 +285,23 @@ fn show(operation: &Operation, progress: &Progress) {
     }
 }
 
-/// The end, for people or as the JSON of a worker's command.
+/// The end, for people or as JSON: a list of the workers, one or many.
 fn print_done(operation: &Operation, facts: &Facts, wish: &Wish<'_>) -> anyhow::Result<()> {
     if !wish.json {
         println!("{}: done", operation.title);
         return Ok(());
     }
-    let rows = facts.worker.machines.iter();
-    let of = |deed: &str| {
-        rows.clone().map(|m| json!({"name": m.name(), "hosts": m.hosts, deed: true})).collect::<Vec<_>>()
-    };
-    match &operation.task {
-        Task::AddWorker(NewWorker::Queued { names, .. }) => {
-            let asked = || names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect();
-            let rows = if wish.no_wait { asked() } else { of("joined") };
-            println!("{}", serde_json::to_string_pretty(&rows)?);
+    let rows: Vec<_> = match &operation.task {
+        Task::AddWorker(NewWorker::Queued { names, .. }) if wish.no_wait => {
+            names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
         }
         task => {
             let deed = if matches!(task, Task::RemoveWorker { .. }) { "removed" } else { "joined" };
-            for row in of(deed) {
-                println!("{row}");
-            }
+            let machines = facts.worker.machines.iter();
+            machines.map(|m| json!({"name": m.name(), "hosts": m.hosts, deed: true})).collect()
         }
-    }
+    };
+    println!("{}", serde_json::to_string_pretty(&rows)?);
     Ok(())
 }
 

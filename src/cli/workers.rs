@@ -129,7 +129,7 @@ pub struct RemoveArguments {
 /// What all take.
 #[derive(Debug, Args)]
 struct CommonArguments {
-    /// Print JSON
+    /// Print JSON: a list of the workers, each with name, hosts, and joined or removed
     #[arg(long)]
     json: bool,
     /// What all operations take.

@@ -220,7 +220,19 @@ mod tests {
         assert_eq!((spec.head, spec.zone.as_deref()), (HeadAddress::AskRay, Some("us-central2-b")));
         let types: Vec<_> = spec.node_types.iter().map(|t| (t.name.as_str(), t.min, t.is_head)).collect();
         assert_eq!(types, [("head", 0, true), ("w", 4, false), ("v", 0, false)]);
-        assert_eq!(spec.node_types[2].max, 8);
+        assert_eq!((spec.node_types[1].max, spec.node_types[2].max), (8, 8));
+    }
+
+    #[test]
+    fn provider_and_login_may_come_by_merge_keys() {
+        let spec = read(
+            "cluster_name: m\ng: &gcp {type: gcp, project_id: p, availability_zone: a}\nl: &auth {ssh_user: ray, ssh_private_key: ~/k}\n\
+             provider: {<<: *gcp, availability_zone: z}\nauth: {<<: *auth}\n",
+        )
+        .unwrap();
+        assert_eq!((spec.provider.as_str(), spec.zone.as_deref()), ("gcp", Some("z")));
+        assert_eq!(spec.auth.user.as_deref(), Some("ray"));
+        assert_eq!(spec.auth.private_key.as_deref(), Some(Path::new("/home/me/k")));
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct Launch {
     pub image: Option<String>,
     /// `docker.container_name`.
     pub container: String,
+    /// Whether the file sets that name: then Ray's launcher runs all its commands in the container, for every provider
+    /// (`get_command_runner` in `ray/autoscaler/node_provider.py`).
+    pub in_container: bool,
     /// Port of the GCS, as the workers' start commands name it.
     pub port: u16,
     /// `file_mounts`: what is copied to every node, by where to; the path here as it is written.
@@ -142,9 +145,11 @@ impl Launch {
         if file.available_node_types.is_empty() {
             types.insert(String::new(), of(None));
         }
+        let container = file.docker.container_name.clone().filter(|name| !name.is_empty());
         Ok(Self {
             image: file.docker.worker_image.clone().or_else(|| file.docker.image.clone()),
-            container: file.docker.container_name.clone().unwrap_or_else(|| "ray_container".into()),
+            in_container: container.is_some(),
+            container: container.unwrap_or_else(|| "ray_container".into()),
             port: port(&start),
             worker_ips: file.provider.worker_ips.clone(),
             file_mounts: file.mounts.clone(),
@@ -160,15 +165,16 @@ impl Launch {
     }
 }
 
-/// The port behind `$RAY_HEAD_IP:`.
+/// The port behind `$RAY_HEAD_IP:`, however the variable is quoted.
 fn port(start: &[String]) -> u16 {
-    let after = |command: &String| {
-        let (_, rest) = command.split_once("RAY_HEAD_IP")?;
+    let after = |rest: &str| {
+        let quotes = ['"', '\'', '\\'];
+        let rest = rest.trim_start_matches('}').trim_start_matches(quotes).strip_prefix(':')?;
         let digits: String =
-            rest.trim_start_matches(['}', ':']).chars().take_while(char::is_ascii_digit).collect();
+            rest.trim_start_matches(quotes).chars().take_while(char::is_ascii_digit).collect();
         digits.parse().ok()
     };
-    start.iter().find_map(after).unwrap_or(PORT)
+    start.iter().find_map(|command| command.split("RAY_HEAD_IP").skip(1).find_map(after)).unwrap_or(PORT)
 }
 
 #[cfg(test)]
@@ -204,8 +210,55 @@ mod tests {
     }
 
     #[test]
+    fn a_type_may_come_by_merge_keys() {
+        let launch = parse(
+            "x: &base {node_config: &config {acceleratorType: v4-8, runtimeVersion: r}, resources: {TPU: 4}}\n\
+             available_node_types:\n  a: {<<: *base}\n  b: {<<: *base, node_config: {<<: *config, acceleratorType: v4-16}}\n",
+        );
+        let (name, node) = launch.find("v4-8").unwrap();
+        assert_eq!(
+            (name, &node.config["runtimeVersion"], &node.resources["TPU"]),
+            ("a", &"r".into(), &4.into())
+        );
+        let (name, node) = launch.find("v4-16").unwrap();
+        assert_eq!((name, &node.config["runtimeVersion"]), ("b", &"r".into()));
+    }
+
+    #[test]
     fn a_local_cluster_has_one_type_and_its_own_port() {
         let launch = parse("worker_start_ray_commands: ['ray start --address=${RAY_HEAD_IP}:7001']\n");
         assert_eq!((launch.port, launch.find("").unwrap().1.start.len()), (7001, 1));
+    }
+
+    #[test]
+    fn only_a_container_that_is_named_is_used() {
+        for (docker, named) in
+            [("{image: i, container_name: c}", true), ("{container_name: ''}", false), ("{}", false)]
+        {
+            assert_eq!(parse(&format!("docker: {docker}\n")).in_container, named, "{docker}");
+        }
+    }
+
+    #[test]
+    fn the_port_is_seen_however_the_variable_is_quoted() {
+        let of = |address: &str| port(&["ulimit -n 1".to_owned(), format!("ray start --address={address}")]);
+        let ways = [
+            "$RAY_HEAD_IP:7001",
+            "${RAY_HEAD_IP}:7001",
+            "\"$RAY_HEAD_IP\":7001",
+            "\"${RAY_HEAD_IP}\":7001",
+            "\"$RAY_HEAD_IP:7001\"",
+            "'$RAY_HEAD_IP:7001'",
+            "'$RAY_HEAD_IP':7001",
+            "\\\"$RAY_HEAD_IP\\\":7001",
+            "\"$RAY_HEAD_IP\":'7001'",
+            "$OTHER && test \"$RAY_HEAD_IP\" && ray start --address=$RAY_HEAD_IP:7001",
+        ];
+        for way in ways {
+            assert_eq!(of(way), 7001, "{way}");
+        }
+        for none in ["$RAY_HEAD_IP", "\"$RAY_HEAD_IP\" --object-manager-port=8076", "$RAY_HEAD_IP:$PORT"] {
+            assert_eq!(of(none), PORT, "{none}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Reading YAML files with errors that say where and what to do.
 
 use crate::model::text::printable;
+use serde_yaml::{Mapping, Value};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -67,20 +68,133 @@ pub fn read(file: &Path) -> Result<String, FileError> {
     })
 }
 
-/// Parses the text into `T`.
+/// Parses the text into `T`, its merge keys (`<<`) applied as `PyYAML` does, and thus Ray.
 pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileError> {
     if text.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
         return Err(FileError::new(file, "is empty", "fill it in or delete it"));
     }
-    serde_yaml::from_str(text).map_err(|e| {
-        let at = e.location().map(|l| (l.line(), l.column()));
-        let tab = at
-            .and_then(|(line, _)| text.lines().nth(line - 1))
-            .is_some_and(|l| l.trim_start_matches(' ').starts_with('\t'));
-        // The library repeats the position at the end of its sentence.
-        let why = e.to_string();
-        let why = why.split(" at line ").next().unwrap_or(&why);
-        let mend = if tab { "YAML wants spaces where this line has a tab" } else { "correct this line" };
-        FileError { at, ..FileError::new(file, why, mend) }
+    let fail = |e: &serde_yaml::Error| error(text, file, e);
+    if !may_merge(text) {
+        return serde_yaml::from_str(text).map_err(|e| fail(&e));
+    }
+    let value: Value = serde_yaml::from_str(text).map_err(|e| fail(&e))?;
+    let value = merged(value).map_err(|why| FileError::new(file, why, "correct the `<<` key"))?;
+    serde_yaml::from_value(value).map_err(|e| {
+        // A value knows no lines: the text does, where it has the same error.
+        let in_text =
+            serde_yaml::from_str::<T>(text).err().filter(|t| t.to_string().contains(&e.to_string()));
+        fail(&in_text.unwrap_or(e))
     })
+}
+
+/// An error of the library with its place.
+fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
+    let at = e.location().map(|l| (l.line(), l.column()));
+    let tab = at
+        .and_then(|(line, _)| text.lines().nth(line - 1))
+        .is_some_and(|l| l.trim_start_matches(' ').starts_with('\t'));
+    // The library repeats the position at the end of its sentence.
+    let why = e.to_string();
+    let why = why.split(" at line ").next().unwrap_or(&why);
+    let mend = match at {
+        _ if tab => "YAML wants spaces where this line has a tab",
+        Some(_) => "correct this line",
+        None => "correct it",
+    };
+    FileError { at, ..FileError::new(file, why, mend) }
+}
+
+/// Whether the text may hold a merge key; a shell's `<<EOF` is none.
+fn may_merge(text: &str) -> bool {
+    text.split("<<").skip(1).any(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
+}
+
+/// The value with its merge keys applied, the innermost first: what is merged may merge itself, which the library's
+/// `apply_merge` leaves undone. What a mapping says itself wins; of a list the earlier wins (`flatten_mapping` in
+/// `constructor.py` of `PyYAML`).
+fn merged(value: Value) -> Result<Value, &'static str> {
+    match value {
+        Value::Sequence(items) => items.into_iter().map(merged).collect(),
+        Value::Tagged(mut tagged) => {
+            tagged.value = merged(tagged.value)?;
+            Ok(Value::Tagged(tagged))
+        }
+        Value::Mapping(entries) => {
+            let (mut all, mut own) = (Mapping::new(), Mapping::new());
+            for (key, value) in entries {
+                let value = merged(value)?;
+                if key != "<<" {
+                    own.insert(key, value);
+                    continue;
+                }
+                let from = match value {
+                    Value::Sequence(items) => items,
+                    one => vec![one],
+                };
+                for one in from.into_iter().rev() {
+                    let Value::Mapping(one) = one else {
+                        return Err("`<<` merges what is no list of `key: value`");
+                    };
+                    all.extend(one);
+                }
+            }
+            all.extend(own);
+            Ok(Value::Mapping(all))
+        }
+        other => Ok(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    fn value(text: &str) -> Value {
+        parse(text, Path::new("c.yaml")).unwrap()
+    }
+
+    #[test]
+    fn what_is_merged_may_merge_itself_and_the_nearer_wins() {
+        let text = "a: &a {x: 1, y: 1, z: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, z: 3}\n\
+                    list: [{<<: *b}]\ntagged: !t {<<: *a}\n";
+        let value = value(text);
+        let [x, y, z] = ["x", "y", "z"].map(|key| value["c"][key].as_u64());
+        assert_eq!((x, y, z), (Some(1), Some(2), Some(3)));
+        assert_eq!((&value["list"][0]["x"], &value["list"][0]["y"]), (&1.into(), &2.into()));
+        let Value::Tagged(tagged) = &value["tagged"] else { panic!("{value:?}") };
+        assert_eq!(tagged.value["z"], 1);
+        assert!(value["c"].get("<<").is_none());
+    }
+
+    #[test]
+    fn of_a_list_the_earlier_wins() {
+        let text = "- &a {x: 1}\n- &b {x: 2, y: 2}\n- {y: 3, <<: [*a, *b], z: 3}\n- {'<<' : [*b, *a]}\n";
+        let value = value(text);
+        let [x, y, z] = ["x", "y", "z"].map(|key| value[2][key].as_u64());
+        assert_eq!((x, y, z), (Some(1), Some(3), Some(3)));
+        assert_eq!(value[3]["x"], 2);
+    }
+
+    #[test]
+    fn what_cannot_be_merged_is_an_error() {
+        for text in ["x: {<<: 1}", "x: {<<: [1]}", "x: {<<: [[{a: 1}]]}", "x: {<<: }"] {
+            let error = parse::<Value>(text, Path::new("c.yaml")).unwrap_err();
+            assert_eq!(error.what(), "c.yaml: `<<` merges what is no list of `key: value`", "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_keep_their_line_beside_merge_keys() {
+        #[derive(Debug, Deserialize)]
+        struct File {
+            #[expect(dead_code, reason = "only read")]
+            max_workers: u32,
+        }
+        let wrong = |text: &str| parse::<File>(text, Path::new("c.yaml")).unwrap_err();
+        assert_eq!(wrong("x: &x {a: 1}\ny: {<<: *x}\nmax_workers: many\n").at.unwrap().0, 3);
+        assert_eq!(wrong("setup: 'cat <<EOF'\nmax_workers: many\n").at.unwrap().0, 2);
+        let by_merge = wrong("x: &x {max_workers: many}\n<<: *x\n");
+        assert!(by_merge.at.is_none() && by_merge.why.contains("many"), "{by_merge}");
+    }
 }

@@ -146,6 +146,6 @@ fn sum(body: &str) -> String {
 }
 
 fn name_in(text: &str) -> Option<String> {
-    let value: serde_yaml::Value = serde_yaml::from_str(text).ok()?;
+    let value: serde_yaml::Value = yaml::parse(text, Path::new("")).ok()?;
     value.get("cluster_name")?.as_str().map(str::to_owned)
 }

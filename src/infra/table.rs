@@ -124,8 +124,7 @@ impl Table {
 
     /// Parses a table.
     pub fn parse(text: String, file: &Path) -> Result<Self, FileError> {
-        let mut root: Value = yaml::parse(&text, file)?;
-        root.apply_merge().map_err(|e| FileError::new(file, e.to_string(), "correct the `<<` key"))?;
+        let root: Value = yaml::parse(&text, file)?;
         let reader = Reader { text: &text, file };
         let root = reader.mapping(&root, &[])?;
         reader.known(root, &[], &["defaults", "generations", "buckets", "clusters"])?;

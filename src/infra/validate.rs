@@ -87,8 +87,7 @@ impl<'a> Rules<'a> {
         let text = yaml::read(file)?;
         // What the console cannot read of it is said in the console's words.
         cluster_of(&text, file, &Settings::default())?;
-        let mut root: Value = yaml::parse(&text, file)?;
-        root.apply_merge().map_err(|e| FileError::new(file, e.to_string(), "correct the `<<` key"))?;
+        let root: Value = yaml::parse(&text, file)?;
         let Value::Mapping(root) = root else {
             return Err(FileError::new(file, "is no list of `key: value`", "write one key a line"));
         };

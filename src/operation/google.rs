@@ -3,6 +3,7 @@
 
 use super::cluster::{Facts, LOOK, Performer};
 use super::journal::Journal;
+use super::known::known;
 use super::{trouble, worker};
 use crate::config::Launch;
 use crate::gcp::{GcpError, Google, Head, TpuPlace};
@@ -22,7 +23,8 @@ fn problem(e: &GcpError) -> Problem {
     trouble(e.to_string(), format!("{}; then resume", e.mend()))
 }
 
-/// The calls of Google's and the commands that an operation comes to now, in their order.
+/// The calls and commands that change something, as an operation comes to them now, in their order. What it does only
+/// where something is found missing is not among them.
 pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<Vec<String>, Problem> {
     let kind = task.kind();
     if !kind.is_of_cluster() {
@@ -30,6 +32,8 @@ pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result
     }
     let ray = options.ray.join(" ");
     let file = spec.file.as_deref().unwrap_or(Path::new("")).display().to_string();
+    // Boxed: what asks a cluster is large.
+    let known = Box::pin(known(spec, options, task)).await?;
     let mut all = Vec::new();
     if kind != OperationKind::Start {
         if spec.provider == "gcp" {
@@ -45,9 +49,11 @@ pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result
             }
         }
         all.push(format!("{ray} down -y --log-style pretty --log-color false {file}"));
+        all.extend(known.clear);
     }
     if kind != OperationKind::Stop {
         all.push(format!("{ray} up -y --no-config-cache --log-style pretty --log-color false {file}"));
+        all.extend(known.again);
     }
     Ok(all)
 }

@@ -1,6 +1,6 @@
 //! What an operation would hit, looked at before it begins: dialog and command show the same list.
 
-use super::backup::left_out;
+use super::backup::{Backed, Kept, left_out};
 use super::worker::hit;
 use crate::model::{
     ClusterSpec, Doomed, Fate, Job, JobKey, JobStatus, Preview, Problem, Task, Text, Timestamp,
@@ -89,6 +89,19 @@ async fn saved(client: &Client) -> Result<Saved, RayError> {
         (record.submission.submission_id.clone(), (record, missing))
     });
     Ok(rows.collect())
+}
+
+/// What a backup would save now; nothing is fetched.
+pub async fn would_back_up(client: &Client) -> Result<Backed, Problem> {
+    let open = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
+    let mut backed = Backed { kept: Vec::new(), left_out: Vec::new() };
+    for (Recorded { submission, .. }, missing) in open.into_values() {
+        match left_out(&submission) {
+            Some(why) => backed.left_out.push((submission.id(), why)),
+            None => backed.kept.push(Kept { submission, missing }),
+        }
+    }
+    Ok(backed)
 }
 
 fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Fate {

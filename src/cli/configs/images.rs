@@ -1,7 +1,7 @@
 //! `configs images`: what Artifact Registry holds of a cluster's image.
 
 use super::print;
-use crate::config::Settings;
+use crate::config::{Settings, yaml};
 use crate::infra::{self, Table};
 use crate::model::{ImageName, Text, Timestamp};
 use crate::supervisor;
@@ -14,7 +14,7 @@ use std::path::Path;
 pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
     let plan = infra::plan(folder, table)?;
     let text = plan.iter().find(|p| p.stem == stem).map_or("", |p| p.after.as_str());
-    let file: serde_yaml::Value = serde_yaml::from_str(text)?;
+    let file: serde_yaml::Value = yaml::parse(text, &folder.join(format!("{stem}.yaml")))?;
     let said = file["docker"]["image"].as_str().unwrap_or_default();
     let image = ImageName::parse(said)
         .with_context(|| format!("the image of {stem} (`{said}`) lies in no Artifact Registry"))?;

@@ -7,8 +7,10 @@ use super::super::trouble;
 use super::problem;
 use crate::config::{Launch, NodeLaunch};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
+use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret, Text};
 use crate::supervisor::{self, Options};
+use std::path::Path;
 
 /// All that is needed to start Ray on hosts of a cluster.
 pub(in super::super) struct Launcher<'a> {
@@ -24,6 +26,29 @@ pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
     let file = spec.file.as_deref();
     let file = file.ok_or_else(|| trouble(format!("{} has no cluster file", spec.name), "name one"))?;
     Launch::read(file).map_err(|e| trouble(e.what(), &e.mend))
+}
+
+/// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container: what
+/// runs beside that would be another Ray than the rest of the cluster.
+pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a NodeLaunch, Problem> {
+    if launch.in_container {
+        let (container, port) = (printable(&launch.container), launch.port);
+        let what = format!(
+            "{} runs ray in the container {container}, and workers by hand are started outside of containers",
+            spec.name
+        );
+        let file = spec.file.as_deref().unwrap_or(Path::new("")).display().to_string();
+        let mend = format!(
+            "list the host in `provider.worker_ips` and run `ray up --no-restart {}`; or run `ray start \
+             --address=<the head's address>:{port}` on it, in the container",
+            printable(&file)
+        );
+        return Err(trouble(what, mend));
+    }
+    let node = launch.find("").map(|(_, node)| node);
+    node.ok_or_else(|| {
+        trouble("the cluster's file names no way to start a worker", "add `worker_start_ray_commands`")
+    })
 }
 
 /// The type of a TPU VM in the cluster's file: by its label, or by its TPU.
@@ -78,9 +103,7 @@ impl Launcher<'_> {
     ) -> Result<(), Problem> {
         let (spec, options) = (self.spec, self.options);
         let Some(view) = &self.view else {
-            let node = self.launch.find("").map(|(_, node)| node);
-            let node =
-                node.ok_or_else(|| trouble("the cluster's file names no way to start a worker", ""))?;
+            let node = on_host(spec, &self.launch)?;
             let to = supervisor::find_host(spec, options, address, |_| ()).await?;
             return host::start_ray(spec, options, &to, (&self.launch, node), head, token).await;
         };

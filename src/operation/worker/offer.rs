@@ -3,7 +3,7 @@
 use super::super::folder;
 use super::super::journal::file_of;
 use super::super::trouble;
-use super::launch::read;
+use super::launch::{on_host, read};
 use crate::config::NodeLaunch;
 use crate::model::{ClusterName, ClusterSpec, NewWorker, Problem, WorkerOffer, WorkerType};
 use crate::supervisor::{self, Options};
@@ -38,7 +38,10 @@ fn remembered(state: &Path, cluster: &ClusterName) -> Option<NewWorker> {
 pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<WorkerOffer, Problem> {
     let last = remembered(state, &spec.name);
     match spec.provider.as_str() {
-        "local" => return read(spec).map(|_| WorkerOffer { last, ..WorkerOffer::default() }),
+        "local" => {
+            on_host(spec, &read(spec)?)?;
+            return Ok(WorkerOffer { last, ..WorkerOffer::default() });
+        }
         "gcp" => supervisor::tpu_place(spec)?,
         provider => {
             let what = format!("workers are not added by hand for provider {provider}");

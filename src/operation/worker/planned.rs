@@ -2,9 +2,10 @@
 
 use super::super::host::start_lines;
 use super::super::trouble;
-use super::launch::{read, type_of};
+use super::launch::{on_host, read, type_of};
 use super::machine::{self, Machine};
 use super::request::{QueuedRequest, plan};
+use crate::config::Launch;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, NewWorker, Problem, Task};
 use crate::supervisor::{self, Options};
@@ -34,7 +35,9 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
         let what = format!("{} is the head, no worker", printable(worker));
         return Err(trouble(what, "stop-cluster stops it, restart-cluster starts it again"));
     }
-    read(spec).map(|_| ())
+    let launch = read(spec)?;
+    let starts = matches!(task, Task::AddWorker(_) | Task::InitWorker { .. });
+    if is_local && starts { on_host(spec, &launch).map(|_| ()) } else { Ok(()) }
 }
 
 /// The requests for TPUs; none for a host.
@@ -117,12 +120,19 @@ fn removing(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<
     }])
 }
 
+/// What starts Ray on a host of a local cluster.
+pub(in super::super) fn start_on(
+    spec: &ClusterSpec,
+    launch: &Launch,
+    host: &str,
+) -> Result<Vec<String>, Problem> {
+    Ok(start_lines(host, launch, on_host(spec, launch)?))
+}
+
 async fn starting(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<Vec<String>, Problem> {
     let launch = read(spec)?;
     if !machine.is_google() {
-        let node = launch.find("").map(|(_, node)| node);
-        let node = node.ok_or_else(|| trouble("the cluster's file names no way to start a worker", ""))?;
-        return Ok(start_lines(machine.name(), &launch, node));
+        return start_on(spec, &launch, machine.name());
     }
     let place = supervisor::tpu_place(spec)?;
     let view = supervisor::ask_cloud(spec, &options.google).await?;
