@@ -105,7 +105,8 @@ impl App {
                 Vec::new()
             }
             Action::Help => {
-                self.dialog = Some(Dialog::tell("keys", self.help()));
+                let lines = self.help();
+                self.dialog = Some(Dialog::help(lines, self.dialog.take()));
                 Vec::new()
             }
         }
@@ -194,12 +195,15 @@ impl App {
         }
     }
 
-    /// Out of whatever is innermost. A plan that was made in a form leads back to it: what was typed is not lost.
+    /// Out of whatever is innermost. Help leads back to what it was asked over, and a plan that was made in a form to
+    /// that: what was typed is not lost.
     pub(super) fn back(&mut self) -> Vec<Effect> {
         if let Some(dialog) = self.dialog.take() {
-            if let Dialog::Plan(plan) = dialog {
-                self.dialog = plan.form.map(Dialog::Worker);
-            }
+            self.dialog = match dialog {
+                Dialog::Plan(plan) => plan.form.map(Dialog::Worker),
+                Dialog::Tell { under, .. } => under.map(|under| *under),
+                _ => None,
+            };
             return Vec::new();
         }
         if self.toasts.dismiss() {
