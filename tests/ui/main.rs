@@ -16,6 +16,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use sample::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 const CLUSTER: &str = "marin-us-central2";
 
@@ -145,6 +146,27 @@ fn prompts_and_messages() {
     let id = SubmissionId("tokenize-fineweb-a28167".into());
     tell(&mut app, CLUSTER, News::JobStop { id, outcome: JobStopOutcome::StillThere("pending".into()) });
     snap("toast", &mut app);
+}
+
+#[test]
+fn the_datas_age_stays_in_the_header_beside_read_only() {
+    let name = "marin-us-central2-with-a-name-that-is-longer-than-most";
+    let mut app = app(&[name]).reading_only(true);
+    app.start(None);
+    tell(&mut app, name, News::Link(up()));
+    tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+    let header =
+        |app: &mut App, width| text(&paint(app, Colors::Full, width, 24)).lines().next().unwrap().to_owned();
+    let calm = header(&mut app, 120);
+    assert!(calm.contains("read-only  data "), "{calm}");
+    let trouble = problem(ProblemKind::DashboardSilent, "it does not answer", "look");
+    tell(
+        &mut app,
+        name,
+        News::Link(Link::Retrying { problem: trouble, at: NOW.plus(Duration::from_secs(8)) }),
+    );
+    let seen = header(&mut app, 80);
+    assert!(seen.contains("✕ dashboard silent, again in 8 s") && seen.contains("  data "), "{seen}");
 }
 
 #[test]
