@@ -1,7 +1,7 @@
 //! What frames the panes: header, banner, tabs, footer, toasts.
 
 use super::frame::{Title, pane};
-use super::grid::{cut, put};
+use super::grid::{cut, cut_front, put};
 use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
 use crate::app::{Action, Cluster, Context, Pane, PromptKind, Running, Tone, View};
@@ -187,15 +187,10 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
             PromptKind::Command => ":",
         };
         let text = printable(&prompt.text);
-        put(
-            buf,
-            area.x + 1,
-            area.y,
-            area.width.saturating_sub(2),
-            false,
-            &format!("{sign}{text}"),
-            d.theme.text,
-        );
+        let room = area.width.saturating_sub(2);
+        // What is typed is seen at its end.
+        let text = cut_front(&text, usize::from(room).saturating_sub(sign.width()));
+        put(buf, area.x + 1, area.y, room, false, &format!("{sign}{text}"), d.theme.text);
         let column = area.x + 1 + u16::try_from(sign.width() + text.width()).unwrap_or(u16::MAX - 2);
         if prompt.kind == PromptKind::Command {
             let fits: Vec<String> =

@@ -170,6 +170,21 @@ fn the_datas_age_stays_in_the_header_beside_read_only() {
 }
 
 #[test]
+fn a_long_prompt_is_seen_at_its_end() {
+    let mut app = shown();
+    press(&mut app, "/");
+    press(&mut app, &"0123456789".repeat(12));
+    press(&mut app, "the-end");
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| _ = draw(frame, &app, &Theme::new(Colors::Full), NOW)).unwrap();
+    let seen = text(terminal.backend().buffer());
+    let footer = seen.lines().last().unwrap();
+    assert!(footer.starts_with(" filter (! inverts): …") && footer.ends_with("9the-end"), "{footer}");
+    let cursor = terminal.get_cursor_position().unwrap();
+    assert_eq!((usize::from(cursor.x), cursor.y), (footer.chars().count(), 23), "right after it");
+}
+
+#[test]
 fn without_colours_everything_can_still_be_read() {
     let mut app = shown();
     let plain = paint(&mut app, Colors::None, 120, 40);
