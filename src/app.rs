@@ -33,7 +33,7 @@ mod workers;
 pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};
 pub use dialog::{Dialog, Question};
-pub use fleet::Totals;
+pub use fleet::{Sum, Totals};
 pub use keymap::{Keymap, KeymapError};
 pub use logview::LogView;
 pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
