@@ -89,14 +89,14 @@ impl Performer {
                     operator.note(cluster, what, outcome);
                 }
             }
-            Effect::Submit(cluster, draft) => {
+            Effect::Submit(cluster, form, draft) => {
                 if let Some(operator) = &mut self.operator {
-                    operator.submit(&cluster, *draft);
+                    operator.submit(&cluster, form, *draft);
                 }
             }
-            Effect::Fill(cluster, id) => {
+            Effect::Fill(cluster, form, id) => {
                 if let Some(operator) = &mut self.operator {
-                    operator.fill(&cluster, id);
+                    operator.fill(&cluster, form, id);
                 }
             }
             Effect::Operate(cluster, order) => match &mut self.operator {
