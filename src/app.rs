@@ -35,7 +35,7 @@ pub use cluster::{Cluster, Listed};
 pub use dialog::{Dialog, Question};
 pub use fleet::{Sum, Totals};
 pub use keymap::{Keymap, KeymapError};
-pub use logview::LogView;
+pub use logview::{LogView, Window, pieces};
 pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
 pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
@@ -427,7 +427,7 @@ impl App {
             cluster.jobs.drawn(area.height.into());
         }
         if let Some(area) = areas.log {
-            cluster.log.drawn(area.height.into());
+            cluster.log.drawn(Window { width: area.width.into(), height: area.height.into() });
         }
         cluster.autoscaler_top = cluster.autoscaler_top.min(areas.autoscaler_last);
         visible

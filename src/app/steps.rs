@@ -28,8 +28,8 @@ impl App {
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
-            Action::HalfUp => self.step(-(self.page() / 2)),
-            Action::HalfDown => self.step(self.page() / 2),
+            Action::HalfUp => self.step(-(self.page() / 2).max(1)),
+            Action::HalfDown => self.step((self.page() / 2).max(1)),
             Action::PageUp => self.step(-self.page()),
             Action::PageDown => self.step(self.page()),
             Action::Top => self.jump(false),
@@ -122,10 +122,10 @@ impl App {
             },
             (Some(c), Pane::Nodes) => c.nodes.height(),
             (Some(c), Pane::Jobs) => c.jobs.height(),
-            (Some(c), Pane::Log) => c.log.height(),
+            (Some(c), Pane::Log) => c.log.page(),
             (Some(_), Pane::Autoscaler) => usize::from(self.areas.autoscaler.unwrap_or_default().height),
         };
-        isize::try_from(height.max(2)).unwrap_or(2)
+        isize::try_from(height.max(1)).unwrap_or(1)
     }
 
     pub(super) fn step(&mut self, by: isize) -> Vec<Effect> {

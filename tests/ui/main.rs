@@ -185,6 +185,31 @@ fn a_long_prompt_is_seen_at_its_end() {
 }
 
 #[test]
+fn lines_that_wrap_are_all_drawn_page_by_page() {
+    let mut app = shown();
+    press(&mut app, "3zw");
+    let stream = app.current().unwrap().log.stream();
+    let lines = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240))).collect();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    let see = |app: &mut App| text(&paint(app, Colors::Full, 80, 24));
+    assert!(see(&mut app).contains("line 099"));
+    press(&mut app, "gg");
+    assert!(see(&mut app).contains("below"));
+    let mut met = String::new();
+    while !app.current().unwrap().log.follows() {
+        met += &see(&mut app);
+        press(&mut app, "<^f>");
+    }
+    met += &see(&mut app);
+    for i in 0..100 {
+        assert!(met.contains(&format!("line {i:03}")), "{i}");
+    }
+    press(&mut app, "k");
+    let seen = see(&mut app);
+    assert!(seen.contains("1 below") && seen.contains("line 094") && !seen.contains("line 099"), "{seen}");
+}
+
+#[test]
 fn without_colours_everything_can_still_be_read() {
     let mut app = shown();
     let plain = paint(&mut app, Colors::None, 120, 40);
