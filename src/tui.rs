@@ -11,7 +11,7 @@ mod submit;
 mod terminal;
 
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place};
-pub use input::{Inputs, quit_signals};
+pub use input::{Inputs, QuitSignals, quit_signals};
 pub use operate::Ground;
 pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
@@ -24,6 +24,7 @@ use futures_util::{Stream, StreamExt};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 use std::io;
+use std::pin::pin;
 use std::process::Command;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -51,24 +52,20 @@ pub async fn run(
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
 ) -> io::Result<()> {
-    let quit = input::quit_signals()?;
-    tokio::pin!(quit);
+    let mut signals = QuitSignals::listen()?;
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
     performer = performer.operating(ground);
     performer.perform_all(first);
     loop {
-        let mut guard = terminal::Guard::take(mouse)?;
-        let mut inputs = Inputs { keys: input::Keys::read()?, quit: quit.as_mut(), updates: &mut updates };
-        let exit = event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?;
-        drop(inputs);
-        drop(guard);
-        match exit {
-            Exit::Quit => break,
-            Exit::Suspend(command) => {
-                let outcome = perform::hand_over(*command).await;
-                app.update(Event::Done(outcome), Timestamp::now());
-            }
-        }
+        let exit = {
+            let mut guard = terminal::Guard::take(mouse)?;
+            let quit = pin!(signals.any());
+            let mut inputs = Inputs { keys: input::Keys::read()?, quit, updates: &mut updates };
+            event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?
+        };
+        let Exit::Suspend(command) = exit else { break };
+        let Some(outcome) = perform::hand_over(*command, &mut signals).await else { break };
+        app.update(Event::Done(outcome), Timestamp::now());
     }
     performer.shutdown().await;
     Ok(())

@@ -1,15 +1,23 @@
 //! Carries out what the app asks of the world outside, and reports how it came out.
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
+use super::input::QuitSignals;
 use super::operate::{Ground, Operator};
 use crate::app::{Effect, Event, Outcome};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Secret};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::process::Child;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
+
+/// What a program that has the terminal is given to end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Carries out effects. Whatever may take time runs on a thread of its own.
 pub struct Performer {
@@ -175,18 +183,46 @@ pub fn start_browser(url: &str) -> io::Result<()> {
     Err(last)
 }
 
-/// Runs a command in the foreground terminal and waits for it.
-pub(super) async fn hand_over(mut command: Command) -> Outcome {
+/// Runs a command in the foreground terminal until it ends; none when a signal ended us meanwhile, and with us the
+/// command.
+pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Option<Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let ran = tokio::task::spawn_blocking(move || command.status()).await;
-    match ran {
-        Ok(Ok(status)) if status.success() => Outcome::Returned(format!("back from {program}")),
+    let terminal = io::stdin();
+    let modes = tcgetattr(&terminal);
+    let mut child = match tokio::process::Command::from(command).spawn() {
+        Ok(child) => child,
+        Err(e) => return Some(Outcome::Failed(format!("could not start {program}: {e}"))),
+    };
+    let ended = tokio::select! {
+        ended = child.wait() => Some(ended),
+        () = signals.ended() => None,
+    };
+    if ended.is_none() {
+        end(&mut child).await;
+    }
+    if let Ok(modes) = modes {
+        // A program that was killed leaves it raw. One that is gone needs nothing any more.
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &modes);
+    }
+    signals.forget_interrupts().await;
+    Some(match ended? {
+        Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
         // What ssh said is gone with its screen.
-        Ok(Ok(status)) if status.code() == Some(255) => Outcome::Failed(format!(
+        Ok(status) if status.code() == Some(255) => Outcome::Failed(format!(
             "{program} ended without a connection (255); `marin-tui ssh` in a shell shows what it says"
         )),
-        Ok(Ok(status)) => Outcome::Returned(format!("back from {program} ({status})")),
-        Ok(Err(e)) => Outcome::Failed(format!("could not start {program}: {e}")),
+        Ok(status) => Outcome::Returned(format!("back from {program} ({status})")),
         Err(e) => Outcome::Failed(format!("{program}: {e}")),
+    })
+}
+
+/// Ends a program that has the terminal, if it can be, so that it puts back what it changed there.
+async fn end(child: &mut Child) {
+    if let Some(id) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+        // It may have ended by itself.
+        let _ = kill_process(id, Signal::TERM);
+    }
+    if tokio::time::timeout(FAREWELL, child.wait()).await.is_err() {
+        let _ = child.kill().await;
     }
 }
