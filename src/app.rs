@@ -136,6 +136,8 @@ pub enum Outcome {
     Copied(String),
     /// Opened.
     Opened(String),
+    /// It is being done, and takes a while.
+    Doing(String),
     /// Taken off the clipboard.
     Cleared(String),
     /// The terminal is ours again.
@@ -300,7 +302,9 @@ impl App {
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
-                    Outcome::Returned(text) | Outcome::Cleared(text) => (Tone::Info, text),
+                    Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Doing(text) => {
+                        (Tone::Info, text)
+                    }
                     Outcome::Failed(text) => (Tone::Bad, text),
                 };
                 self.toasts.say(tone, text, now);

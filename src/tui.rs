@@ -16,7 +16,7 @@ pub use operate::Ground;
 pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
-use crate::app::{App, Effect, Event};
+use crate::app::{App, Effect, Event, Outcome};
 use crate::model::{Timestamp, Update};
 use crate::supervisor::Supervisor;
 use crate::ui::{self, Theme};
@@ -103,6 +103,15 @@ where
         } else {
             app.next_change(Timestamp::now())
         };
+        if let Some(command) = performer.take_login() {
+            if app.dialog().is_none() && app.prompt().is_none() {
+                return Ok(Exit::Suspend(Box::new(command)));
+            }
+            // What is typed now is not meant for another machine.
+            let why = "not logged in: something else was opened meanwhile; ask for it again";
+            app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
+            continue;
+        }
         let effects = tokio::select! {
             biased;
             () = &mut inputs.quit => return Ok(Exit::Quit),
@@ -133,11 +142,6 @@ where
                 }
                 Effect::SshHead(cluster) => {
                     if let Some(command) = performer.login(&cluster) {
-                        return Ok(Exit::Suspend(Box::new(command)));
-                    }
-                }
-                Effect::SshHost(cluster, host) => {
-                    if let Some(command) = performer.login_host(&cluster, &host).await {
                         return Ok(Exit::Suspend(Box::new(command)));
                     }
                 }
