@@ -7,6 +7,7 @@ set -uo pipefail
 export HOME="${HOME:-/root}" LC_ALL=C.UTF-8
 
 cluster={{ cluster | sh }}
+zone={{ zone | sh }}
 image={{ image | sh }}
 container={{ container | sh }}
 port={{ port }}
@@ -48,7 +49,7 @@ api() {
   printf 'Authorization: Bearer %s\n' "$token" | curl -fsS --max-time 30 -H @- "$@"
 }
 
-# Address of the newest head that runs, by the labels that Ray's launcher sets.
+# Address of the newest head that runs in the cluster's zone, by the labels that Ray's launcher sets.
 find_head() {
   local page next='' heads='' lines
   while :; do
@@ -61,9 +62,10 @@ page = json.load(sys.stdin)
 print(page.get("nextPageToken", ""))
 for scope in page.get("items", {}).values():
     for machine in scope.get("instances", []):
-        if machine.get("status") == "RUNNING":
+        its_zone = machine.get("zone", "").rsplit("/", 1)[-1]
+        if machine.get("status") == "RUNNING" and (not sys.argv[1] or (its_zone + "-").startswith(sys.argv[1] + "-")):
             print(machine.get("creationTimestamp", ""), machine["networkInterfaces"][0]["networkIP"])
-') || return 1
+' "$zone") || return 1
     next=${lines%%$'\n'*}
     heads+=$(printf '%s\n' "$lines" | tail -n +2)$'\n'
     [ -n "$next" ] || break

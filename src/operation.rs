@@ -25,7 +25,7 @@ pub use backup::{Backed, Kept, Restored, Restoring, back_up, restore};
 pub use cluster::{Facts, Outcome, Performer, preflight};
 pub use desk::{Desk, Ready};
 pub use google::calls;
-pub use journal::{Journal, JournalError, Unfinished};
+pub use journal::{Journal, JournalError, Scope, Unfinished};
 pub use preview::preview;
 pub use standing::standing;
 pub use startup::{Services, startup_script};

@@ -26,6 +26,7 @@ mod zones;
 
 pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::{Session, trust};
+pub use discover::head_address;
 pub use session::{connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};

@@ -189,7 +189,7 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     assert!(told.contains("the head no longer answers"), "{told}");
     let said = served.fails("us-central2", "list-jobs");
     assert!(said.contains(NO_HEAD) && said.contains("start-cluster"), "{said}");
-    let said = served.fails("us-central2", "restart-cluster --yes");
+    let said = served.fails("us-central2", "restart-cluster --yes --others");
     assert!(said.contains(NO_HEAD) && said.contains("--abandon"), "{said}");
     served.says("us-central2", "restart-cluster --abandon");
     // What was made half is made whole.
@@ -221,14 +221,20 @@ fn what_is_in_trouble_says_so_and_is_mended_where_a_new_head_mends_it() {
          - {name: marin-us-central2-staging, nodes: 2, trouble: rotated-token}\n- {name: lab, nodes: 2}\n",
         &[],
     );
-    // Its jobs cannot be saved, and nothing begins that would lose them.
+    // Whose jobs run cannot be told; nor can they be saved, and nothing begins that would lose them.
     let said = served.fails("us-central2", "restart-cluster --yes");
+    assert!(
+        said.contains("whose jobs run on marin-us-central2 cannot be told") && said.contains("--others"),
+        "{said}"
+    );
+    assert!(!said.contains("[1/9]"), "{said}");
+    let said = served.fails("us-central2", "restart-cluster --yes --others");
     assert!(said.contains("[2/9] failed") && said.contains("--preserve-jobs=0"), "{said}");
     served.says("us-central2", "restart-cluster --abandon");
     let said = served.fails("us-central2", "start-cluster --yes");
     assert!(said.contains("ray cannot log in to the head"), "{said}");
     served.says("us-central2", "start-cluster --abandon");
-    served.says("us-central2", "restart-cluster --yes --preserve-jobs=0");
+    served.says("us-central2", "restart-cluster --yes --others --preserve-jobs=0");
     assert!(served.open("us-central2").is_empty());
     // A Ray that refuses our token runs: `ray up` would end its jobs.
     let said = served.fails("us-central2-staging", "start-cluster --yes");

@@ -81,10 +81,10 @@ impl Place {
 #[test]
 fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
     let place = Place::new("echo 'no module named ray' >&2; exit 1");
-    let said = place.fails(&["restart-cluster", "--yes"]);
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("no module named ray") && said.contains("nothing was changed"), "{said}");
     assert_eq!(place.asked(), "--version\n");
-    let said = place.fails(&["restart-cluster", "--yes"]);
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("stopped at step 1 of 9") && said.contains("--resume"), "{said}");
     assert!(place.run(&["restart-cluster", "--abandon"]).status.success());
     assert!(place.fails(&["restart-cluster", "--abandon"]).contains("no operation on lab stopped"));
@@ -93,10 +93,10 @@ fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
 #[test]
 fn a_head_that_is_gone_is_stopped_only_with_consent() {
     let place = Place::new("echo 'ray, version 2.60.0'");
-    let said = place.fails(&["restart-cluster", "--yes"]);
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("--preserve-jobs=0"), "{said}");
     assert_eq!(place.asked(), "--version\n", "nothing was stopped");
-    let said = place.fails(&["stop-cluster", "--resume"]);
+    let said = place.fails(&["stop-cluster", "--resume", "--others"]);
     assert!(said.contains("restart-cluster"), "another operation stands open: {said}");
     let log = String::from_utf8(place.run(&["audit"]).stdout).unwrap();
     assert!(log.contains("restart lab") && log.contains("stopped: "), "{log}");
@@ -106,6 +106,8 @@ fn a_head_that_is_gone_is_stopped_only_with_consent() {
 fn nothing_is_done_unasked_or_dry() {
     let place = Place::new("exit 0");
     let said = place.fails(&["restart-cluster"]);
+    assert!(said.contains("whose jobs run on lab cannot be told") && said.contains("--others"), "{said}");
+    let said = place.fails(&["restart-cluster", "--others"]);
     assert!(said.contains("--yes") && said.contains("ray down"), "{said}");
     let dry = place.run(&["restart-cluster", "--dry-run", "--preserve-jobs=0"]);
     let said = String::from_utf8(dry.stderr).unwrap();
@@ -144,7 +146,8 @@ fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
 fn two_cannot_work_on_one_cluster() {
     let place = Place::new("exec sleep 600");
     // Both at once: one of them has it.
-    let start = || place.command(&["restart-cluster", "--yes"]).stderr(Stdio::piped()).spawn().unwrap();
+    let start =
+        || place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut both = [start(), start()];
     let over = |child: &mut Child| child.try_wait().unwrap().is_some();
     until("one of two is refused", || both.iter_mut().any(over));
@@ -153,7 +156,7 @@ fn two_cannot_work_on_one_cluster() {
     let [mut first, second] = if place.holds(one.id()) { [one, other] } else { [other, one] };
     let refused = second.wait_with_output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("another operation on lab is under way"));
-    let said = place.fails(&["stop-cluster", "--yes"]);
+    let said = place.fails(&["stop-cluster", "--yes", "--others"]);
     let who = format!("at step 1 of 9 (check), by process {}", first.id());
     assert!(
         said.contains(": restart lab, begun ") && said.contains("s ago, ") && said.contains(&who),
@@ -163,9 +166,9 @@ fn two_cannot_work_on_one_cluster() {
     first.kill().unwrap();
     first.wait().unwrap();
     // Killed, it holds nothing, and is found again; another program takes it up.
-    assert!(place.fails(&["restart-cluster", "--yes"]).contains("stopped at step 1 of 9"));
+    assert!(place.fails(&["restart-cluster", "--yes", "--others"]).contains("stopped at step 1 of 9"));
     place.ray(&up("exit 1"));
-    let said = place.fails(&["restart-cluster", "--resume"]);
+    let said = place.fails(&["restart-cluster", "--resume", "--others"]);
     assert!(said.contains("[1/9] ray, version 2.60.0") && said.contains("[2/9] failed"), "{said}");
 }
 
@@ -173,7 +176,8 @@ fn two_cannot_work_on_one_cluster() {
 #[test]
 fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     let place = Place::new("exec sleep 600");
-    let mut first = place.command(&["restart-cluster", "--yes"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut first =
+        place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::null()).spawn().unwrap();
     until("the command is at work", || !place.asked().is_empty());
     let (infra, settings) = (place.path("infra"), place.path("settings.yaml"));
     let home = place.home.path().to_str().unwrap();
@@ -183,7 +187,7 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     console.send("R");
     console.wait_text("another program");
     console.send("\x1b");
-    let mut stop = place.command(&["stop-cluster", "--yes"]);
+    let mut stop = place.command(&["stop-cluster", "--yes", "--others"]);
     assert!(stop.stderr(Stdio::null()).status().is_ok_and(|s| !s.success()));
     first.kill().unwrap();
     first.wait().unwrap();
@@ -201,7 +205,7 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
 fn other_providers_are_refused() {
     let place = Place::new("exit 0");
     place.file("infra/lab.yaml", "cluster_name: lab\nprovider: {type: aws, region: a}\n");
-    let said = place.fails(&["restart-cluster", "--yes"]);
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("not offered yet for provider aws"), "{said}");
     assert_eq!(place.asked(), "");
 }
@@ -264,10 +268,12 @@ fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
 #[test]
 fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
     let place = Place::new(": >began; exec sleep 600");
-    let out = interrupted(&place, &["restart-cluster", "--yes"], "-INT");
+    let out = interrupted(&place, &["restart-cluster", "--yes", "--others"], "-INT");
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(1) && said.contains("cancelled; nothing was changed"), "{said}");
-    assert!(place.fails(&["restart-cluster", "--resume"]).contains("no operation on lab stopped"));
+    assert!(
+        place.fails(&["restart-cluster", "--resume", "--others"]).contains("no operation on lab stopped")
+    );
 
     // What an earlier attempt has changed is not undone by a cancel of the first look.
     let place = Place::new(&up("exit 9"));

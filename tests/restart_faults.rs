@@ -5,8 +5,10 @@
 
 mod world;
 
+use marin_tui::demo::google::{self, compute};
 use marin_tui::demo::{Fault, Trouble};
 use marin_tui::model::{JobStatus, Secret};
+use serde_json::json;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -37,6 +39,16 @@ fn submit(world: &World, name: &str) {
         .run(&format!("submit-job --no-wait --submission-id {name} --working-dir {name} -- python train.py"));
     assert_eq!(code, Some(0), "{said}");
 }
+
+fn submit_as(world: &World, name: &str, metadata: &str) {
+    let (code, _, said) =
+        world.run(&format!("submit-job --no-wait --submission-id {name} --metadata-json {metadata} -- true"));
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// What Google says of a service account that may not delete.
+const DENIED: google::Fault =
+    google::Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" };
 
 /// The old head is deleted; here is the new one.
 fn renew(world: &mut World) {
@@ -217,6 +229,126 @@ fn a_disk_full_for_the_journal_begins_no_step() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("cannot keep the journal"), "{said}");
     assert!(world.double.asked("DELETE") == 0 && world.asked().is_empty(), "{said}");
+}
+
+/// What a person does not know of does not end by a resumed operation.
+#[test]
+fn a_resumed_stop_asks_again_whose_jobs_it_ends() {
+    let world = with_jobs(&["one"]);
+    world.program("ray", "exit 3\n");
+    let (code, _, said) = world.run("stop-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("[1/4] failed"), "{said}");
+    submit_as(&world, "hers", "{\"owner\":\"alice\"}");
+    world.program("ray", "echo 'ray, version 2.60.0'\n");
+    let (code, _, said) = world.run("stop-cluster --resume");
+    assert!(code == Some(1) && said.contains("jobs of alice run on marin-a: ask them"), "{said}");
+    assert!(world.double.asked("DELETE") == 0 && said.contains("hers"), "{said}");
+    world.heads[0].0.trouble(trouble("", Fault::HangUp));
+    let (code, _, said) = world.run("stop-cluster --resume");
+    assert!(code == Some(1) && said.contains("whose jobs run on marin-a cannot be told"), "{said}");
+    world.heads[0].0.trouble(Vec::new());
+    let (code, _, said) = world.run("stop-cluster --resume --others");
+    assert!(code == Some(0) && world.double.state().instances.is_empty(), "{said}");
+}
+
+/// A stop that failed has left a Ray that people work on: what they did since counts when it is resumed.
+#[test]
+fn a_stop_that_failed_and_is_resumed_saves_what_came_meanwhile() {
+    let mut world = with_jobs(&["ended", "kept", "through"]);
+    world.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
+    assert_eq!(known(&world, 0), ["ended", "kept", "through"]);
+    world.heads[0].0.turn_job("through", JobStatus::Succeeded);
+    // Perhaps by us: half a stop ends jobs.
+    world.heads[0].0.turn_job("ended", JobStatus::Failed);
+    submit(&world, "late");
+    world.double.mend();
+    let restarting = world.spawn("restart-cluster --resume");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert!(code == Some(0) && said.contains("submitted since: late"), "{said}");
+    assert_eq!(known(&world, 1), ["ended", "kept", "late"]);
+}
+
+#[test]
+fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
+    let mut world = with_jobs(&["one"]);
+    world.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
+    world.double.mend();
+    world.double.state().instances.clear();
+    world.head_of(|s| s.jobs = 0);
+    let (code, _, said) = world.run("restart-cluster --resume");
+    assert!(code == Some(1) && said.contains("somebody has started another head since (head-2)"), "{said}");
+    assert_eq!(world.double.state().instances.len(), 1, "{said}");
+}
+
+/// To Ray's launcher a cluster is its name and its zone.
+#[test]
+fn a_cluster_of_the_same_name_in_another_zone_stays() {
+    let mut world = with_jobs(&["one"]);
+    let labels = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
+    let theirs = compute::instance("us-west1-a", "theirs", &labels, "10.0.0.9", Some("34.0.0.9"));
+    world.double.state().instances.push(theirs);
+    let restarting = world.spawn("restart-cluster --yes --others");
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    let left = || world.double.state().instances.iter().map(|i| i["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(left(), ["theirs"]);
+    world.head_of(|s| s.jobs = 0);
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(known(&world, 1), ["one"]);
+    world.double.state().instances.retain(|i| i["name"] == "theirs");
+    let (_, _, said) = world.run("list-jobs");
+    assert!(said.contains("is labelled as the head of marin-a, but one in us-west1-a"), "{said}");
+}
+
+/// "No available agent to submit job": a Ray that has just begun says so.
+#[test]
+fn a_ray_that_takes_no_jobs_yet_is_asked_again() {
+    let mut world = with_jobs(&["one", "two"]);
+    let restarting = world.spawn("restart-cluster --yes --others");
+    renew(&mut world);
+    world.heads[1].0.trouble(trouble("/api/jobs/", Fault::Status(500)));
+    world.file("is-up", "");
+    let asked = || world.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
+    until("it asks in vain", || asked() > 1);
+    world.heads[1].0.trouble(Vec::new());
+    let (code, _, said) = restarting.ends();
+    assert!(code == Some(0) && said.contains("2 jobs are back"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "two"]);
+}
+
+#[test]
+fn a_ray_whose_dashboard_is_silent_is_not_started_over() {
+    let world = with_jobs(&["one"]);
+    world.heads[0].0.trouble(trouble("/", Fault::HangUp));
+    let (code, _, said) = world.run("start-cluster --yes");
+    assert!(code == Some(1) && said.contains("ray runs on the head though its dashboard"), "{said}");
+    world.heads[0].0.trouble(trouble("/", Fault::Status(503)));
+    let (code, _, said) = world.run("start-cluster --resume");
+    assert!(code == Some(1) && said.contains("then resume"), "{said}");
+    assert!(!world.asked().iter().any(|w| w == "up"), "{said}");
+}
+
+/// The same name in another folder of cluster files is another cluster.
+#[test]
+fn an_operation_is_resumed_with_the_file_that_it_was_begun_with() {
+    let world = with_jobs(&["one"]);
+    world.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert_eq!(code, Some(1), "{said}");
+    let file = fs::read_to_string(world.home.path().join("infra/a.yaml")).unwrap();
+    world.file("other/a.yaml", &file);
+    let (code, _, said) = world.run("--infra other restart-cluster --resume");
+    assert!(code == Some(1) && said.contains("was begun with") && said.contains("other/a.yaml"), "{said}");
+    assert!(!world.asked().iter().any(|w| w == "down"), "{said}");
+    let (code, _, said) = world.run("--infra infra restart-cluster --abandon");
+    assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]

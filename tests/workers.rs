@@ -275,16 +275,16 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert!(said.contains("its types are tpu_worker"), "{said}");
 
     let add = Task::AddWorker(wanted("v4-8"));
-    console.order(Order::Begin(add.clone()));
+    console.order(Order::Begin(add.clone(), Vec::new()));
     console.says("by-console: waiting");
-    let busy = console.refused(Order::Begin(Task::Stop));
+    let busy = console.refused(Order::Begin(Task::Stop, Vec::new()));
     assert!(busy.contains("add worker by-console (marin-a) stands half way"), "{busy}");
     assert!(busy.contains("may be cancelled where it runs"), "{busy}");
     console.order(Order::Cancel);
     let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
     assert!(how.contains("google keeps the request"), "{how}");
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
-    console.order(Order::Begin(add));
+    console.order(Order::Begin(add, Vec::new()));
     console.says("google has it already");
     world.grant("by-console");
     assert_eq!(console.ends(), OperationEnd::Done);
@@ -299,7 +299,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
     assert!(fates.contains("1 task runs there; may end first"), "{fates}");
     let mut locked = world.console(true);
-    let said = locked.refused(Order::Begin(remove("by-console")));
+    let said = locked.refused(Order::Begin(remove("by-console"), Vec::new()));
     assert!(said.contains("remove-worker is refused: read-only"), "{said}");
 }
 

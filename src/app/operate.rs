@@ -95,7 +95,7 @@ impl App {
                     plan.said = why;
                     return Vec::new();
                 }
-                let order = Order::Begin(plan.operation.task.clone());
+                let order = Order::Begin(plan.operation.task.clone(), plan.strangers());
                 let cluster = plan.operation.cluster.clone();
                 self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
                 vec![Effect::Operate(cluster, order)]

@@ -178,10 +178,11 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         Restored::Submitted => "submitted".to_owned(),
         Restored::AlreadyThere => "already there".to_owned(),
         Restored::Failed(why) => format!("not restored: {why}"),
+        Restored::Later(why) => format!("not restored: {why}; the same command tries it again"),
     };
     if arguments.json {
         let row = |(id, outcome): &(SubmissionId, Restored)| {
-            let done = !matches!(outcome, Restored::Failed(_));
+            let done = outcome.is_there();
             json!({"submission_id": id.0.raw(), "done": done, "outcome": word(outcome)})
         };
         let rows: Vec<_> = restored.iter().map(row).collect();
@@ -195,6 +196,6 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     if how == Restoring::ForReal {
         reach.note("restore-jobs", &format!("{submitted} submitted"));
     }
-    let whole = !restored.iter().any(|(_, o)| matches!(o, Restored::Failed(_)));
+    let whole = restored.iter().all(|(_, o)| o.is_there());
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

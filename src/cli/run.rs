@@ -7,7 +7,7 @@ use crate::model::time::brief;
 use crate::model::{
     Doomed, Fate, NewWorker, Operation, OperationKind, Preview, Problem, Progress, StepName, Task,
 };
-use crate::operation::{Facts, Journal, Outcome, Performer, Unfinished, calls, preflight, preview};
+use crate::operation::{Facts, Journal, Outcome, Performer, Scope, Unfinished, calls, preflight, preview};
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
@@ -85,33 +85,44 @@ pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Ex
         anyhow::ensure!(arguments.resume, "{}", stopped(u, &operation));
         let command = u.task.kind().command();
         anyhow::ensure!(u.task.kind() == wish.kind, "{}; resume it with {command}", stopped(u, &operation));
+        u.belongs_to(&reach.spec).map_err(|p| reach.error(&p))?;
+        if u.asks_first() {
+            match who_is_hit(&operation, reach).await {
+                Ok(seen) => stands_in_the_way(&seen, &operation, wish, &u.scope)?,
+                // The worker may be gone by now, which its own steps find out.
+                Err(_) if !wish.kind.is_of_cluster() => {}
+                Err(e) => return Err(e),
+            }
+        }
         return perform(operation, unfinished, &mut journal, wish, reach).await;
     }
     let task = wish.task.as_ref().filter(|_| !arguments.resume && !arguments.abandon);
     let Some(task) = task else { anyhow::bail!("no operation on {} stopped half way", reach.spec.name) };
     let operation = Operation::new(task.clone(), reach.spec.name.clone());
-    if !begins(&operation, wish, reach).await? {
-        return Ok(ExitCode::SUCCESS);
-    }
-    journal.begin(task)?;
+    let Some(scope) = begins(&operation, wish, reach).await? else { return Ok(ExitCode::SUCCESS) };
+    journal.begin(task, &scope)?;
     if !wish.kind.is_of_cluster() {
         reach.note(&operation.deed(), "begun");
     }
     perform(operation, None, &mut journal, wish, reach).await
 }
 
-/// Says what it does and whom it hits, and asks; whether it is to begin.
-async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<bool> {
+/// Says what it does and whom it hits, and asks; what is meant, when it is to begin.
+async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Option<Scope>> {
     let (kind, dry) = (operation.kind(), wish.arguments.dry_run);
     print_steps(operation);
     if kind.is_of_cluster() && kind != OperationKind::Start {
         eprintln!("for the team's channel: {}", operation.announcement());
     }
+    let mut scope = Scope { now: wish.now, ..Scope::of(&reach.spec) };
     if !matches!(kind, OperationKind::Start | OperationKind::AddWorker) {
         let seen = who_is_hit(operation, reach).await?;
         if !dry {
-            stands_in_the_way(&seen, operation, wish)?;
+            stands_in_the_way(&seen, operation, wish, &scope)?;
+        } else if let Some(trouble) = &seen.trouble {
+            eprintln!("whose jobs run cannot be told: {}; {}", trouble.what, trouble.mend);
         }
+        scope.others = seen.strangers();
     }
     if dry {
         let calls = Box::pin(calls(&reach.spec, &reach.options, &operation.task)).await;
@@ -120,26 +131,41 @@ async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow
         for call in &calls {
             println!("{}", printable(call));
         }
-        return Ok(false);
+        return Ok(None);
     }
     if !kind.is_of_cluster() {
         confirm(&format!("{}: {}", operation.title, operation.consequence), wish.arguments.yes)?;
     } else if operation.destructive {
         confirm_by_name(operation, wish.arguments.yes)?;
     }
-    Ok(true)
+    Ok(Some(scope))
 }
 
-/// What runs on a worker, and other people's jobs, unless that was said.
-fn stands_in_the_way(seen: &Preview, operation: &Operation, wish: &Wish<'_>) -> anyhow::Result<()> {
+/// What runs on a worker, and other people's jobs, unless that was said now or when it was begun.
+fn stands_in_the_way(
+    seen: &Preview,
+    operation: &Operation,
+    wish: &Wish<'_>,
+    begun: &Scope,
+) -> anyhow::Result<()> {
+    if let Some(trouble) = seen.trouble.as_ref().filter(|_| operation.kind().is_of_cluster()) {
+        anyhow::ensure!(
+            wish.others,
+            "whose jobs run on {} cannot be told: {}; {}; or go on without knowing: --others",
+            operation.cluster,
+            trouble.what,
+            trouble.mend
+        );
+    }
     if let Task::RemoveWorker { drain: None, worker } = &operation.task {
         let worker = printable(worker);
         anyhow::ensure!(
-            wish.now || seen.jobs.is_empty(),
+            wish.now || begun.now || seen.jobs.is_empty(),
             "something runs on {worker}: --drain lets it end first, --now ends it"
         );
     }
-    let strangers = seen.strangers();
+    let mut strangers = seen.strangers();
+    strangers.retain(|name| !begun.others.contains(name));
     anyhow::ensure!(
         wish.others || strangers.is_empty(),
         "jobs of {} run {}: ask them, then say --others",
@@ -160,10 +186,11 @@ async fn perform(
         // Google goes on by itself.
         operation.steps.retain(|s| *s == StepName::Ask);
     }
-    let mut done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
-    if wish.leave && !done.iter().any(|(s, _)| *s == StepName::Clear) {
-        done.push((StepName::Clear, "left as they are".to_owned()));
+    let mut unfinished = unfinished;
+    if let Some(u) = unfinished.as_mut().filter(|u| wish.leave && !u.is_done(StepName::Clear)) {
+        u.pass(StepName::Clear, journal)?;
     }
+    let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
     let mut performer = Performer {
         spec: reach.spec.clone(),
         place: reach.place,
@@ -182,8 +209,7 @@ async fn perform(
         () = interrupted => None,
     };
     drop(tell);
-    let saved = performer.facts.backup.as_ref().filter(|b| b.join("jobs.json").exists());
-    let saved = saved.map_or_else(String::new, |b| format!("; the jobs are saved in {}", b.display()));
+    let saved = performer.facts.saved().map_or_else(String::new, |b| format!("; the jobs are saved in {b}"));
     match ended {
         Some(Ok(Outcome::Done)) => {
             showing.await?;
@@ -306,8 +332,8 @@ fn stopped(u: &Unfinished, operation: &Operation) -> String {
 }
 
 fn what_stays(u: &Unfinished) -> String {
-    match (u.facts.backup.as_ref().filter(|b| b.join("jobs.json").exists()), &u.task) {
-        (Some(folder), _) => format!("; its jobs are saved in {}", folder.display()),
+    match (u.facts.saved(), &u.task) {
+        (Some(folder), _) => format!("; its jobs are saved in {folder}"),
         (None, Task::AddWorker(NewWorker::Queued { .. })) => {
             "; what google has of it stays, remove-worker deletes it".to_owned()
         }
@@ -318,11 +344,10 @@ fn what_stays(u: &Unfinished) -> String {
 /// Lists the jobs that would end, or of which something runs on the worker.
 async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Preview> {
     let progress = Telling::new();
-    let session = match reach.connect(&progress).await {
+    let session = match reach.open(&progress).await {
         Ok(session) => session,
-        Err(e) => {
-            eprintln!("whose jobs run cannot be told: {e}");
-            return Ok(Preview::default());
+        Err(trouble) => {
+            return Ok(Preview { trouble: Some(trouble), ..Preview::default() });
         }
     };
     progress.tell("looking which jobs run");

@@ -4,7 +4,7 @@
 use super::http::Body;
 use super::log_routes;
 use super::query::Query;
-use super::{Shared, ssh_words};
+use super::{Shared, locked, ssh_words};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// What a shell answers to a word that it does not know.
 const NOT_FOUND: u32 = 127;
 /// What there is.
-const PROGRAMS: &str = "cat, echo, exit, help, hostname, ls, pwd, tail, true, wc, whoami";
+const PROGRAMS: &str = "cat, echo, exit, help, hostname, ls, pgrep, pwd, tail, true, wc, whoami";
 
 /// The log files of a head, and its name.
 #[derive(Clone)]
@@ -153,6 +153,7 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
         "help" => Answer::says(format!("This head is simulated. It has: {PROGRAMS}.\n")),
         "hostname" => Answer::says(files.hostname.clone() + "\n"),
         "ls" => list(arguments, files).await,
+        "pgrep" => processes(arguments, files),
         "pwd" => Answer::says(LOGS.trim_end_matches('/').to_owned() + "\n"),
         "tail" => tail(arguments, files).await,
         "true" => Answer::default(),
@@ -191,6 +192,17 @@ async fn list(arguments: &[&str], files: &Files) -> Answer {
         return Answer::says(format!("{place}\n"));
     }
     Answer::fails(2, format!("ls: cannot access '{place}': No such file or directory"))
+}
+
+/// `pgrep -x NAME`: a head runs Ray's own processes.
+fn processes(arguments: &[&str], files: &Files) -> Answer {
+    let gcs_runs = locked(&files.shared.gcs_death).is_none();
+    match arguments {
+        ["-x", "gcs_server"] if gcs_runs => Answer::says("1042\n"),
+        ["-x", "raylet"] => Answer::says("1177\n"),
+        ["-x", _] => Answer { status: 1, ..Answer::default() },
+        _ => Answer::fails(2, "pgrep: this head is simulated: pgrep -x NAME"),
+    }
 }
 
 /// `wc -c < FILE` and `wc -l FILE`.

@@ -40,6 +40,14 @@ pub struct Heads {
 }
 
 impl Heads {
+    /// Leaves those in this zone, or in a zone of this region. To Ray's launcher a cluster is its name and its zone
+    /// (`availability_zone`): one of the same name elsewhere is somebody else's.
+    pub fn keep_within(&mut self, place: &str) {
+        let is_within = |zone: &str| format!("{zone}-").starts_with(&format!("{place}-"));
+        self.found.retain(|head| is_within(&head.zone));
+        self.unreachable.retain(|zone| is_within(zone.raw()));
+    }
+
     /// The newest head that runs.
     pub fn running(&self) -> Option<&Head> {
         self.found.iter().find(|h| h.status == "RUNNING")

@@ -125,8 +125,8 @@ pub enum Order {
     Offer,
     /// Look what it would hit.
     Look(Task),
-    /// Begin it.
-    Begin(Task),
+    /// Begin it, although jobs of these people may end by it.
+    Begin(Task, Vec<String>),
     /// Go on with the one that stopped.
     Resume,
     /// Go on with it, past the step at which it stopped.

@@ -4,7 +4,7 @@
 //! an interrupted backup, which may be taken up again; one with a list is never touched.
 
 use super::folder::{self, Part};
-use crate::model::{Problem, ProblemKind, SubmissionId, Timestamp};
+use crate::model::{JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The list.
 const LIST: &str = "jobs.json";
@@ -21,6 +22,10 @@ const VERSION: u32 = 1;
 const MARK: &str = "marin-tui-backup";
 /// Where packages lie in it.
 const PACKAGES: &str = "packages";
+/// What a Ray that has just begun may take until it takes jobs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is asked again meanwhile.
+const AGAIN: Duration = Duration::from_secs(2);
 /// Metadata by which a job is left out: the console's own jobs carry it.
 const OURS: &str = "marin-tui";
 
@@ -58,8 +63,17 @@ pub enum Restored {
     Submitted,
     /// Ray knows a job of this id already; nothing was sent.
     AlreadyThere,
-    /// It could not be, and why.
+    /// It cannot be, and why.
     Failed(String),
+    /// Ray could not take it now, and why.
+    Later(String),
+}
+
+impl Restored {
+    /// Whether Ray has the job.
+    pub const fn is_there(&self) -> bool {
+        matches!(self, Self::Submitted | Self::AlreadyThere)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -87,18 +101,22 @@ pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backe
     claim(dir)?;
     let list =
         List { version: VERSION, cluster: cluster.to_owned(), jobs: Vec::new(), packages: BTreeMap::new() };
-    save(client, dir, list).await
+    save(client, dir, list, &[]).await
 }
 
 /// Looks at the jobs of a finished backup of ours once more: what ended since is not submitted again, what was
-/// submitted since is saved, too.
-pub(super) async fn amend(client: &Client, dir: &Path) -> Result<Backed, Problem> {
-    save(client, dir, read(dir)?).await
+/// submitted since is saved, too. Where we may have ended them ourselves (`stopping`), only those that succeeded are
+/// left out.
+pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result<Backed, Problem> {
+    let list = read(dir)?;
+    let earlier = if stopping { list.jobs.clone() } else { Vec::new() };
+    save(client, dir, list, &earlier).await
 }
 
 /// Fetches what the list lacks, and writes the list last. Packages take their time, in which jobs end and others are
-/// submitted: the list is that of a look after which nothing had to be fetched.
-async fn save(client: &Client, dir: &Path, mut list: List) -> Result<Backed, Problem> {
+/// submitted: the list is that of a look after which nothing had to be fetched. Of
+/// `earlier` jobs it keeps all but those that succeeded.
+async fn save(client: &Client, dir: &Path, mut list: List, earlier: &[Kept]) -> Result<Backed, Problem> {
     let asked = |e: RayError| e.problem(Timestamp::now());
     let mut gone = BTreeSet::new();
     loop {
@@ -124,6 +142,16 @@ async fn save(client: &Client, dir: &Path, mut list: List) -> Result<Backed, Pro
         }
         if has_fetched {
             continue;
+        }
+        for job in earlier {
+            let id = job.submission.id();
+            if backed.kept.iter().any(|k| k.submission.id() == id) {
+                continue;
+            }
+            let now = client.submission(&id).await.map_err(asked)?;
+            if now.is_none_or(|r| r.status != JobStatus::Succeeded) {
+                backed.kept.push(job.clone());
+            }
         }
         list.jobs.clone_from(&backed.kept);
         let path = dir.join(LIST);
@@ -178,7 +206,9 @@ fn claim(dir: &Path) -> Result<(), Problem> {
     folder::make(&dir.join(PACKAGES)).map_err(disk(dir))
 }
 
-/// Submits what a backup holds, each job once: one whose id Ray knows is left alone. Tells of each job.
+/// Submits what a backup holds, each job once: one whose id Ray knows is left alone. Tells of each job. A Ray that has
+/// just begun answers 500 until its agents are there ("No available agent to submit job"): it is asked again for a
+/// while.
 pub async fn restore(
     client: &Client,
     dir: &Path,
@@ -186,12 +216,20 @@ pub async fn restore(
 ) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
     let list = read(dir)?;
     let mut outcomes = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
     for job in &list.jobs {
-        let outcome = match again(client, dir, &list, job, how).await {
-            Ok(outcome) => outcome,
-            // Without an answer the rest fails the same way: the restore is to be repeated.
-            Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
-            Err(e) => Restored::Failed(e.to_string()),
+        let outcome = loop {
+            break match again(client, dir, &list, job, how).await {
+                Ok(outcome) => outcome,
+                // Without an answer the rest fails the same way: the restore is to be repeated.
+                Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
+                Err(RayError::Status { code: 500.., .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                Err(e @ RayError::Status { code: 500.., .. }) => Restored::Later(e.to_string()),
+                Err(e) => Restored::Failed(e.to_string()),
+            };
         };
         outcomes.push((job.submission.id(), outcome));
     }

@@ -30,6 +30,8 @@ pub struct Facts {
     pub workers: Vec<String>,
     /// Those of them that no autoscaler starts: a person added them.
     pub manual: Vec<String>,
+    /// Head machines that it deletes.
+    pub heads: Vec<String>,
     /// Address of the head machine that this operation deleted: a new one there has a new key.
     pub deleted_head: Option<String>,
     /// Submission ids of its jobs that had not ended.
@@ -42,6 +44,14 @@ pub struct Facts {
     pub stopping: bool,
     /// Of an operation on workers.
     pub worker: WorkerFacts,
+}
+
+impl Facts {
+    /// The folder in which the jobs are saved, if they are.
+    pub fn saved(&self) -> Option<String> {
+        let folder = self.backup.as_ref().filter(|b| b.join("jobs.json").exists());
+        folder.map(|f| f.display().to_string())
+    }
 }
 
 /// How an operation that did not fail came out.
@@ -298,15 +308,13 @@ impl Performer {
     }
 
     /// Right before anything is stopped: jobs may have ended or been submitted since they were saved, hours ago where an
-    /// operation is resumed. Once the stop has begun nothing can be learned any more from how they stand.
+    /// operation is resumed. Once the stop has begun they end because of us; but one that failed has left a Ray that
+    /// people work on.
     async fn look_once_more(
         &mut self,
         journal: &mut Journal,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        if self.facts.stopping {
-            return Ok(());
-        }
         // Nobody has to listen.
         let say = |words: String| drop(tell.send(Progress::Output(words)));
         match self.connect().await {
@@ -315,6 +323,7 @@ impl Performer {
                 session.close().await;
                 seen?;
             }
+            Err(_) if self.facts.stopping => return Ok(()),
             Err(problem) => say(format!("the jobs cannot be looked at once more: {}", problem.what)),
         }
         self.facts.stopping = true;
@@ -325,18 +334,22 @@ impl Performer {
     async fn open_jobs(&mut self, session: &Session, say: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
-            let saved = self.facts.backup.as_ref().map_or_else(String::new, |folder| {
-                format!("; restore-jobs {} submits what was saved", folder.display())
-            });
-            let mend = format!("leave this operation as it is (--abandon) and begin anew{saved}");
-            return Err(trouble("somebody has started another ray there since", mend));
+            return Err(trouble("somebody has started another ray there since", self.begin_anew()));
         }
+        let stopping = self.facts.stopping;
         let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
-            Some(folder) => {
-                let backed = backup::amend(&session.client, &folder).await?;
-                let kept = backed.kept.iter().map(|k| k.submission.id());
-                kept.chain(backed.left_out.into_iter().map(|(id, _)| id)).collect::<Vec<_>>()
-            }
+            Some(folder) => match backup::amend(&session.client, &folder, stopping).await {
+                Ok(backed) => {
+                    let kept = backed.kept.iter().map(|k| k.submission.id());
+                    kept.chain(backed.left_out.into_iter().map(|(id, _)| id)).collect::<Vec<_>>()
+                }
+                // Of a Ray that is half stopped; what was saved is saved.
+                Err(problem) if stopping => {
+                    say(format!("the jobs cannot be looked at once more: {}", problem.what));
+                    return Ok(());
+                }
+                Err(problem) => return Err(problem),
+            },
             None => match session.client.open_submissions().await {
                 Ok(open) => open.iter().map(|r| r.submission.id()).collect(),
                 Err(e) => {
@@ -362,23 +375,39 @@ impl Performer {
         Ok(())
     }
 
+    /// The mend where what it was begun on is no longer there.
+    pub(super) fn begin_anew(&self) -> String {
+        let saved = self.facts.saved();
+        let saved =
+            saved.map_or_else(String::new, |at| format!("; restore-jobs {at} submits what was saved"));
+        format!("leave this operation as it is (--abandon) and begin anew{saved}")
+    }
+
     async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let folder = self.backup_folder()?;
         let session = self.connect().await?;
         let restored = backup::restore(&session.client, &folder, backup::Restoring::ForReal).await;
         session.close().await;
         let restored = restored?;
-        let mut failed = Vec::new();
+        let (mut failed, mut later) = (Vec::new(), None);
         for (id, outcome) in &restored {
-            if let Restored::Failed(why) = outcome {
-                drop(
-                    tell.send(Progress::Output(format!(
-                        "{id} is not restored: {}",
-                        Text::from(why.as_str())
-                    ))),
-                );
+            if let Restored::Failed(why) | Restored::Later(why) = outcome {
+                let why = Text::from(why.as_str());
+                // Nobody has to listen.
+                drop(tell.send(Progress::Output(format!("{id} is not restored: {why}"))));
                 failed.push(id.to_string());
+                if matches!(outcome, Restored::Later(_)) {
+                    later = Some(why);
+                }
             }
+        }
+        if let Some(why) = later {
+            let what = format!("{} of {} jobs are not back: {why}", failed.len(), restored.len());
+            let saved = folder.display();
+            let mend = format!(
+                "resume: those that are back are left alone; or --abandon, and `restore-jobs {saved}` later"
+            );
+            return Err(trouble(what, mend));
         }
         let good = restored.len() - failed.len();
         Ok(match failed.as_slice() {

@@ -52,9 +52,10 @@ pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result
     Ok(all)
 }
 
-/// Every machine labelled as the head of this cluster; an error when one might be overlooked.
+/// Every machine in its zone that is labelled as the head of this cluster; an error when one might be overlooked.
 async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> {
-    let heads = google.heads(&place.project, Some(&place.cluster)).await.map_err(|e| problem(&e))?;
+    let mut heads = google.heads(&place.project, Some(&place.cluster)).await.map_err(|e| problem(&e))?;
+    heads.keep_within(&place.zone);
     if heads.unreachable.is_empty() {
         return Ok(heads.found);
     }
@@ -99,9 +100,16 @@ impl Performer {
         let google = self.options.google.clone();
         let say = |words: String| drop(tell.send(Progress::Output(words)));
         let found = heads(&google, &place).await?;
+        if let Some(new) =
+            found.iter().find(|h| !self.facts.heads.is_empty() && !self.facts.heads.contains(&h.name))
+        {
+            let what = format!("somebody has started another head since ({})", Text::from(new.name.as_str()));
+            return Err(trouble(what, self.begin_anew()));
+        }
         if let Some(head) = found.first() {
             let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
-            self.facts = Facts { deleted_head: address.clone(), ..self.facts.clone() };
+            let heads = found.iter().map(|h| h.name.clone()).collect();
+            self.facts = Facts { deleted_head: address.clone(), heads, ..self.facts.clone() };
             journal.facts(&self.facts)?;
         }
         for head in &found {

@@ -4,7 +4,7 @@
 use super::cluster::Facts;
 use super::folder;
 use crate::model::time::brief;
-use crate::model::{ClusterName, StepName, Task, Timestamp};
+use crate::model::{ClusterName, ClusterSpec, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -43,6 +43,8 @@ pub enum JournalError {
 #[serde(rename_all = "lowercase")]
 enum Event {
     Begin(Task),
+    /// Right after its beginning.
+    Scope(Scope),
     Done {
         step: StepName,
         said: String,
@@ -67,11 +69,34 @@ struct Line {
     event: Event,
 }
 
+/// What a person had in mind when an operation was begun: who resumes it must not mean anything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scope {
+    /// The cluster's file.
+    pub file: Option<PathBuf>,
+    /// Other people whose jobs may end.
+    pub others: Vec<String>,
+    /// Whatever runs on the worker may end.
+    pub now: bool,
+}
+
+impl Scope {
+    /// Of an operation on this cluster, which may end nobody else's jobs.
+    pub fn of(spec: &ClusterSpec) -> Self {
+        // The same file by whatever way.
+        let file = spec.file.as_ref().map(|f| f.canonicalize().unwrap_or_else(|_| f.clone()));
+        Self { file, ..Self::default() }
+    }
+}
+
 /// An operation that was begun and not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
     /// What it does.
     pub task: Task,
+    /// What was meant.
+    pub scope: Scope,
     /// Begun at.
     pub since: Timestamp,
     /// Steps that are done, with what was said.
@@ -146,8 +171,9 @@ impl Journal {
     }
 
     /// Begins an operation.
-    pub fn begin(&mut self, task: &Task) -> Result<(), JournalError> {
-        self.write(Event::Begin(task.clone()))
+    pub fn begin(&mut self, task: &Task, scope: &Scope) -> Result<(), JournalError> {
+        self.write(Event::Begin(task.clone()))?;
+        self.write(Event::Scope(scope.clone()))
     }
 
     /// A step is done.
@@ -230,6 +256,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
                 let since = Timestamp::from_millis(at_ms);
                 open = Some(Unfinished {
                     task,
+                    scope: Scope::default(),
                     since,
                     done: Vec::new(),
                     facts: Facts::default(),
@@ -240,6 +267,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
                 o.done.push((step, said));
                 o.why.clear();
             }
+            (Event::Scope(scope), Some(o)) => o.scope = scope,
             (Event::Facts(facts), Some(o)) => o.facts = facts,
             (Event::Failed { why, .. }, Some(o)) => o.why = why,
             (Event::End { .. }, _) => open = None,
@@ -261,7 +289,7 @@ mod tests {
         let mut journal = open().unwrap();
         assert_eq!(journal.unfinished(), None);
         let restart = Task::Restart { preserve: true };
-        journal.begin(&restart).unwrap();
+        journal.begin(&restart, &Scope { others: vec!["al".into()], ..Scope::default() }).unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
         journal.done(StepName::Look, "2 workers").unwrap();
         let second = open().unwrap_err().to_string();
@@ -277,6 +305,7 @@ mod tests {
         let mut journal = open().unwrap();
         let found = journal.unfinished().unwrap().clone();
         assert_eq!((found.task, found.facts.session.as_str()), (restart, "s1"));
+        assert_eq!(found.scope.others, ["al"]);
         assert_eq!(found.done, [(StepName::Look, "2 workers".to_owned())]);
         journal.failed(StepName::Stop, "no route").unwrap();
         drop(journal);

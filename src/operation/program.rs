@@ -11,10 +11,13 @@ use tokio::sync::mpsc;
 
 /// Without a word for so long it is said that nothing is said.
 const QUIET: Duration = Duration::from_secs(30);
-/// A ray command without a word for so long hangs.
-const SILENCE: Duration = Duration::from_secs(300);
-/// `ray up` asks a head that it cannot log in to every five seconds, for a quarter of an hour.
-const DEAF: usize = 6;
+/// A ray command without a word for so long hangs: a setup command may build something for half an hour, in silence.
+const SILENCE: Duration = Duration::from_secs(1800);
+/// `ray up` asks a head that it cannot log in to every five seconds, for a quarter of an hour. A machine that stands
+/// lets one in at once or never; one that Google has just made needs a minute or two for its sshd and its keys.
+const DEAF: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
+/// What it says each time.
+const SHUT: &str = "SSH still not available";
 /// Lines that are told in a second.
 const TOLD: usize = 500;
 /// Last lines that are kept, to say why it failed.
@@ -29,27 +32,35 @@ impl Performer {
     ) -> Result<(i32, Vec<String>), Problem> {
         let (sender, lines) = mpsc::channel(256);
         let running = supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), sender);
-        follow(running, lines, Words::new(tell), (QUIET, SILENCE)).await
+        let deaf = DEAF[usize::from(self.is_google())];
+        follow(running, lines, Words::new(tell), Limits { quiet: QUIET, silence: SILENCE, deaf }).await
     }
 }
 
-/// Hears a program out; `quiet` and `silence` are what [`QUIET`] and [`SILENCE`] say.
+/// What [`QUIET`], [`SILENCE`] and [`DEAF`] say.
+struct Limits {
+    quiet: Duration,
+    silence: Duration,
+    deaf: Duration,
+}
+
+/// Hears a program out.
 async fn follow(
     running: impl Future<Output = Result<i32, Problem>>,
     mut lines: mpsc::Receiver<String>,
     mut words: Words<'_>,
-    (quiet, silence): (Duration, Duration),
+    Limits { quiet, silence, deaf }: Limits,
 ) -> Result<(i32, Vec<String>), Problem> {
     tokio::pin!(running);
-    let (mut deaf, mut silent) = (0, Duration::ZERO);
+    let (mut knocks, mut silent) = (None, Duration::ZERO);
     let code = loop {
         tokio::select! {
             code = &mut running => break code?,
             Some(line) = lines.recv() => {
                 silent = Duration::ZERO;
-                deaf += usize::from(line.contains("SSH still not available"));
+                let is_shut = line.contains(SHUT);
                 words.take(line);
-                if deaf >= DEAF {
+                if is_shut && knocks.get_or_insert_with(Instant::now).elapsed() > deaf {
                     return Err(words.no_login());
                 }
             }
@@ -66,7 +77,10 @@ async fn follow(
     while let Ok(line) = lines.try_recv() {
         words.take(line);
     }
-    Ok((code, words.end()))
+    let was_shut = code != 0 && words.last.iter().any(|line| line.contains(SHUT));
+    let no_login = was_shut.then(|| words.no_login());
+    let last = words.end();
+    no_login.map_or(Ok((code, last)), Err)
 }
 
 /// What a program says. One that says more than anybody reads is told in part, so that who listens slowly need not
@@ -152,10 +166,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_head_that_lets_nobody_in_is_given_up_after_its_time() {
+        let (tell, _heard) = mpsc::unbounded_channel();
+        let (sender, lines) = mpsc::channel(1);
+        let hour = Duration::from_secs(3600);
+        let limits = Limits { quiet: hour, silence: hour, deaf: Duration::from_millis(20) };
+        let knocks = async {
+            sender.send("ssh: connect to host 10.0.0.1: Connection refused".to_owned()).await.unwrap();
+            while sender.send("SSH still not available, retrying".to_owned()).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let (ended, ()) =
+            tokio::join!(follow(std::future::pending(), lines, Words::new(&tell), limits), knocks);
+        let problem = ended.unwrap_err();
+        assert!(problem.what.contains("cannot log in to the head"), "{}", problem.what);
+    }
+
+    #[tokio::test]
     async fn silence_is_told_and_ends_a_program_that_hangs() {
         let (tell, mut heard) = mpsc::unbounded_channel();
         let (sender, lines) = mpsc::channel(1);
-        let limits = (Duration::from_millis(5), Duration::from_millis(50));
+        let [quiet, silence] = [5, 50].map(Duration::from_millis);
+        let limits = Limits { quiet, silence, deaf: silence };
         sender.send("one".to_owned()).await.unwrap();
         let ended = follow(std::future::pending(), lines, Words::new(&tell), limits).await;
         assert!(ended.unwrap_err().what.contains("said nothing"));

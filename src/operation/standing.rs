@@ -1,7 +1,10 @@
 //! What stands half way on a cluster, as a console shows it.
 
-use super::journal::{Journal, JournalError, Unfinished};
-use crate::model::{ClusterName, Operation, Standing, StepName};
+use super::journal::{Journal, JournalError, Scope, Unfinished};
+use super::trouble;
+use crate::model::{
+    ClusterName, ClusterSpec, Operation, OperationKind, Preview, Problem, Standing, StepName,
+};
 use std::path::Path;
 
 impl Unfinished {
@@ -13,13 +16,52 @@ impl Unfinished {
     /// The step that is not done yet, if any.
     pub fn next(&self) -> Option<StepName> {
         let steps = Operation::new(self.task.clone(), ClusterName::new("")).steps;
-        steps.into_iter().find(|s| !self.done.iter().any(|(d, _)| d == s))
+        steps.into_iter().find(|s| !self.is_done(*s))
     }
 
-    /// Where its jobs are saved, if they are.
-    pub fn saved(&self) -> Option<String> {
-        let folder = self.facts.backup.as_ref().filter(|b| b.join("jobs.json").exists());
-        folder.map(|f| f.display().to_string())
+    /// Whether it has done that step.
+    pub fn is_done(&self, step: StepName) -> bool {
+        self.done.iter().any(|(done, _)| *done == step)
+    }
+
+    /// Whether it may end jobs and has changed nothing yet, so that it can still be asked whose.
+    pub fn asks_first(&self) -> bool {
+        let is_harmless = matches!(self.task.kind(), OperationKind::Start | OperationKind::AddWorker);
+        !is_harmless && !self.facts.stopping && self.done.iter().all(|(step, _)| step.only_looks())
+    }
+
+    /// Goes on past a step, also when it is resumed once more: what comes after must never be undone by it.
+    pub fn pass(&mut self, step: StepName, journal: &mut Journal) -> Result<(), JournalError> {
+        let said = "passed over";
+        journal.done(step, said)?;
+        self.done.push((step, said.to_owned()));
+        Ok(())
+    }
+
+    /// Other people whose jobs would end and of whom nobody knew when it was begun.
+    pub fn strangers_since(&self, seen: &Preview) -> Vec<String> {
+        let is_new = |name: &String| !self.scope.others.contains(name);
+        seen.strangers().into_iter().filter(is_new).collect()
+    }
+
+    /// An error when it was begun with another file than that of the cluster which has this name here.
+    pub fn belongs_to(&self, spec: &ClusterSpec) -> Result<(), Problem> {
+        match (&self.scope.file, Scope::of(spec).file) {
+            (Some(then), Some(now)) if *then != now => {
+                let what = format!(
+                    "{} was begun with {}, and {} is here {}",
+                    self.operation(&spec.name).title,
+                    then.display(),
+                    spec.name,
+                    now.display()
+                );
+                Err(trouble(
+                    what,
+                    "resume it with that file (--infra, --cluster), or leave it as it is (--abandon)",
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -29,7 +71,7 @@ pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>,
     Ok(Some(Standing {
         operation: unfinished.operation(cluster),
         since: unfinished.since,
-        saved: unfinished.saved(),
+        saved: unfinished.facts.saved(),
         done: unfinished.done,
         why: unfinished.why,
         elsewhere: held,
@@ -42,6 +84,30 @@ mod tests {
     use crate::model::Task;
 
     #[test]
+    fn what_was_passed_over_is_never_done_after_what_follows() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Journal::open(dir.path(), &ClusterName::new("lab")).unwrap();
+        let mut journal = open();
+        journal.begin(&Task::Restart { preserve: true }, &Scope::default()).unwrap();
+        for step in [StepName::Check, StepName::Look, StepName::Backup] {
+            journal.done(step, "").unwrap();
+        }
+        drop(journal);
+        let mut journal = open();
+        let mut unfinished = journal.unfinished().unwrap().clone();
+        assert!(unfinished.asks_first());
+        for step in [StepName::Stop, StepName::Start] {
+            journal.done(step, "").unwrap();
+        }
+        unfinished.pass(StepName::Clear, &mut journal).unwrap();
+        assert!(unfinished.is_done(StepName::Clear));
+        drop(journal);
+        let later = open().unfinished().unwrap().clone();
+        assert_eq!(later.next(), Some(StepName::Answer), "a machine is not cleared of the new ray");
+        assert!(!later.asks_first());
+    }
+
+    #[test]
     fn a_journal_is_looked_into_without_being_held() {
         let dir = tempfile::tempdir().unwrap();
         let name = ClusterName::new("lab");
@@ -50,7 +116,7 @@ mod tests {
         assert!(!dir.path().join("operations").exists(), "looking makes nothing");
         let mut journal = Journal::open(dir.path(), &name).unwrap();
         assert_eq!(look(), None);
-        journal.begin(&Task::Stop).unwrap();
+        journal.begin(&Task::Stop, &Scope::default()).unwrap();
         journal.done(StepName::Check, "ray 2.60.0").unwrap();
         let seen = look().unwrap();
         assert!(seen.elsewhere && seen.operation.title == "stop lab");

@@ -2,13 +2,18 @@
 
 use super::cluster::{LOOK, PATIENCE, Performer};
 use super::trouble;
-use crate::model::{Job, JobStatus, NodeState, Problem, Progress, SubmissionId, Text, Timestamp};
+use crate::model::{
+    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
+};
 use crate::ray::Poller;
+use crate::supervisor;
 use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// What a look at the head's processes may take.
+const LOOKING: Duration = Duration::from_secs(30);
 /// What workers are given to come back before they are named as missing.
 const WORKERS: Duration = Duration::from_secs(90);
 /// What jobs are given to begin once the workers are back.
@@ -22,6 +27,11 @@ impl Performer {
             }
             // Somebody's Ray runs there: `ray up` would end it with all its jobs.
             Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
+            // Nothing was stopped by us, so whatever is there is somebody's.
+            Err(other) if self.task == Task::Start && !is_no_head(&other.kind) => {
+                return Err(then_resume(other));
+            }
+            Ok(None) if self.task == Task::Start => self.no_ray_on_the_head().await?,
             Ok(_) | Err(_) => {}
         }
         let file = self.file()?;
@@ -34,6 +44,25 @@ impl Performer {
             return Err(trouble(format!("`ray up` failed with {code}: {said}"), mend));
         }
         Ok("ray up is through".to_owned())
+    }
+
+    /// An error when a Ray runs on the head whose dashboard is silent: its jobs run on, and `ray up` would end them.
+    async fn no_ray_on_the_head(&self) -> Result<(), Problem> {
+        if self.is_google() && self.has_no_head().await {
+            return Ok(());
+        }
+        // In a container, too: a machine sees the processes of its containers.
+        let look = "pgrep -x gcs_server";
+        let head = supervisor::head_address(&self.spec, &self.options, None).await?.host;
+        let seen = supervisor::run_on(&self.spec, &self.options, &head, look, LOOKING).await?;
+        if seen.status != 0 {
+            return Ok(());
+        }
+        let what =
+            "ray runs on the head though its dashboard does not answer, and `ray up` would end its jobs";
+        let mend =
+            "see why it does not (dashboard.log there), or end that ray by hand (`ray stop`); then resume";
+        Err(trouble(what, mend))
     }
 
     pub(super) async fn answer(&self) -> Result<String, Problem> {
@@ -147,6 +176,11 @@ impl Performer {
             _ => &[],
         }
     }
+}
+
+/// There may be no machine yet, or one that is off: `ray up` makes it, or says why it cannot.
+const fn is_no_head(kind: &ProblemKind) -> bool {
+    matches!(kind, ProblemKind::Address | ProblemKind::Unreachable)
 }
 
 fn then_resume(problem: Problem) -> Problem {

@@ -55,6 +55,7 @@ pub fn startup_script(
     let values = context! {
         cluster => spec.name.as_str(),
         project, image,
+        zone => spec.zone.as_deref().unwrap_or_default(),
         container => launch.container,
         port => launch.port,
         compute => services.compute,

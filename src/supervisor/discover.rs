@@ -46,7 +46,7 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
     let Some(project) = &spec.google.project else { return Ok(ask_ray(spec, options).await?.into()) };
     let name = spec.name.as_str();
     let problem = |what: String, mend: &str| Problem::new(ProblemKind::Address, what, mend, Timestamp::now());
-    let heads = match options.google.heads(project, Some(name)).await {
+    let mut heads = match options.google.heads(project, Some(name)).await {
         Ok(heads) => heads,
         Err(e) => {
             if let Some(out) = out.filter(|_| e.is_login()) {
@@ -58,6 +58,10 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
             return instead_of_google(spec, options, &e).await;
         }
     };
+    let elsewhere = heads.found.first().map(|head| head.zone.clone());
+    if let Some(zone) = &spec.zone {
+        heads.keep_within(zone);
+    }
     match heads.running() {
         Some(head) => address(head, spec.google.internal_ips).map(Found::from).ok_or_else(|| {
             let mend = "set `provider.use_internal_ips` in its file, or give the machine an external address";
@@ -69,14 +73,16 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
             Err(problem(what, "wait; status.cloud.google.com tells whether it is known"))
         }
         None => {
-            let what = match heads.found.first() {
-                Some(head) => {
-                    format!("the head {} in {} is {}", head.name, head.zone, head.status.to_lowercase())
-                }
-                None => format!("no machine in {project} is labelled as the head of {name}"),
+            let what = if let Some(head) = heads.found.first() {
+                format!("the head {} in {} is {}", head.name, head.zone, head.status.to_lowercase())
+            } else {
+                let zone = spec.zone.as_deref().filter(|_| elsewhere.is_some());
+                let place = zone.map_or_else(|| project.clone(), |zone| format!("{zone} of {project}"));
+                let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone}"));
+                format!("no machine in {place} is labelled as the head of {name}{other}")
             };
             let mend = "start the cluster (S in the console, `marin-tui start-cluster`), or check `provider.project_id` \
-                        in its file";
+                        and `provider.availability_zone` in its file";
             Err(problem(what, mend))
         }
     }

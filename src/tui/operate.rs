@@ -8,7 +8,7 @@ use crate::model::{
     Preview, Problem, ProblemKind, SubmissionId, Task, Timestamp,
 };
 use crate::operation::{
-    Audit, Desk, Journal, Outcome, Performer, Unfinished, offer, preflight, preview, standing,
+    Audit, Desk, Journal, Outcome, Performer, Scope, Unfinished, offer, preflight, preview, standing,
 };
 use crate::supervisor::{self, Options, Session};
 use std::collections::{BTreeMap, HashMap};
@@ -161,7 +161,7 @@ impl Errand {
     async fn run(self, order: Order) {
         // The screen refuses it too; here nothing can get past.
         let changes = match &order {
-            Order::Begin(task) => Some(task.kind()),
+            Order::Begin(task, _) => Some(task.kind()),
             Order::Resume | Order::Forward => Some(self.kind()),
             Order::Offer | Order::Look(_) | Order::Abandon | Order::Cancel => None,
         };
@@ -177,7 +177,7 @@ impl Errand {
                 self.say(OperationNews::Offered(offered));
             }
             Order::Look(task) => self.look(task).await,
-            Order::Begin(task) => self.begin(task).await,
+            Order::Begin(task, others) => self.begin(task, others).await,
             Order::Resume => self.resume(false).await,
             Order::Forward => self.resume(true).await,
             Order::Abandon => self.abandon(),
@@ -255,8 +255,10 @@ impl Errand {
         Ok(Journal::open(&self.ground.state, &self.spec.name)?)
     }
 
-    async fn begin(&self, task: Task) {
+    async fn begin(&self, task: Task, others: Vec<String>) {
         let kind = task.kind();
+        // What runs on a worker stood in the dialog.
+        let scope = Scope { others, now: true, ..Scope::of(&self.spec) };
         let opened =
             preflight(&self.spec, &self.ground.options, &task).and_then(|()| self.is_free()).and_then(|()| {
                 let mut journal = self.journal()?;
@@ -269,7 +271,7 @@ impl Errand {
                         Timestamp::now(),
                     ));
                 }
-                journal.begin(&task)?;
+                journal.begin(&task, &scope)?;
                 Ok(journal)
             });
         let operation = Operation::new(task, self.spec.name.clone());
@@ -286,19 +288,54 @@ impl Errand {
 
     async fn resume(&self, forward: bool) {
         let kind = self.kind();
-        let journal = match self.journal() {
+        let mut journal = match self.journal() {
             Ok(journal) => journal,
             Err(problem) => return self.say(OperationNews::Refused(kind, problem)),
         };
         let Some(mut unfinished) = journal.unfinished().cloned() else {
             return self.say(OperationNews::Standing(None));
         };
-        let operation = unfinished.operation(&self.spec.name);
-        let next = unfinished.next();
-        if let Some(step) = next.filter(|s| forward && s.may_be_passed()) {
-            unfinished.done.push((step, "passed over".to_owned()));
+        let may = match unfinished.belongs_to(&self.spec) {
+            Ok(()) => self.hits_no_stranger(&unfinished).await,
+            refused => refused,
+        };
+        let passed = unfinished.next().filter(|s| forward && s.may_be_passed());
+        let may = may.and_then(|()| match passed {
+            Some(step) => Ok(unfinished.pass(step, &mut journal)?),
+            None => Ok(()),
+        });
+        if let Err(problem) = may {
+            return self.say(OperationNews::Refused(kind, problem));
         }
+        let operation = unfinished.operation(&self.spec.name);
         self.work(operation, journal, Some(unfinished)).await;
+    }
+
+    /// As long as nothing was changed: people whose jobs it would end may have come since it was begun.
+    async fn hits_no_stranger(&self, unfinished: &Unfinished) -> Result<(), Problem> {
+        if !unfinished.asks_first() {
+            return Ok(());
+        }
+        let (me, cluster) = (&self.ground.me, (&self.spec, &self.ground.options));
+        // Without an answer its own look fails, or says that it goes on without one.
+        let Ok(session) = self.connect().await else { return Ok(()) };
+        let seen = preview(&session.client, cluster, me, &unfinished.task).await;
+        session.close().await;
+        let strangers = match seen {
+            Ok(seen) => unfinished.strangers_since(&seen),
+            // The worker may be gone by now, which its own steps find out.
+            Err(_) if !unfinished.task.kind().is_of_cluster() => Vec::new(),
+            Err(problem) => return Err(problem),
+        };
+        if strangers.is_empty() {
+            return Ok(());
+        }
+        let what = format!(
+            "jobs of {} run there now, of whom nothing was known when it was begun",
+            strangers.join(", ")
+        );
+        let mend = "ask them; leave this operation as it is (nothing was changed), and begin anew";
+        Err(Problem::new(ProblemKind::Other, what, mend, Timestamp::now()))
     }
 
     fn abandon(&self) {

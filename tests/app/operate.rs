@@ -59,7 +59,10 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
     assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
-    assert_eq!(press(&mut app, "<enter><enter>"), [orders(Order::Begin(Task::Restart { preserve: true }))]);
+    assert_eq!(
+        press(&mut app, "<enter><enter>"),
+        [orders(Order::Begin(Task::Restart { preserve: true }, Vec::new()))]
+    );
     assert_eq!(app.context(), Context::Progress);
 }
 
@@ -75,7 +78,8 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
     assert!(plan(&app).said.contains("jobs of bo, carol"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> <tab><tab>");
     assert!(plan(&app).others && plan(&app).spot == Spot::Go);
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }))]);
+    let others = ["bo", "carol"].map(str::to_owned).to_vec();
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
     let begun = point(&mut app, CLICK, go.x + 2, go.y);
-    assert_eq!(begun, [orders(Order::Begin(Task::Start))]);
+    assert_eq!(begun, [orders(Order::Begin(Task::Start, Vec::new()))]);
     press(&mut app, "<esc>S");
     hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);

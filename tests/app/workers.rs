@@ -116,7 +116,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     assert_eq!(form(&app).name, "mine");
     press(&mut app, "<enter>");
     hears(&mut app, previewed(task.clone(), &[]));
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Vec::new()))]);
     assert_eq!(app.context(), Context::Progress);
 }
 
@@ -227,7 +227,7 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Look(drained.clone()))], "and back");
     hears(&mut app, previewed(drained.clone(), &["alice"]));
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(drained))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(drained, Vec::new()))]);
     // What was seen of another worker says nothing of this one.
     let mut app = at_node("worker-03");
     press(&mut app, "D<esc>");
@@ -256,7 +256,8 @@ fn other_peoples_jobs_on_a_worker_stand_in_the_way_and_so_do_new_ones() {
     hears(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
     assert!(!plan(&app).others, "carol was not named when it was allowed");
     press(&mut app, "<tab> <tab>");
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(remove("10.130.0.3", None)))]);
+    let others = ["bo", "carol"].map(str::to_owned).to_vec();
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(remove("10.130.0.3", None), others))]);
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
     assert_eq!(press(&mut app, "i"), [orders(Order::Look(task.clone()))]);
     hears(&mut app, previewed(task.clone(), &[]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Go]);
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Vec::new()))]);
 }
 
 #[test]
@@ -460,7 +461,8 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("nobody can tell whom"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab><tab> <tab><tab>");
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }))]);
+    let others = ["bo", "carol"].map(str::to_owned).to_vec();
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
     // Once it answers nothing is blind any more.
     let mut app = shown();
     press(&mut app, "X");
