@@ -33,9 +33,9 @@ mod workers;
 pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};
 pub use dialog::{Dialog, Question};
-pub use fleet::Totals;
+pub use fleet::{Sum, Totals};
 pub use keymap::{Keymap, KeymapError};
-pub use logview::LogView;
+pub use logview::{LogView, Window, pieces};
 pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
 pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
@@ -49,8 +49,8 @@ pub use trend::{FULL, Trend};
 
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormNews, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem, Request,
-    StreamId, SubmissionId, Timestamp, Update,
+    ClusterName, Draft, FormId, FormNews, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem,
+    Request, StreamId, SubmissionId, Timestamp, Update,
 };
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use keymap::Meaning;
@@ -75,7 +75,7 @@ pub enum Event {
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
     /// News for the form of a job.
-    Form(ClusterName, FormNews),
+    Form(ClusterName, FormId, FormNews),
     /// An effect came out so.
     Done(Outcome),
     /// Nothing of interest.
@@ -119,10 +119,10 @@ pub enum Effect {
     SshHead(ClusterName),
     /// Hand it to a login on one of its TPU hosts.
     SshHost(ClusterName, TpuHost),
-    /// Submit a job.
-    Submit(ClusterName, Box<Draft>),
+    /// Submit the job of a form.
+    Submit(ClusterName, FormId, Box<Draft>),
     /// Read what a job was submitted with, for the form.
-    Fill(ClusterName, SubmissionId),
+    Fill(ClusterName, FormId, SubmissionId),
     /// Write down what was done to a cluster, and how it came out.
     Note(ClusterName, String, String),
     /// Have something done about an operation on a cluster or its workers.
@@ -136,6 +136,8 @@ pub enum Outcome {
     Copied(String),
     /// Opened.
     Opened(String),
+    /// It is being done, and takes a while.
+    Doing(String),
     /// Taken off the clipboard.
     Cleared(String),
     /// The terminal is ours again.
@@ -206,6 +208,7 @@ pub struct App {
     /// Nodes on the screen by their cluster's place, as last asked for.
     visible: Vec<(usize, Vec<NodeId>)>,
     next_stream: u64,
+    next_form: u64,
     read_only: bool,
     dirty: bool,
 }
@@ -233,6 +236,7 @@ impl App {
             areas: Areas::default(),
             visible: Vec::new(),
             next_stream: 1,
+            next_form: 1,
             read_only: false,
             dirty: true,
         };
@@ -293,12 +297,14 @@ impl App {
                 Vec::new()
             }
             Event::Update(update) => self.news(update, now),
-            Event::Form(cluster, news) => self.form_news(&cluster, news, now),
+            Event::Form(cluster, form, news) => self.form_news(&cluster, form, news, now),
             Event::Operation(cluster, news) => self.operation_news(&cluster, news, now),
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
-                    Outcome::Returned(text) | Outcome::Cleared(text) => (Tone::Info, text),
+                    Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Doing(text) => {
+                        (Tone::Info, text)
+                    }
                     Outcome::Failed(text) => (Tone::Bad, text),
                 };
                 self.toasts.say(tone, text, now);
@@ -425,7 +431,7 @@ impl App {
             cluster.jobs.drawn(area.height.into());
         }
         if let Some(area) = areas.log {
-            cluster.log.drawn(area.height.into());
+            cluster.log.drawn(Window { width: area.width.into(), height: area.height.into() });
         }
         cluster.autoscaler_top = cluster.autoscaler_top.min(areas.autoscaler_last);
         visible

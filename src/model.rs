@@ -27,7 +27,7 @@ pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
-pub use draft::{Draft, FormNews};
+pub use draft::{Draft, FormId, FormNews};
 pub use image::ImageName;
 pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};

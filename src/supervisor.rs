@@ -200,11 +200,22 @@ impl Supervisor {
         }
     }
 
-    /// The cluster's token, for the clipboard.
+    /// The cluster's token, for the clipboard. Reads files.
     pub fn token(&self, cluster: &ClusterName) -> Result<Secret, Problem> {
-        let none = |what: String| Problem::new(ProblemKind::Other, what, "", Timestamp::now());
-        let handle = self.handles.get(cluster).ok_or_else(|| none(format!("no cluster {cluster}")))?;
-        self.care.on_this_machine(&handle.spec).map(|found| found.token)
+        self.token_finder(cluster)()
+    }
+
+    /// The same when it is called, on a thread of its own where files may be slow.
+    pub fn token_finder(
+        &self,
+        cluster: &ClusterName,
+    ) -> impl FnOnce() -> Result<Secret, Problem> + Send + use<> {
+        let spec = self.handles.get(cluster).map(|handle| handle.spec.clone());
+        let (care, what) = (Arc::clone(&self.care), format!("no cluster {cluster}"));
+        move || {
+            let spec = spec.ok_or_else(|| Problem::new(ProblemKind::Other, what, "", Timestamp::now()))?;
+            care.on_this_machine(&spec).map(|found| found.token)
+        }
     }
 
     /// The dashboard's address for a browser on this machine.
@@ -221,16 +232,24 @@ impl Supervisor {
         Ok(ssh::login(&login))
     }
 
-    /// The command that logs in to a host of the cluster in the foreground terminal.
-    pub async fn login_host(&self, cluster: &ClusterName, host: &TpuHost) -> Result<Command, String> {
-        let handle = self.handles.get(cluster).ok_or_else(|| format!("no cluster {cluster}"))?;
-        let head = handle.reach.borrow().login.clone();
-        // To look for the head now could take a minute, and the terminal waits.
-        if head.is_none() && visit::needs_head(&handle.spec, host) {
-            return Err(format!("only the head leads there, and {cluster} has no SSH connection now"));
+    /// The command that logs in to a host of the cluster in the foreground terminal. Runs ssh to make it, beside us.
+    pub fn login_host(
+        &self,
+        cluster: &ClusterName,
+        host: &TpuHost,
+    ) -> impl Future<Output = Result<Command, String>> + Send + use<> {
+        let handle = self.handles.get(cluster);
+        let known = handle.map(|handle| (handle.spec.clone(), handle.reach.borrow().login.clone()));
+        let (options, cluster, host) = (Arc::clone(&self.options), cluster.clone(), host.clone());
+        async move {
+            let (spec, head) = known.ok_or_else(|| format!("no cluster {cluster}"))?;
+            // To look for the head now could take a minute, and the terminal waits.
+            if head.is_none() && visit::needs_head(&spec, &host) {
+                return Err(format!("only the head leads there, and {cluster} has no SSH connection now"));
+            }
+            let command = visit(&spec, &options, Some(&host), head, None).await;
+            command.map_err(|p| if p.mend.is_empty() { p.what } else { format!("{}; {}", p.what, p.mend) })
         }
-        let command = visit(&handle.spec, &self.options, Some(host), head, None).await;
-        command.map_err(|p| if p.mend.is_empty() { p.what } else { format!("{}; {}", p.what, p.mend) })
     }
 
     /// Ends every task and waits until its ssh is gone.

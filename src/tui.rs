@@ -11,12 +11,12 @@ mod submit;
 mod terminal;
 
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place};
-pub use input::{Inputs, quit_signals};
+pub use input::{Inputs, QuitSignals, quit_signals};
 pub use operate::Ground;
 pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
-use crate::app::{App, Effect, Event};
+use crate::app::{App, Effect, Event, Outcome};
 use crate::model::{Timestamp, Update};
 use crate::supervisor::Supervisor;
 use crate::ui::{self, Theme};
@@ -24,6 +24,7 @@ use futures_util::{Stream, StreamExt};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 use std::io;
+use std::pin::pin;
 use std::process::Command;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -51,24 +52,20 @@ pub async fn run(
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
 ) -> io::Result<()> {
-    let quit = input::quit_signals()?;
-    tokio::pin!(quit);
+    let mut signals = QuitSignals::listen()?;
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
     performer = performer.operating(ground);
     performer.perform_all(first);
     loop {
-        let mut guard = terminal::Guard::take(mouse)?;
-        let mut inputs = Inputs { keys: input::Keys::read()?, quit: quit.as_mut(), updates: &mut updates };
-        let exit = event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?;
-        drop(inputs);
-        drop(guard);
-        match exit {
-            Exit::Quit => break,
-            Exit::Suspend(command) => {
-                let outcome = perform::hand_over(*command).await;
-                app.update(Event::Done(outcome), Timestamp::now());
-            }
-        }
+        let exit = {
+            let mut guard = terminal::Guard::take(mouse)?;
+            let quit = pin!(signals.any());
+            let mut inputs = Inputs { keys: input::Keys::read()?, quit, updates: &mut updates };
+            event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?
+        };
+        let Exit::Suspend(command) = exit else { break };
+        let Some(outcome) = perform::hand_over(*command, &mut signals).await else { break };
+        app.update(Event::Done(outcome), Timestamp::now());
     }
     performer.shutdown().await;
     Ok(())
@@ -106,6 +103,15 @@ where
         } else {
             app.next_change(Timestamp::now())
         };
+        if let Some(command) = performer.take_login() {
+            if app.dialog().is_none() && app.prompt().is_none() {
+                return Ok(Exit::Suspend(Box::new(command)));
+            }
+            // What is typed now is not meant for another machine.
+            let why = "not logged in: something else was opened meanwhile; ask for it again";
+            app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
+            continue;
+        }
         let effects = tokio::select! {
             biased;
             () = &mut inputs.quit => return Ok(Exit::Quit),
@@ -136,11 +142,6 @@ where
                 }
                 Effect::SshHead(cluster) => {
                     if let Some(command) = performer.login(&cluster) {
-                        return Ok(Exit::Suspend(Box::new(command)));
-                    }
-                }
-                Effect::SshHost(cluster, host) => {
-                    if let Some(command) = performer.login_host(&cluster, &host).await {
                         return Ok(Exit::Suspend(Box::new(command)));
                     }
                 }

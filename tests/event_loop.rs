@@ -87,9 +87,14 @@ struct Console {
 }
 
 impl Console {
+    /// No cluster is reached: the news are the tests' own.
     fn start(home: &std::path::Path) -> Self {
+        Self::start_with(home, Vec::new(), token::Places::default())
+    }
+
+    fn start_with(home: &std::path::Path, clusters: Vec<ClusterSpec>, tokens: token::Places) -> Self {
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
-        let options = Options::new(&Settings::default(), &Folders::new(&env), token::Places::default());
+        let options = Options::new(&Settings::default(), &Folders::new(&env), tokens);
         let (updates, mut news) = mpsc::channel(256);
         let (keys, mut pressed) = mpsc::unbounded_channel();
         let (quit, quits) = oneshot::channel::<()>();
@@ -97,8 +102,7 @@ impl Console {
         let mut app = sample::shown();
         let stream = app.current().unwrap().log.stream();
         let screen = Screen { seen: seen.clone(), frame: Vec::new() };
-        // No cluster is reached: the news are the tests' own.
-        let supervisor = Supervisor::start(Vec::new(), options, &updates);
+        let supervisor = Supervisor::start(clusters, options, &updates);
         let done = tokio::spawn(async move {
             let viewport = Viewport::Fixed(Rect::new(0, 0, SIZE.0, SIZE.1));
             let backend = CrosstermBackend::new(screen);
@@ -197,4 +201,27 @@ async fn a_signal_and_a_closed_keyboard_end_the_loop() {
     let console = Console::start(home.path());
     drop(console.keys);
     assert!(matches!(tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap(), Exit::Quit));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_is_slow_to_read_keeps_no_key_waiting() {
+    let home = tempfile::tempdir().unwrap();
+    let pipe = home.path().join("token");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let places = token::Places { path_variable: Some(pipe.clone()), ..token::Places::default() };
+    let nowhere = HeadAddress::Direct { dashboard: "http://127.0.0.1:9".into(), gcs: None };
+    let spec = ClusterSpec { head: nowhere, ..sample::spec(CLUSTER) };
+    let console = Console::start_with(home.path(), vec![spec], places);
+    console.seen.wait("eval-tulu-99").await;
+    console.press('t');
+    console.seen.wait("reading the token").await;
+    console.press('?');
+    console.seen.wait("(stop-job)").await;
+    // Whoever reads the token, now and later, gets it.
+    std::thread::spawn(move || while std::fs::write(&pipe, "tok-slow\n").is_ok() {});
+    console.press('q');
+    console.seen.wait("copied token").await;
+    console.press('q');
+    let exit = tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap();
+    assert!(matches!(exit, Exit::Quit));
 }

@@ -33,6 +33,8 @@ pub enum Dialog {
         top: usize,
         /// Highest first line, known once drawn.
         last: usize,
+        /// What help was asked over; closing this leads back to it.
+        under: Option<Box<Dialog>>,
     },
     /// Asks before an operation.
     Plan(Box<Plan>),
@@ -84,7 +86,24 @@ pub enum Question {
 impl Dialog {
     /// A dialog that tells.
     pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
-        Self::Tell { title: title.into(), lines, awaits: None, top: 0, last: 0 }
+        Self::Tell { title: title.into(), lines, awaits: None, top: 0, last: 0, under: None }
+    }
+
+    /// Help over another dialog, if there is one. Help over help takes its place.
+    pub fn help(lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+        let under = match over {
+            Some(Self::Tell { under: Some(under), .. }) => Some(under),
+            over => over.map(Box::new),
+        };
+        Self::Tell { title: "keys".to_owned(), lines, awaits: None, top: 0, last: 0, under }
+    }
+
+    /// The dialog that news are meant for: the one under help, else itself.
+    pub fn meant(&mut self) -> &mut Self {
+        match self {
+            Self::Tell { under: Some(under), .. } => under,
+            dialog => dialog,
+        }
     }
 
     /// A dialog that asks.

@@ -5,6 +5,28 @@ use super::{App, Cluster, Effect, Filter, Pane, View, order};
 use crate::diagnose::{Finding, Severity};
 use crate::model::{Chip, ClusterName, JobKey, Link, NodeId, Request, Timestamp};
 
+/// Chips of one kind of several clusters.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// In use, where that is known; none when it is known nowhere.
+    pub used: Option<f64>,
+    /// Of some chips it is not known: more may be in use.
+    pub is_least: bool,
+    /// In all.
+    pub all: f64,
+}
+
+impl Sum {
+    fn add(&mut self, used: Option<f64>, all: f64) {
+        match used {
+            _ if all <= 0.0 => {}
+            Some(used) => self.used = Some(self.used.unwrap_or(0.0) + used),
+            None => self.is_least = true,
+        }
+        self.all += all;
+    }
+}
+
 /// What all clusters have together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
@@ -16,10 +38,10 @@ pub struct Totals {
     pub broken: usize,
     /// Nodes alive.
     pub nodes: usize,
-    /// TPU chips in use and in all.
-    pub tpus: (f64, f64),
-    /// GPUs in use and in all.
-    pub gpus: (f64, f64),
+    /// TPU chips.
+    pub tpus: Sum,
+    /// GPUs.
+    pub gpus: Sum,
     /// Jobs that run.
     pub running: usize,
     /// Jobs that wait.
@@ -37,12 +59,11 @@ impl App {
             all.nodes += t.alive;
             all.running += t.running;
             all.waiting += t.waiting;
-            let sum = match t.chip {
-                Chip::Tpu => &mut all.tpus,
-                Chip::Gpu => &mut all.gpus,
-                Chip::Cpu => continue,
-            };
-            *sum = (sum.0 + t.used.unwrap_or(0.0), sum.1 + t.chips);
+            match t.chip {
+                Chip::Tpu => all.tpus.add(t.used, t.chips),
+                Chip::Gpu => all.gpus.add(t.used, t.chips),
+                Chip::Cpu => {}
+            }
         }
         all
     }

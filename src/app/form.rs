@@ -4,7 +4,7 @@ use super::dialog::Dialog;
 use super::worker::Offered;
 use super::{App, Effect, Tone};
 use crate::model::draft::AS_IT_WAS;
-use crate::model::{ClusterName, Draft, FormNews, JobKey, Request, SubmissionId, Timestamp};
+use crate::model::{ClusterName, Draft, FormId, FormNews, JobKey, Request, SubmissionId, Timestamp};
 
 /// What a row of the form holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,8 @@ impl Row {
 /// The form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
+    /// Which of all it is.
+    pub id: FormId,
     /// Where the job is submitted.
     pub cluster: ClusterName,
     /// The job that it was made from.
@@ -129,9 +131,9 @@ pub struct Form {
 
 impl Form {
     /// An empty one; we are its owner.
-    pub fn new(cluster: ClusterName) -> Self {
+    pub fn new(id: FormId, cluster: ClusterName) -> Self {
         let mut form =
-            Self { cluster, like: None, rows: Vec::new(), at: 0, doing: None, said: String::new() };
+            Self { id, cluster, like: None, rows: Vec::new(), at: 0, doing: None, said: String::new() };
         form.fill(&Draft::default());
         form
     }
@@ -224,10 +226,15 @@ impl App {
 
     /// Opens the form, empty.
     pub(super) fn submit_form(&mut self) -> Vec<Effect> {
-        if let Some(cluster) = self.meant() {
-            self.dialog = Some(Dialog::Form(Box::new(Form::new(cluster.name().clone()))));
+        if let Some(cluster) = self.meant().map(|c| c.name().clone()) {
+            self.dialog = Some(Dialog::Form(Box::new(Form::new(self.form_id(), cluster))));
         }
         Vec::new()
+    }
+
+    fn form_id(&mut self) -> FormId {
+        self.next_form += 1;
+        FormId(self.next_form)
     }
 
     /// Opens the form with what the selected job was submitted with.
@@ -243,10 +250,11 @@ impl App {
                 Vec::new()
             }
             JobKey::Submission(id) => {
-                let mut form = Form::new(cluster.clone());
+                let form_id = self.form_id();
+                let mut form = Form::new(form_id, cluster.clone());
                 form.doing = Some(format!("reading what {id} was submitted with"));
                 self.dialog = Some(Dialog::Form(Box::new(form)));
-                vec![Effect::Fill(cluster, id)]
+                vec![Effect::Fill(cluster, form_id, id)]
             }
         }
     }
@@ -267,16 +275,22 @@ impl App {
             Some(true) => {
                 form.said.clear();
                 form.doing = Some("submitting".to_owned());
-                vec![Effect::Submit(form.cluster.clone(), Box::new(form.draft()))]
+                vec![Effect::Submit(form.cluster.clone(), form.id, Box::new(form.draft()))]
             }
         }
     }
 
-    /// News of a form on a cluster.
-    pub(super) fn form_news(&mut self, cluster: &ClusterName, news: FormNews, now: Timestamp) -> Vec<Effect> {
+    /// News of a form on a cluster; of one that was closed meanwhile its end is told.
+    pub(super) fn form_news(
+        &mut self,
+        cluster: &ClusterName,
+        id: FormId,
+        news: FormNews,
+        now: Timestamp,
+    ) -> Vec<Effect> {
         self.dirty = true;
         let form = match &mut self.dialog {
-            Some(Dialog::Form(form)) if form.cluster == *cluster => Some(form),
+            Some(Dialog::Form(form)) if form.id == id => Some(form),
             _ => None,
         };
         match (news, form) {

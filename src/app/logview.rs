@@ -2,6 +2,7 @@
 
 use crate::model::{LogBatch, LogEnd, LogSource, StreamId};
 use std::collections::VecDeque;
+use unicode_width::UnicodeWidthChar;
 
 /// Most lines kept.
 const LINES: usize = 50_000;
@@ -23,7 +24,16 @@ pub struct LogView {
     wrap: bool,
     end: LogEnd,
     search: String,
-    height: usize,
+    size: Window,
+}
+
+/// Columns and rows that lines are drawn in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Columns.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
 }
 
 impl Default for LogView {
@@ -39,7 +49,7 @@ impl Default for LogView {
             wrap: false,
             end: LogEnd::Open,
             search: String::new(),
-            height: 1,
+            size: Window { width: 80, height: 1 },
         }
     }
 }
@@ -47,8 +57,8 @@ impl Default for LogView {
 impl LogView {
     /// Begins another log.
     pub fn begin(&mut self, source: LogSource, stream: StreamId) {
-        let (wrap, height) = (self.wrap, self.height);
-        *self = Self { source: Some(source), stream, wrap, height, ..Self::default() };
+        let (wrap, size) = (self.wrap, self.size);
+        *self = Self { source: Some(source), stream, wrap, size, ..Self::default() };
     }
 
     /// Takes lines in. Those of a stream that was closed meanwhile are dropped.
@@ -98,18 +108,58 @@ impl LogView {
         self.lines.get(index).map(String::as_str)
     }
 
-    /// First line to show in a window of that height.
-    pub fn window(&self, height: usize) -> usize {
-        let last = self.lines.len().saturating_sub(height);
+    /// First line to show in a window of that size. When following a line that wraps may begin above it.
+    pub fn top(&self, size: Window) -> usize {
         if self.follow {
-            return last;
+            return self.last_page(size);
         }
-        usize::try_from(self.top.saturating_sub(self.dropped)).unwrap_or(usize::MAX).min(last)
+        // However many rows a line takes, each can stand at the top.
+        let last = if self.wrap { self.lines.len().saturating_sub(1) } else { self.last_page(size) };
+        self.eye().min(last)
     }
 
-    /// Lines below the window.
-    pub fn below(&self) -> usize {
-        self.lines.len().saturating_sub(self.window(self.height) + self.height)
+    /// The first line that is seen when the end of the last one is at the bottom.
+    fn last_page(&self, size: Window) -> usize {
+        if !self.wrap {
+            return self.lines.len().saturating_sub(size.height);
+        }
+        let mut rows = 0;
+        let fills = |i: &usize| {
+            rows += self.rows(*i, size);
+            rows >= size.height
+        };
+        (0..self.lines.len()).rev().find(fills).unwrap_or(0)
+    }
+
+    /// Rows that a line takes when it wraps.
+    fn rows(&self, index: usize, size: Window) -> usize {
+        pieces(&self.lines[index], size.width).count()
+    }
+
+    fn eye(&self) -> usize {
+        usize::try_from(self.top.saturating_sub(self.dropped)).unwrap_or(usize::MAX)
+    }
+
+    /// The first line that does not fit into a window of that size whole.
+    fn bottom(&self, size: Window) -> usize {
+        let (top, len) = (self.top(size), self.lines.len());
+        if self.follow {
+            return len;
+        }
+        if !self.wrap {
+            return len.min(top + size.height);
+        }
+        let mut rows = 0;
+        let overflows = |i: &usize| {
+            rows += self.rows(*i, size);
+            rows > size.height
+        };
+        (top..len).find(overflows).unwrap_or(len)
+    }
+
+    /// Lines below a window of that size, with the one whose end is.
+    pub fn below(&self, size: Window) -> usize {
+        self.lines.len() - self.bottom(size)
     }
 
     /// Whether the end is followed.
@@ -122,21 +172,29 @@ impl LogView {
         self.wrap
     }
 
-    /// The window was drawn at that height.
-    pub fn drawn(&mut self, height: usize) {
-        self.height = height.max(1);
+    /// The window was drawn in that size.
+    pub fn drawn(&mut self, size: Window) {
+        self.size = Window { width: size.width, height: size.height.max(1) };
     }
 
-    /// Rows in the window.
-    pub fn height(&self) -> usize {
-        self.height
+    /// The size it was drawn in last.
+    pub fn size(&self) -> Window {
+        self.size
+    }
+
+    /// Lines that are whole in the window, at least one.
+    pub fn page(&self) -> usize {
+        self.bottom(self.size).saturating_sub(self.top(self.size)).max(1)
     }
 
     /// Scrolls. Upwards stops following; reaching the end resumes it.
     pub fn scroll(&mut self, by: isize) {
-        let last = self.lines.len().saturating_sub(self.height);
-        self.show(self.window(self.height).saturating_add_signed(by).min(last));
-        self.follow = by > 0 && self.window(self.height) == last;
+        let here = self.top(self.size);
+        self.show(here.saturating_add_signed(by));
+        let there = self.top(self.size);
+        self.show(there);
+        // A last line that is taller than the window never fits: pushed further, its end is followed.
+        self.follow = by > 0 && (self.below(self.size) == 0 || there == here);
     }
 
     /// To the first line.
@@ -152,7 +210,7 @@ impl LogView {
     /// Follows the end, or stops where the eye is.
     pub fn toggle_follow(&mut self) {
         if self.follow {
-            self.show(self.window(self.height));
+            self.show(self.top(self.size));
         } else {
             self.follow = true;
         }
@@ -191,8 +249,7 @@ impl LogView {
     /// Brings the next match below (or above) the window's first line to the top. False when there is none.
     pub fn next_match(&mut self, forward: bool) -> bool {
         // Not the window: that ends at the last page, and matches on it come one by one too.
-        let eye = usize::try_from(self.top.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
-        let here = if self.follow { self.window(self.height) } else { eye };
+        let here = if self.follow { self.top(self.size) } else { self.eye() };
         let found = if forward {
             (here + 1..self.lines.len()).find(|i| self.matches(&self.lines[*i]))
         } else {
@@ -201,10 +258,32 @@ impl LogView {
         found.inspect(|i| self.top = self.dropped + *i as u64).map(|_| self.follow = false).is_some()
     }
 
-    /// The lines in the window.
+    /// The lines in the window, with those of which a part is.
     pub fn visible(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().skip(self.window(self.height)).take(self.height).map(String::as_str)
+        let (top, bottom) = (self.top(self.size), self.bottom(self.size));
+        let full = (top..bottom).map(|i| if self.wrap { self.rows(i, self.size) } else { 1 }).sum::<usize>();
+        let cut = usize::from(full < self.size.height);
+        self.lines.iter().take(bottom + cut).skip(top).map(String::as_str)
     }
+}
+
+/// A line in pieces that fit so many columns; at least one.
+pub fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let mut room = width;
+        let over = line.char_indices().find(|(i, c)| {
+            let wide = c.width().unwrap_or(0);
+            // One that is wider than the window would be left for ever.
+            let is_over = wide > room && *i > 0;
+            room = room.saturating_sub(wide);
+            is_over
+        });
+        let (piece, left) = line.split_at(over.map_or(line.len(), |(i, _)| i));
+        rest = over.map(|_| left);
+        Some(piece)
+    })
 }
 
 /// Substring in any case; ASCII without a copy, which is what logs are.
@@ -222,7 +301,7 @@ mod tests {
     fn view(lines: usize) -> LogView {
         let mut view = LogView::default();
         view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
-        view.drawn(10);
+        view.drawn(Window { width: 80, height: 10 });
         push(&mut view, 0..lines);
         view
     }
@@ -242,13 +321,83 @@ mod tests {
         assert_eq!(first(&view), "line 90");
         view.scroll(-5);
         push(&mut view, 100..120);
-        assert_eq!((first(&view), view.follows(), view.below()), ("line 85", false, 25));
+        assert_eq!((first(&view), view.follows(), view.below(view.size)), ("line 85", false, 25));
         view.scroll(100);
         assert!(view.follows());
         push(&mut view, 120..130);
         assert_eq!(first(&view), "line 120");
         view.go_to_top();
         assert_eq!(first(&view), "line 0");
+    }
+
+    /// A hundred lines of four rows each in a window of sixteen rows.
+    fn wrapped() -> LogView {
+        let mut view = LogView::default();
+        view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
+        view.toggle_wrap();
+        view.drawn(Window { width: 10, height: 16 });
+        let lines = (0..100).map(|i| format!("line {i:02}{}", "-".repeat(33))).collect();
+        view.take(LogBatch { stream: StreamId(1), lines, end: LogEnd::Open });
+        view
+    }
+
+    fn seen(view: &LogView) -> Vec<&str> {
+        view.visible().map(|line| &line[5..7]).collect()
+    }
+
+    #[test]
+    fn every_line_that_wraps_can_be_reached() {
+        let mut view = wrapped();
+        assert_eq!(seen(&view), ["96", "97", "98", "99"], "what is copied is what is drawn");
+        view.scroll(-1);
+        assert_eq!((seen(&view), view.follows()), (vec!["95", "96", "97", "98"], false));
+        assert_eq!((view.below(view.size), view.page()), (1, 4));
+        view.go_to_top();
+        let mut met = Vec::new();
+        while !view.follows() {
+            met.extend(seen(&view).iter().map(ToString::to_string));
+            view.scroll(isize::try_from(view.page()).unwrap());
+        }
+        met.extend(seen(&view).iter().map(ToString::to_string));
+        assert_eq!(met, (0..100).map(|i| format!("{i:02}")).collect::<Vec<_>>(), "page by page");
+    }
+
+    #[test]
+    fn a_match_on_the_last_page_of_lines_that_wrap_is_shown() {
+        let mut view = wrapped();
+        view.set_search("line 90");
+        assert!(view.next_match(false));
+        assert_eq!((seen(&view)[0], view.below(view.size)), ("90", 6));
+        view.set_search("line 98");
+        assert!(view.next_match(true));
+        assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["98", "99"], 0, false));
+    }
+
+    #[test]
+    fn a_line_that_is_taller_than_the_window_is_cut_and_its_end_followed() {
+        let mut view = wrapped();
+        view.drawn(Window { width: 10, height: 3 });
+        view.go_to_top();
+        assert_eq!((seen(&view), view.below(view.size), view.page()), (vec!["00"], 100, 1));
+        view.scroll(99);
+        assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["99"], 1, false));
+        view.scroll(1);
+        assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["99"], 0, true));
+        // Five rows: one line, and a part of the next.
+        view.drawn(Window { width: 10, height: 5 });
+        assert_eq!(seen(&view), ["98", "99"]);
+        view.go_to_top();
+        assert_eq!((seen(&view), view.below(view.size)), (vec!["00", "01"], 99));
+    }
+
+    #[test]
+    fn pieces_are_whole_characters_and_always_end() {
+        let of = |line: &'static str, width| pieces(line, width).collect::<Vec<_>>();
+        assert_eq!(of("abcdef", 4), ["abcd", "ef"]);
+        assert_eq!(of("", 4), [""]);
+        assert_eq!(of("日本語", 5), ["日本", "語"]);
+        assert_eq!(of("日本", 1), ["日", "本"]);
+        assert_eq!(of("ab", 0), ["a", "b"]);
     }
 
     #[test]

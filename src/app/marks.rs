@@ -153,6 +153,13 @@ impl App {
         match &self.chosen()[..] {
             [] => {}
             [(_, job)] => match &job.key {
+                JobKey::Driver(id) if job.status.is_ended() => {
+                    let text = format!(
+                        "{id} was started by hand and has ended ({}): nothing of it is left to stop, and ray cannot forget it",
+                        job.status.word()
+                    );
+                    self.toasts.say(Tone::Info, text, now);
+                }
                 JobKey::Driver(id) => {
                     let text = format!(
                         "{id} was started by hand, not submitted: ray cannot stop it; end its process on its node"

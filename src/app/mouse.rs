@@ -125,6 +125,7 @@ impl App {
             self.list.step(by, |i| i);
             return Vec::new();
         }
+        self.prompt = None;
         let position = self.list.window(area.height.into()) + usize::from(row - area.y);
         if position == self.list.cursor() {
             return self.act(Action::Open, now);

@@ -238,7 +238,8 @@ impl App {
         } else {
             let text = format!("{name}: {} cannot begin: {}; {}", kind.word(), problem.what, problem.mend);
             self.toasts.say(Tone::Bad, text, now);
-            if matches!(&self.dialog, Some(Dialog::Progress { cluster, .. }) if cluster == name)
+            let watched = self.dialog.as_mut().map(Dialog::meant);
+            if matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
                 && self.cluster_mut(name).is_some_and(|c| c.running.is_none())
             {
                 self.dialog = None;
@@ -300,7 +301,7 @@ impl App {
     }
 
     fn plan_of(&mut self, name: &ClusterName, kind: OperationKind) -> Option<&mut Plan> {
-        match &mut self.dialog {
+        match self.dialog.as_mut().map(Dialog::meant) {
             Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind() == kind => {
                 Some(plan)
             }

@@ -28,8 +28,8 @@ impl App {
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
-            Action::HalfUp => self.step(-(self.page() / 2)),
-            Action::HalfDown => self.step(self.page() / 2),
+            Action::HalfUp => self.step(-(self.page() / 2).max(1)),
+            Action::HalfDown => self.step((self.page() / 2).max(1)),
             Action::PageUp => self.step(-self.page()),
             Action::PageDown => self.step(self.page()),
             Action::Top => self.jump(false),
@@ -105,7 +105,8 @@ impl App {
                 Vec::new()
             }
             Action::Help => {
-                self.dialog = Some(Dialog::tell("keys", self.help()));
+                let lines = self.help();
+                self.dialog = Some(Dialog::help(lines, self.dialog.take()));
                 Vec::new()
             }
         }
@@ -121,10 +122,10 @@ impl App {
             },
             (Some(c), Pane::Nodes) => c.nodes.height(),
             (Some(c), Pane::Jobs) => c.jobs.height(),
-            (Some(c), Pane::Log) => c.log.height(),
+            (Some(c), Pane::Log) => c.log.page(),
             (Some(_), Pane::Autoscaler) => usize::from(self.areas.autoscaler.unwrap_or_default().height),
         };
-        isize::try_from(height.max(2)).unwrap_or(2)
+        isize::try_from(height.max(1)).unwrap_or(1)
     }
 
     pub(super) fn step(&mut self, by: isize) -> Vec<Effect> {
@@ -194,12 +195,15 @@ impl App {
         }
     }
 
-    /// Out of whatever is innermost. A plan that was made in a form leads back to it: what was typed is not lost.
+    /// Out of whatever is innermost. Help leads back to what it was asked over, and a plan that was made in a form to
+    /// that: what was typed is not lost.
     pub(super) fn back(&mut self) -> Vec<Effect> {
         if let Some(dialog) = self.dialog.take() {
-            if let Dialog::Plan(plan) = dialog {
-                self.dialog = plan.form.map(Dialog::Worker);
-            }
+            self.dialog = match dialog {
+                Dialog::Plan(plan) => plan.form.map(Dialog::Worker),
+                Dialog::Tell { under, .. } => under.map(|under| *under),
+                _ => None,
+            };
             return Vec::new();
         }
         if self.toasts.dismiss() {

@@ -24,7 +24,8 @@ impl App {
             lines.insert(after, (AWAITED.0.to_owned(), AWAITED.1.to_owned()));
         }
         let awaits = driver.clone().map(|driver| (cluster.clone(), driver));
-        self.dialog = Some(Dialog::Tell { title: "job".to_owned(), lines, awaits, top: 0, last: 0 });
+        self.dialog =
+            Some(Dialog::Tell { title: "job".to_owned(), lines, awaits, top: 0, last: 0, under: None });
         driver.map(|driver| Effect::Ask(cluster, Request::Work(driver))).into_iter().collect()
     }
 
@@ -35,7 +36,9 @@ impl App {
         work: Result<Box<Work>, String>,
         now: Timestamp,
     ) {
-        let Some(Dialog::Tell { lines, awaits, .. }) = &mut self.dialog else { return };
+        let Some(Dialog::Tell { lines, awaits, .. }) = self.dialog.as_mut().map(Dialog::meant) else {
+            return;
+        };
         if awaits.as_ref().is_none_or(|(c, d)| (c, d) != (cluster, driver)) {
             return;
         }

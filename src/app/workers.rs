@@ -2,7 +2,7 @@
 
 use super::dialog::Dialog;
 use super::plan::Plan;
-use super::worker::WorkerForm;
+use super::worker::{Offered, WorkerForm};
 use super::{Action, App, Effect, Tone, Tpus, View};
 use crate::model::{
     ClusterName, DRAIN_SECS, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
@@ -37,8 +37,10 @@ impl App {
 
     /// What can be added, for the form that asked.
     pub(super) fn offered(&mut self, name: &ClusterName, offer: Result<WorkerOffer, Problem>) {
+        // A second answer would take back what was chosen after the first.
         if let Some(Dialog::Worker(form)) = &mut self.dialog
             && form.cluster == *name
+            && form.offered == Offered::Looking
         {
             form.take(offer);
         }

@@ -43,7 +43,11 @@ impl fmt::Debug for Draft {
     }
 }
 
-/// News for a form that is open.
+/// One form among those that were opened: what is done for it goes on when it is closed, and its news are not another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormId(pub u64);
+
+/// News for a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormNews {
     /// What the job was submitted with.

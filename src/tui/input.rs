@@ -3,8 +3,9 @@
 use crate::model::Update;
 use crossterm::event::{self, Event};
 use crossterm::terminal;
-use futures_util::Stream;
+use futures_util::{FutureExt, Stream};
 use rustix::event::{PollFd, PollFlags};
+use rustix::process::{getpid, kill_process};
 use std::io;
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, channel};
@@ -105,16 +106,62 @@ fn next_event() -> io::Result<Option<Event>> {
     if event::poll(Duration::from_millis(1))? { event::read().map(Some) } else { Ok(None) }
 }
 
-/// Resolves at SIGTERM, SIGHUP or SIGINT (Ctrl-C arrives as a key while the terminal is raw).
-pub fn quit_signals() -> io::Result<impl Future<Output = ()>> {
-    let mut term = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
+/// The signals that ask us to leave.
+pub struct QuitSignals {
+    /// Sent to us and to nobody else: SIGTERM, and SIGHUP when the terminal is gone.
+    ends: [Signal; 2],
+    /// Sent also by a key, to every program in the terminal's foreground: SIGINT (^C) and SIGQUIT (^\). While the
+    /// terminal is raw, these arrive as keys.
+    interrupts: [Signal; 2],
+}
+
+impl QuitSignals {
+    /// Listens from now on; none of them ends the process by itself any more.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self {
+            ends: [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?],
+            interrupts: [signal(SignalKind::interrupt())?, signal(SignalKind::quit())?],
+        })
+    }
+
+    /// Resolves at any of them.
+    pub async fn any(&mut self) {
+        let [interrupt, quit] = &mut self.interrupts;
         tokio::select! {
-            _ = term.recv() => {}
-            _ = hangup.recv() => {}
+            () = ended(&mut self.ends) => {}
             _ = interrupt.recv() => {}
+            _ = quit.recv() => {}
         }
-    })
+    }
+
+    /// Resolves at those that no key sends.
+    pub async fn ended(&mut self) {
+        ended(&mut self.ends).await;
+    }
+
+    /// Forgets the keys that were meant for another program in the foreground, which has ended.
+    pub async fn forget_interrupts(&mut self) {
+        // A signal is taken in some time after it was sent. When this one has been, those before it have, too.
+        if let Ok(mut last) = signal(SignalKind::window_change())
+            && kill_process(getpid(), rustix::process::Signal::WINCH).is_ok()
+        {
+            last.recv().await;
+        }
+        for interrupt in &mut self.interrupts {
+            while interrupt.recv().now_or_never().flatten().is_some() {}
+        }
+    }
+}
+
+async fn ended([terminate, hangup]: &mut [Signal; 2]) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+/// Resolves when a signal asks us to leave.
+pub fn quit_signals() -> io::Result<impl Future<Output = ()>> {
+    let mut signals = QuitSignals::listen()?;
+    Ok(async move { signals.any().await })
 }

@@ -4,8 +4,8 @@ use super::submit;
 use crate::app::Event;
 use crate::config::Env;
 use crate::model::{
-    ClusterName, ClusterSpec, Draft, Operation, OperationEnd, OperationKind, OperationNews, Order, Preview,
-    Problem, ProblemKind, SubmissionId, Task, Timestamp,
+    ClusterName, ClusterSpec, Draft, FormId, Operation, OperationEnd, OperationKind, OperationNews, Order,
+    Preview, Problem, ProblemKind, SubmissionId, Task, Timestamp,
 };
 use crate::operation::{
     Audit, Desk, Journal, Outcome, Performer, Scope, Unfinished, offer, preflight, preview, standing,
@@ -72,17 +72,17 @@ impl Operator {
         (Arc::clone(&self.ground), self.tell.clone(), Arc::clone(&self.works))
     }
 
-    /// Submits a job, beside the loop.
-    pub fn submit(&mut self, cluster: &ClusterName, draft: Draft) {
+    /// Submits the job of a form, beside the loop.
+    pub fn submit(&mut self, cluster: &ClusterName, form: FormId, draft: Draft) {
         if let Some(errand) = self.errand(cluster) {
-            self.tasks.spawn(submit::submit(errand, Arc::clone(&self.desk), draft));
+            self.tasks.spawn(submit::submit(errand, form, Arc::clone(&self.desk), draft));
         }
     }
 
-    /// Reads what a job was submitted with, beside the loop.
-    pub fn fill(&mut self, cluster: &ClusterName, id: SubmissionId) {
+    /// Reads what a job was submitted with for a form, beside the loop.
+    pub fn fill(&mut self, cluster: &ClusterName, form: FormId, id: SubmissionId) {
         if let Some(errand) = self.errand(cluster) {
-            self.tasks.spawn(submit::fill(errand, Arc::clone(&self.desk), id));
+            self.tasks.spawn(submit::fill(errand, form, Arc::clone(&self.desk), id));
         }
     }
 

@@ -1,15 +1,27 @@
 //! Carries out what the app asks of the world outside, and reports how it came out.
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
+use super::input::QuitSignals;
 use super::operate::{Ground, Operator};
 use crate::app::{Effect, Event, Outcome};
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterName, Secret};
+use crate::model::{ClusterName, Problem, ProblemKind, Secret, Timestamp};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io;
+use std::pin::pin;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::process::Child;
 use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
+
+/// What is done within that time needs no word.
+const MOMENT: Duration = Duration::from_millis(300);
+/// What a program that has the terminal is given to end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Carries out effects. Whatever may take time runs on a thread of its own.
 pub struct Performer {
@@ -19,6 +31,12 @@ pub struct Performer {
     copied: Option<(Secret, Instant)>,
     remote: bool,
     operator: Option<Operator>,
+    /// Tokens that are being read, to be copied.
+    tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
+    /// The login that is being prepared, if one is.
+    logins: JoinSet<Result<Command, String>>,
+    /// The login that is prepared.
+    login: Option<Command>,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
 }
 
@@ -31,6 +49,9 @@ impl Performer {
             copied: None,
             remote: place.remote,
             operator: None,
+            tokens: JoinSet::new(),
+            logins: JoinSet::new(),
+            login: None,
             events: mpsc::unbounded_channel(),
         }
     }
@@ -48,6 +69,15 @@ impl Performer {
             let forget = self.copied.as_ref().map(|(_, at)| *at);
             tokio::select! {
                 Some(event) = self.events.1.recv() => return event,
+                Some(Ok((cluster, token))) = self.tokens.join_next() => self.copy_token(&cluster, token),
+                Some(prepared) = self.logins.join_next() => match prepared {
+                    Ok(Ok(command)) => {
+                        self.login = Some(command);
+                        return Event::Ignored;
+                    }
+                    Ok(Err(why)) => self.report(Outcome::Failed(why)),
+                    Err(e) => self.report(Outcome::Failed(format!("not logged in: {e}"))),
+                },
                 () = sleep_until(forget.unwrap_or_else(Instant::now)), if forget.is_some() => {
                     if self.clear_clipboard() {
                         return Event::Done(Outcome::Cleared("took the token off the clipboard".into()));
@@ -76,46 +106,71 @@ impl Performer {
         match effect {
             Effect::Ask(cluster, request) => self.supervisor.ask(&cluster, request),
             Effect::Copy { what, text } => self.copy(&what, &text),
-            Effect::CopyToken(cluster) => match self.supervisor.token(&cluster) {
-                Ok(token) => {
-                    self.copy(&format!("token of {cluster}"), token.expose());
-                    self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
-                }
-                Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
-            },
+            Effect::CopyToken(cluster) => self.find_token(cluster),
             Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
             Effect::Note(cluster, what, outcome) => {
                 if let Some(operator) = &mut self.operator {
                     operator.note(cluster, what, outcome);
                 }
             }
-            Effect::Submit(cluster, draft) => {
+            Effect::Submit(cluster, form, draft) => {
                 if let Some(operator) = &mut self.operator {
-                    operator.submit(&cluster, *draft);
+                    operator.submit(&cluster, form, *draft);
                 }
             }
-            Effect::Fill(cluster, id) => {
+            Effect::Fill(cluster, form, id) => {
                 if let Some(operator) = &mut self.operator {
-                    operator.fill(&cluster, id);
+                    operator.fill(&cluster, form, id);
                 }
             }
             Effect::Operate(cluster, order) => match &mut self.operator {
                 Some(operator) => operator.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not run here".into())),
             },
-            Effect::Quit | Effect::Redraw | Effect::SshHead(_) | Effect::SshHost(..) => {}
+            Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
+            Effect::Quit | Effect::Redraw | Effect::SshHead(_) => {}
         }
     }
 
     /// The command that logs in to a cluster's head; says why when there is none.
     pub fn login(&mut self, cluster: &ClusterName) -> Option<Command> {
+        self.logins = JoinSet::new();
         self.supervisor.login(cluster).map_err(|why| self.report(Outcome::Failed(why))).ok()
     }
 
-    /// The command that logs in to one of its TPU hosts; says why when there is none.
-    pub async fn login_host(&mut self, cluster: &ClusterName, host: &TpuHost) -> Option<Command> {
-        let command = self.supervisor.login_host(cluster, host).await;
-        command.map_err(|why| self.report(Outcome::Failed(why))).ok()
+    /// The command that logs in to a TPU host, once it is prepared.
+    pub fn take_login(&mut self) -> Option<Command> {
+        self.login.take()
+    }
+
+    /// Prepares the login on a TPU host; an earlier one that has not begun is given up.
+    fn prepare_login(&mut self, cluster: &ClusterName, host: &TpuHost) {
+        self.logins = JoinSet::new();
+        let name = if host.vm.is_empty() { &host.internal } else { &host.vm };
+        let words = format!("preparing the login on {name}");
+        let command = self.supervisor.login_host(cluster, host);
+        self.logins.spawn(telling(self.events.0.clone(), words, command));
+    }
+
+    /// Reads the token on a thread of its own: its file may lie on a network home.
+    fn find_token(&mut self, cluster: ClusterName) {
+        let words = format!("reading the token of {cluster}");
+        let found = tokio::task::spawn_blocking(self.supervisor.token_finder(&cluster));
+        let token = async move {
+            let failed = |e: JoinError| Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now());
+            (cluster, found.await.unwrap_or_else(|e| Err(failed(e))))
+        };
+        self.tokens.spawn(telling(self.events.0.clone(), words, token));
+    }
+
+    fn copy_token(&mut self, cluster: &ClusterName, token: Result<Secret, Problem>) {
+        match token {
+            Ok(token) => {
+                self.copy(&format!("token of {cluster}"), token.expose());
+                self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
+            }
+            Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
+        }
     }
 
     /// Ends every cluster's task and waits until its ssh is gone.
@@ -158,6 +213,17 @@ impl Performer {
     }
 }
 
+/// Does it; says what is being done when that takes more than a moment.
+async fn telling<T>(events: mpsc::UnboundedSender<Event>, words: String, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    if let Ok(done) = tokio::time::timeout(MOMENT, &mut work).await {
+        return done;
+    }
+    // The console may be on its way out.
+    let _ = events.send(Event::Done(Outcome::Doing(words)));
+    work.await
+}
+
 /// Starts the first browser command that works, quietly and without our secrets in its environment.
 pub fn start_browser(url: &str) -> io::Result<()> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
@@ -175,18 +241,46 @@ pub fn start_browser(url: &str) -> io::Result<()> {
     Err(last)
 }
 
-/// Runs a command in the foreground terminal and waits for it.
-pub(super) async fn hand_over(mut command: Command) -> Outcome {
+/// Runs a command in the foreground terminal until it ends; none when a signal ended us meanwhile, and with us the
+/// command.
+pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Option<Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let ran = tokio::task::spawn_blocking(move || command.status()).await;
-    match ran {
-        Ok(Ok(status)) if status.success() => Outcome::Returned(format!("back from {program}")),
+    let terminal = io::stdin();
+    let modes = tcgetattr(&terminal);
+    let mut child = match tokio::process::Command::from(command).spawn() {
+        Ok(child) => child,
+        Err(e) => return Some(Outcome::Failed(format!("could not start {program}: {e}"))),
+    };
+    let ended = tokio::select! {
+        ended = child.wait() => Some(ended),
+        () = signals.ended() => None,
+    };
+    if ended.is_none() {
+        end(&mut child).await;
+    }
+    if let Ok(modes) = modes {
+        // A program that was killed leaves it raw. One that is gone needs nothing any more.
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &modes);
+    }
+    signals.forget_interrupts().await;
+    Some(match ended? {
+        Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
         // What ssh said is gone with its screen.
-        Ok(Ok(status)) if status.code() == Some(255) => Outcome::Failed(format!(
+        Ok(status) if status.code() == Some(255) => Outcome::Failed(format!(
             "{program} ended without a connection (255); `marin-tui ssh` in a shell shows what it says"
         )),
-        Ok(Ok(status)) => Outcome::Returned(format!("back from {program} ({status})")),
-        Ok(Err(e)) => Outcome::Failed(format!("could not start {program}: {e}")),
+        Ok(status) => Outcome::Returned(format!("back from {program} ({status})")),
         Err(e) => Outcome::Failed(format!("{program}: {e}")),
+    })
+}
+
+/// Ends a program that has the terminal, if it can be, so that it puts back what it changed there.
+async fn end(child: &mut Child) {
+    if let Some(id) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+        // It may have ended by itself.
+        let _ = kill_process(id, Signal::TERM);
+    }
+    if tokio::time::timeout(FAREWELL, child.wait()).await.is_err() {
+        let _ = child.kill().await;
     }
 }

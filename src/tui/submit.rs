@@ -2,13 +2,13 @@
 
 use super::operate::Errand;
 use crate::app::Event;
-use crate::model::{Draft, FormNews, Problem, SubmissionId};
+use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId};
 use crate::operation::Desk;
 use std::sync::Arc;
 
-fn say(errand: &Errand, news: FormNews) {
+fn say(errand: &Errand, form: FormId, news: FormNews) {
     // The console may be on its way out.
-    let _ = errand.tell.send(Event::Form(errand.spec.name.clone(), news));
+    let _ = errand.tell.send(Event::Form(errand.spec.name.clone(), form, news));
 }
 
 fn unreached(problem: &Problem) -> String {
@@ -16,7 +16,7 @@ fn unreached(problem: &Problem) -> String {
 }
 
 /// Reads what a job was submitted with, and fills the form.
-pub(super) async fn fill(errand: Errand, desk: Arc<Desk>, id: SubmissionId) {
+pub(super) async fn fill(errand: Errand, form: FormId, desk: Arc<Desk>, id: SubmissionId) {
     let read = match errand.connect().await {
         Ok(session) => {
             let draft = desk.draft(&session, &errand.spec.name, &id).await;
@@ -25,29 +25,29 @@ pub(super) async fn fill(errand: Errand, desk: Arc<Desk>, id: SubmissionId) {
         }
         Err(problem) => Err(unreached(&problem)),
     };
-    say(&errand, read.map_or_else(FormNews::Failed, |draft| FormNews::Filled(Box::new(draft))));
+    say(&errand, form, read.map_or_else(FormNews::Failed, |draft| FormNews::Filled(Box::new(draft))));
 }
 
 /// Packs, uploads, submits.
-pub(super) async fn submit(errand: Errand, desk: Arc<Desk>, draft: Draft) {
-    let news = match sent(&errand, desk, draft).await {
+pub(super) async fn submit(errand: Errand, form: FormId, desk: Arc<Desk>, draft: Draft) {
+    let news = match sent(&errand, form, desk, draft).await {
         Ok(id) => {
             errand.note(&format!("submit-job {id}"), "submitted");
             FormNews::Submitted(id)
         }
         Err(why) => FormNews::Failed(why),
     };
-    say(&errand, news);
+    say(&errand, form, news);
 }
 
-async fn sent(errand: &Errand, desk: Arc<Desk>, draft: Draft) -> Result<SubmissionId, String> {
-    say(errand, FormNews::Doing("reading what is to be uploaded".into()));
+async fn sent(errand: &Errand, form: FormId, desk: Arc<Desk>, draft: Draft) -> Result<SubmissionId, String> {
+    say(errand, form, FormNews::Doing("reading what is to be uploaded".into()));
     let (ground, cluster) = (Arc::clone(&errand.ground), errand.spec.name.clone());
     let ready = tokio::task::spawn_blocking(move || desk.ready(&cluster, &draft, &ground.env));
     let ready = ready.await.map_err(|e| e.to_string())??;
-    say(errand, FormNews::Doing("connecting".into()));
+    say(errand, form, FormNews::Doing("connecting".into()));
     let session = errand.connect().await.map_err(|p| unreached(&p))?;
-    let done = ready.send(&session, |words| say(errand, FormNews::Doing(words))).await;
+    let done = ready.send(&session, |words| say(errand, form, FormNews::Doing(words))).await;
     session.close().await;
     done
 }

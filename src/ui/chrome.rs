@@ -1,7 +1,7 @@
 //! What frames the panes: header, banner, tabs, footer, toasts.
 
 use super::frame::{Title, pane};
-use super::grid::{cut, put};
+use super::grid::{cut, cut_front, put};
 use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
 use crate::app::{Action, Cluster, Context, Pane, PromptKind, Running, Tone, View};
@@ -23,6 +23,8 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
         (None, View::Jobs) => "fleet › jobs of all".to_owned(),
         (None, _) => "fleet".to_owned(),
     };
+    // Where there is an age it is the last; this gives way only after all others.
+    let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(cluster) = here {
         parts.push(words::link(cluster, d.now, d.theme));
@@ -39,20 +41,19 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
                 format!("{} req {}/min", cost.requests_per_minute, bytes(cost.bytes_per_minute as f64));
             parts.push((text, d.theme.dim));
         }
+        parts.extend(read_only);
         let age = words::age(cluster.age(d.now), d.app.fresh());
         let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
         parts.push((format!("data {age}"), tone));
     } else {
         let up = d.app.clusters().iter().filter(|c| matches!(c.link, Some(Link::Up { .. }))).count();
         parts.push((format!("{up} of {} up", d.app.clusters().len()), d.theme.dim));
+        parts.extend(read_only);
         let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
         if matches!(d.app.view(), View::Nodes | View::Jobs) && oldest.is_some() {
             let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
             parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
         }
-    }
-    if d.app.is_read_only() {
-        parts.push(("read-only".into(), d.theme.accent));
     }
     // From the left the less important ones give way.
     let room = usize::from(area.width.saturating_sub(2));
@@ -186,15 +187,10 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
             PromptKind::Command => ":",
         };
         let text = printable(&prompt.text);
-        put(
-            buf,
-            area.x + 1,
-            area.y,
-            area.width.saturating_sub(2),
-            false,
-            &format!("{sign}{text}"),
-            d.theme.text,
-        );
+        let room = area.width.saturating_sub(2);
+        // What is typed is seen at its end.
+        let text = cut_front(&text, usize::from(room).saturating_sub(sign.width()));
+        put(buf, area.x + 1, area.y, room, false, &format!("{sign}{text}"), d.theme.text);
         let column = area.x + 1 + u16::try_from(sign.width() + text.width()).unwrap_or(u16::MAX - 2);
         if prompt.kind == PromptKind::Command {
             let fits: Vec<String> =

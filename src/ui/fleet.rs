@@ -5,7 +5,7 @@ use super::grid::{Cell, Column, Grid, put};
 use super::names::Names;
 use super::{Draw, alerts, filtered, split_bottom, words};
 use crate::app::describe::number;
-use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Running, Totals, Trend};
+use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Running, Sum, Totals, Trend};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::text::printable;
 use crate::model::{Chip, Link, Problem, ProblemKind, Tally};
@@ -292,10 +292,12 @@ fn sparkline(trend: &Trend, width: usize) -> String {
 fn sums(t: &Totals) -> String {
     let many =
         |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(n)) };
-    let of = |(used, all): (f64, f64), what: &str| {
-        (all > 0.0).then(|| {
-            format!("{} of {} {what}", grouped(used.round() as usize), grouped(all.round() as usize))
-        })
+    let of = |sum: Sum, what: &str| {
+        let least = if sum.is_least { "at least " } else { "" };
+        let used = sum
+            .used
+            .map_or_else(|| "?".to_owned(), |used| format!("{least}{}", grouped(used.round() as usize)));
+        (sum.all > 0.0).then(|| format!("{used} of {} {what}", grouped(sum.all.round() as usize)))
     };
     let mut parts = vec![many(t.clusters, "cluster"), format!("{} up", t.up)];
     parts.extend((t.broken > 0).then(|| many(t.broken, "broken file")));
@@ -348,6 +350,15 @@ mod tests {
         assert_eq!(bar(Some(999.0)), "▇▇▇▇▇░");
         assert_eq!(bar(Some(1000.0)), "▇▇▇▇▇▇");
         assert_eq!(bar(None), "");
+    }
+
+    #[test]
+    fn a_sum_says_where_use_is_not_known() {
+        let said =
+            |used, is_least| sums(&Totals { tpus: Sum { used, is_least, all: 2048.0 }, ..Totals::default() });
+        assert!(said(Some(1000.0), false).contains("· 1,000 of 2,048 chips"));
+        assert!(said(Some(1000.0), true).contains("· at least 1,000 of 2,048 chips"));
+        assert!(said(None, true).contains("· ? of 2,048 chips"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Title<'a> {
 /// Draws a rounded border with its titles; returns what is inside, one column of air left and right.
 pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> Rect {
     if area.width < 4 || area.height < 2 {
-        return Rect { width: 0, height: 0, ..area };
+        return inside(area);
     }
     let style = if title.focused { theme.focused } else { theme.border };
     let (right_edge, bottom) = (area.right() - 1, area.bottom() - 1);
@@ -54,10 +54,13 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
         let width = u16::try_from(right.width()).unwrap_or(0);
         buf.set_string(right_edge - 3 - width, area.y, format!(" {right} "), title.tone.unwrap_or(theme.dim));
     }
-    Rect {
-        x: area.x + 2,
-        y: area.y + 1,
-        width: area.width.saturating_sub(4),
-        height: area.height.saturating_sub(2),
+    inside(area)
+}
+
+/// What is inside a border.
+pub fn inside(area: Rect) -> Rect {
+    if area.width < 4 || area.height < 2 {
+        return Rect { width: 0, height: 0, ..area };
     }
+    Rect { x: area.x + 2, y: area.y + 1, width: area.width - 4, height: area.height - 2 }
 }

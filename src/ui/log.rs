@@ -1,13 +1,13 @@
 //! The log pane: the visible lines of the ring, a title that says what is read and how it stands.
 
-use super::frame::{Title, pane};
+use super::frame::{Title, inside, pane};
 use super::{Draw, grid::cut};
-use crate::app::{Area, Cluster, LogView, Pane};
+use crate::app::{Area, Cluster, LogView, Pane, Window, pieces};
 use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// Draws it; returns where the lines are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
@@ -16,13 +16,14 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     if !log.search().is_empty() {
         title = format!("{title}  /{} {} found", log.search(), log.match_count());
     }
-    let (state, tone) = state(log, d);
-    let focused = d.is_focused(Pane::Log);
-    let inner =
-        pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     let note = note(log);
+    let inner = inside(area);
     let height = inner.height.saturating_sub(u16::from(note.is_some()));
     let body = Rect { height, ..inner };
+    let size = Window { width: body.width.into(), height: height.into() };
+    let (state, tone) = state(log, size, d);
+    let focused = d.is_focused(Pane::Log);
+    pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     if log.is_empty() {
         let hint = if log.source().is_some() {
             "no line yet"
@@ -31,9 +32,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
         };
         buf.set_stringn(body.x, body.y, if height > 0 { hint } else { "" }, body.width.into(), d.theme.dim);
     } else if log.wraps() {
-        wrapped(buf, body, d, log);
+        wrapped(buf, body, d, log, size);
     } else {
-        let top = log.window(height.into());
+        let top = log.top(size);
         for (y, i) in (body.y..body.bottom()).zip(top..log.len()) {
             let line = log.line(i).unwrap_or_default();
             let style = style(line, log, d);
@@ -56,36 +57,20 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
 }
 
 /// Long lines over several rows; when following, the end of the last one is at the bottom.
-fn wrapped(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
-    let height = usize::from(area.height);
-    let mut rows: Vec<(&str, Style)> = Vec::with_capacity(height * 2);
-    for i in log.window(height)..log.len() {
+fn wrapped(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView, size: Window) {
+    let mut rows: Vec<(&str, Style)> = Vec::with_capacity(size.height * 2);
+    for i in log.top(size)..log.len() {
         let line = log.line(i).unwrap_or_default();
         let style = style(line, log, d);
-        rows.extend(pieces(line, area.width.into()).into_iter().map(|p| (p, style)));
-        if !log.follows() && rows.len() >= height {
+        rows.extend(pieces(line, size.width).map(|p| (p, style)));
+        if !log.follows() && rows.len() >= size.height {
             break;
         }
     }
-    let from = if log.follows() { rows.len().saturating_sub(height) } else { 0 };
+    let from = if log.follows() { rows.len().saturating_sub(size.height) } else { 0 };
     for (y, (text, style)) in (area.y..area.bottom()).zip(rows.into_iter().skip(from)) {
         buf.set_stringn(area.x, y, text, area.width.into(), style);
     }
-}
-
-fn pieces(line: &str, width: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let (mut start, mut room) = (0, width);
-    for (i, c) in line.char_indices() {
-        let w = c.width().unwrap_or(0);
-        if w > room {
-            pieces.push(&line[start..i]);
-            (start, room) = (i, width);
-        }
-        room = room.saturating_sub(w);
-    }
-    pieces.push(&line[start..]);
-    pieces
 }
 
 fn write(buf: &mut Buffer, x: u16, y: u16, width: u16, line: &str, style: Style) {
@@ -135,12 +120,12 @@ fn source(source: Option<&LogSource>) -> String {
     }
 }
 
-fn state(log: &LogView, d: &Draw<'_>) -> (String, Style) {
+fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
     match (log.end(), log.follows()) {
         _ if log.source().is_none() => (String::new(), d.theme.dim),
         (LogEnd::Failed(_), _) => ("FAILED".into(), d.theme.bad),
         (LogEnd::Interrupted(_), _) => ("INTERRUPTED".into(), d.theme.warn),
-        (_, false) => (format!("{} below", log.below()), d.theme.warn),
+        (_, false) => (format!("{} below", log.below(size)), d.theme.warn),
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),
         (LogEnd::Open, true) => ("FOLLOW".into(), d.theme.good),
     }
@@ -159,7 +144,7 @@ fn note(log: &LogView) -> Option<String> {
 pub fn summary(log: &LogView, d: &Draw<'_>) -> String {
     let name = source(log.source());
     let name = cut(&name, 18).into_owned();
-    let (state, _) = state(log, d);
+    let (state, _) = state(log, log.size(), d);
     [name, state.to_lowercase()].into_iter().filter(|s| s.width() > 0).collect::<Vec<_>>().join(" ")
 }
 

@@ -96,9 +96,29 @@ fn totals_count_what_is_known() {
     let mut app = fleet();
     let all = app.totals();
     assert_eq!((all.clusters, all.up, all.nodes, all.running), (4, 4, 8, 4));
-    assert_eq!(all.tpus, (16.0, 32.0));
+    assert_eq!(all.tpus, Sum { used: Some(16.0), is_least: false, all: 32.0 });
     tell(&mut app, "alpha", News::Link(gone()));
     assert_eq!((app.totals().up, app.totals().nodes), (3, 8), "what was known stays");
+}
+
+#[test]
+fn use_that_is_not_known_is_not_counted_as_none() {
+    let mut app = fleet();
+    let unknown = |app: &mut App, name: &str| {
+        let mut state = calm(name);
+        for node in Arc::make_mut(&mut state.nodes) {
+            for resource in &mut node.resources.0 {
+                resource.used = None;
+            }
+        }
+        tell(app, name, News::Snapshot(Arc::new(state)));
+    };
+    unknown(&mut app, "beta");
+    assert_eq!(app.totals().tpus, Sum { used: Some(12.0), is_least: true, all: 32.0 });
+    for name in ["alpha", "gamma", "delta"] {
+        unknown(&mut app, name);
+    }
+    assert_eq!(app.totals().tpus, Sum { used: None, is_least: true, all: 32.0 });
 }
 
 #[test]

@@ -8,8 +8,18 @@ fn form(app: &App) -> &Form {
     form
 }
 
+/// News of the form that is open.
 fn hears(app: &mut App, news: FormNews) -> Vec<Effect> {
-    app.update(Event::Form(ClusterName::new(CLUSTER), news), NOW)
+    let id = form(app).id;
+    hears_of(app, id, news)
+}
+
+fn hears_of(app: &mut App, form: FormId, news: FormNews) -> Vec<Effect> {
+    app.update(Event::Form(ClusterName::new(CLUSTER), form, news), NOW)
+}
+
+fn again(job: &str, command: &str) -> FormNews {
+    FormNews::Filled(Box::new(Draft { like: Some(id(job)), entrypoint: command.into(), ..Draft::default() }))
 }
 
 /// Types into the field that is reached by tab from where the focus is.
@@ -45,7 +55,7 @@ fn a_form_is_typed_and_sent_as_it_stands() {
     go_to(&mut app, Field::Metadata);
     press(&mut app, "owner=alice");
     let effects = press_submit(&mut app);
-    let [Effect::Submit(cluster, draft)] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Submit(cluster, _, draft)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((cluster.as_str(), draft.entrypoint.as_str()), (CLUSTER, "qjk ./x:?"));
     assert_eq!((draft.working_dir.as_str(), draft.cpus.as_str()), ("~/src", "1"));
     assert_eq!(
@@ -66,7 +76,8 @@ fn a_form_is_typed_and_sent_as_it_stands() {
 #[test]
 fn a_job_is_submitted_again_with_changes() {
     let mut app = shown();
-    assert_eq!(press(&mut app, "e"), [Effect::Fill(ClusterName::new(CLUSTER), id(JOBS[0]))]);
+    let effects = press(&mut app, "e");
+    assert_eq!(effects, [Effect::Fill(ClusterName::new(CLUSTER), form(&app).id, id(JOBS[0]))]);
     assert_eq!(press_submit(&mut app), [], "not before it is read");
     press(&mut app, "q x");
     assert_eq!(app.context(), Context::Form, "what is typed meanwhile presses no keys");
@@ -80,14 +91,15 @@ fn a_job_is_submitted_again_with_changes() {
     go_to(&mut app, Field::Command);
     press(&mut app, " --again");
     let effects = press_submit(&mut app);
-    let [Effect::Submit(_, draft)] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Submit(_, _, draft)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(
         (draft.entrypoint.as_str(), draft.like.as_ref()),
         ("python eval.py --again", Some(&id(JOBS[0])))
     );
     assert_eq!(draft.variables[0], "KEY=***");
+    let closed = form(&app).id;
     press(&mut app, "<esc>");
-    hears(&mut app, FormNews::Failed("no route".into()));
+    hears_of(&mut app, closed, FormNews::Failed("no route".into()));
     assert!(said(&app).contains("no route"), "told also when the form is gone");
     press(&mut app, "<esc>jj");
     assert_eq!(press(&mut app, "e"), []);
@@ -105,4 +117,44 @@ fn the_values_of_variables_are_not_shown() {
             terminal.backend().buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect();
         assert!(text.contains("KEY=••••••") && !text.contains("s3cret"), "{text}");
     }
+}
+
+#[test]
+fn what_is_read_for_a_closed_form_fills_no_other() {
+    let mut app = shown();
+    press(&mut app, "e");
+    let first = form(&app).id;
+    press(&mut app, "<esc>je");
+    let second = form(&app).id;
+    hears_of(&mut app, first, again(JOBS[0], "the first job"));
+    assert!(form(&app).doing.is_some() && form(&app).draft().entrypoint.is_empty(), "{:?}", form(&app));
+    hears_of(&mut app, second, again(JOBS[1], "the second job"));
+    go_to(&mut app, Field::Command);
+    press(&mut app, " --more");
+    hears_of(&mut app, first, again(JOBS[0], "the first job"));
+    assert_eq!(form(&app).draft().entrypoint, "the second job --more");
+    // An empty form, opened while a job was read, stays what is typed.
+    press(&mut app, "<esc>e");
+    let third = form(&app).id;
+    press(&mut app, "<esc>n");
+    press(&mut app, "sleep 1");
+    hears_of(&mut app, third, again(JOBS[1], "the second job"));
+    assert_eq!(form(&app).draft().entrypoint, "sleep 1");
+}
+
+#[test]
+fn how_a_closed_form_came_out_is_told_and_leaves_the_open_one_alone() {
+    let mut app = shown();
+    press(&mut app, "nsleep 1");
+    press_submit(&mut app);
+    let closed = form(&app).id;
+    press(&mut app, "<esc>nsleep 2");
+    let open = form(&app).clone();
+    hears_of(&mut app, closed, FormNews::Doing("uploading".into()));
+    hears_of(&mut app, closed, FormNews::Failed("its package is gone".into()));
+    assert_eq!(*form(&app), open);
+    assert!(said(&app).contains("its package is gone"));
+    let effects = hears_of(&mut app, closed, FormNews::Submitted(id("raysubmit_1")));
+    assert_eq!((effects, form(&app)), (vec![asks(Request::Refresh)], &open));
+    assert!(said(&app).contains("raysubmit_1 is submitted"));
 }

@@ -272,3 +272,22 @@ fn nothing_is_asked_about_a_job_that_has_ended() {
     assert_eq!(press(&mut app, "d"), []);
     assert!(!told(&app).iter().any(|row| row.starts_with("holds")));
 }
+
+#[test]
+fn a_driver_that_has_ended_is_not_told_to_be_ended() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    let driver = JobKey::Driver(JobId("05000000".into()));
+    let ended = Job { key: driver, ..job("05000000", JobStatus::Succeeded, "bo", 60) };
+    let state = Snapshot { jobs: Arc::new(vec![Arc::new(ended)]), ..snapshot() };
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    for keys in ["s", "x"] {
+        press(&mut app, keys);
+        assert!(app.dialog().is_none());
+        assert!(
+            said(&app).contains("has ended (succeeded)") && !said(&app).contains("end its"),
+            "{}",
+            said(&app)
+        );
+    }
+}

@@ -16,7 +16,7 @@ mod workers;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;
-use marin_tui::app::{App, Area, Context, Dialog, Effect, Event, Outcome, Pane, View};
+use marin_tui::app::{App, Area, Context, Dialog, Effect, Event, Outcome, Pane, Sum, View};
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
 use proptest::prelude::*;

@@ -81,3 +81,15 @@ fn a_click_presses_a_dialogs_button() {
     paint(&mut app, 120, 40);
     assert_eq!(areas(&app, 120, 40).buttons, None);
 }
+
+#[test]
+fn a_click_in_the_fleet_ends_what_is_being_typed() {
+    let mut app = app(&["alpha", "beta", "gamma"]);
+    press(&mut app, "/eta");
+    paint(&mut app, 120, 40);
+    let list = areas(&app, 120, 40).list.unwrap();
+    assert_eq!(point(&mut app, CLICK, list.x, list.y), [asks_focus("beta")]);
+    assert_eq!((app.view(), app.prompt()), (View::Cluster(1), None));
+    assert_eq!(app.list().filter().text(), "eta", "the filter stays with the fleet");
+    assert_eq!(press(&mut app, "q"), [Effect::Ask(ClusterName::new("beta"), Request::Focus(false))]);
+}

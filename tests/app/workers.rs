@@ -121,6 +121,44 @@ fn workers_are_chosen_named_looked_at_and_begun() {
 }
 
 #[test]
+fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<tab><tab><tab>mine");
+    let task = queued("tpu_worker", "preemptible", &["mine"]);
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Look(task.clone()))]);
+    press(&mut app, "?");
+    assert_eq!(app.context(), Context::Tell);
+    // Help over help is one help.
+    press(&mut app, "?");
+    hears(&mut app, previewed(task, &[]));
+    press(&mut app, "<esc>");
+    assert_eq!(plan(&app).looked, Looked::Seen, "it was looked meanwhile");
+    press(&mut app, "<esc>");
+    assert_eq!(form(&app).name, "mine", "and the form is there");
+    press(&mut app, "<esc>");
+    assert!(app.dialog().is_none());
+    // What a plan is refused for meanwhile is not lost either.
+    press(&mut app, "R?");
+    hears(&mut app, OperationNews::Refused(OperationKind::Restart, problem(ProblemKind::Other, "no", "")));
+    press(&mut app, "q");
+    assert!(matches!(&plan(&app).looked, Looked::Refused(p) if p.what == "no"));
+}
+
+#[test]
+fn a_late_second_offer_takes_nothing_back() {
+    let mut app = shown();
+    // Two forms one after the other have asked.
+    press(&mut app, "a<esc>a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<right><tab>");
+    let before = form(&app).clone();
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    assert_eq!(*form(&app), before);
+}
+
+#[test]
 fn a_name_is_made_up_when_none_is_written() {
     let mut app = shown();
     press(&mut app, "a");

@@ -16,6 +16,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use sample::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 const CLUSTER: &str = "marin-us-central2";
 
@@ -145,6 +146,67 @@ fn prompts_and_messages() {
     let id = SubmissionId("tokenize-fineweb-a28167".into());
     tell(&mut app, CLUSTER, News::JobStop { id, outcome: JobStopOutcome::StillThere("pending".into()) });
     snap("toast", &mut app);
+}
+
+#[test]
+fn the_datas_age_stays_in_the_header_beside_read_only() {
+    let name = "marin-us-central2-with-a-name-that-is-longer-than-most";
+    let mut app = app(&[name]).reading_only(true);
+    app.start(None);
+    tell(&mut app, name, News::Link(up()));
+    tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+    let header =
+        |app: &mut App, width| text(&paint(app, Colors::Full, width, 24)).lines().next().unwrap().to_owned();
+    let calm = header(&mut app, 120);
+    assert!(calm.contains("read-only  data "), "{calm}");
+    let trouble = problem(ProblemKind::DashboardSilent, "it does not answer", "look");
+    tell(
+        &mut app,
+        name,
+        News::Link(Link::Retrying { problem: trouble, at: NOW.plus(Duration::from_secs(8)) }),
+    );
+    let seen = header(&mut app, 80);
+    assert!(seen.contains("✕ dashboard silent, again in 8 s") && seen.contains("  data "), "{seen}");
+}
+
+#[test]
+fn a_long_prompt_is_seen_at_its_end() {
+    let mut app = shown();
+    press(&mut app, "/");
+    press(&mut app, &"0123456789".repeat(12));
+    press(&mut app, "the-end");
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| _ = draw(frame, &app, &Theme::new(Colors::Full), NOW)).unwrap();
+    let seen = text(terminal.backend().buffer());
+    let footer = seen.lines().last().unwrap();
+    assert!(footer.starts_with(" filter (! inverts): …") && footer.ends_with("9the-end"), "{footer}");
+    let cursor = terminal.get_cursor_position().unwrap();
+    assert_eq!((usize::from(cursor.x), cursor.y), (footer.chars().count(), 23), "right after it");
+}
+
+#[test]
+fn lines_that_wrap_are_all_drawn_page_by_page() {
+    let mut app = shown();
+    press(&mut app, "3zw");
+    let stream = app.current().unwrap().log.stream();
+    let lines = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240))).collect();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    let see = |app: &mut App| text(&paint(app, Colors::Full, 80, 24));
+    assert!(see(&mut app).contains("line 099"));
+    press(&mut app, "gg");
+    assert!(see(&mut app).contains("below"));
+    let mut met = String::new();
+    while !app.current().unwrap().log.follows() {
+        met += &see(&mut app);
+        press(&mut app, "<^f>");
+    }
+    met += &see(&mut app);
+    for i in 0..100 {
+        assert!(met.contains(&format!("line {i:03}")), "{i}");
+    }
+    press(&mut app, "k");
+    let seen = see(&mut app);
+    assert!(seen.contains("1 below") && seen.contains("line 094") && !seen.contains("line 099"), "{seen}");
 }
 
 #[test]

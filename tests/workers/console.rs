@@ -114,3 +114,76 @@ fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
     pty.send("\x03");
     assert!(pty.wait_exit().success());
 }
+
+/// What takes the place of ssh when somebody logs in, and of nothing else.
+fn login_is(world: &World, script: &str) {
+    let login = format!("case \" $* \" in *\" -t \"*)\n{script}\nesac\nexec /usr/bin/ssh \"$@\"\n");
+    world.program("ssh", &login);
+}
+
+#[test]
+fn an_interrupt_of_a_login_leaves_the_console_and_a_signal_to_it_ends_both() {
+    let mut world = World::new();
+    world.head();
+    let mut pty = world.terminal();
+    pty.wait_text("● up");
+    // The terminal is not raw until a login has a session: ^C and ^\ go to all that is in its foreground.
+    for (key, signal) in [("\x03", "SIGINT"), ("\x1c", "SIGQUIT")] {
+        login_is(&world, "echo it does not answer; exec sleep 1000");
+        pty.send("!");
+        pty.wait("the login", |text| text.contains("it does not answer") && !text.contains("● up"));
+        pty.send(key);
+        pty.wait("the console", |text| text.contains("● up") && text.contains(signal));
+        pty.send("\x1b");
+        pty.wait("the message is gone", |text| !text.contains(signal));
+    }
+    // One that does not end when it is asked to, and has made the terminal raw.
+    let login = world.home.path().join("login").display().to_string();
+    login_is(
+        &world,
+        &format!("stty raw -echo; trap '' TERM; echo $$ >{login}; echo it is raw; exec sleep 1000"),
+    );
+    pty.send("!");
+    pty.wait_text("it is raw");
+    assert!(!pty.is_restored());
+    let sent = std::process::Command::new("kill").args(["-TERM", &pty.pid().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert!(pty.wait_exit().success());
+    assert!(pty.is_restored());
+    let id = std::fs::read_to_string(&login).unwrap();
+    assert!(!std::path::Path::new("/proc").join(id.trim()).exists(), "the login has ended, too");
+}
+
+#[test]
+fn a_login_on_a_host_is_prepared_beside_the_keys() {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let mut pty = world.terminal();
+    pty.wait_text("● up");
+    pty.send("T");
+    pty.wait_text("by-hand");
+    pty.send("/by-hand\r");
+    pty.wait_text("by-hand: registered");
+    // What ssh is asked before anybody logs in takes as long as it likes.
+    let go = world.home.path().join("go");
+    let prepared = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
+    let login = "case \" $* \" in *\" -t \"*) echo logged in; read line; exit 0;; esac";
+    let slow = format!("case \" $* \" in *\" -G \"*) {prepared};; esac\n{login}\nexec /usr/bin/ssh \"$@\"\n");
+    world.program("ssh", &slow);
+    pty.send("!");
+    pty.wait_text("preparing the login on by-hand");
+    pty.send(":host");
+    pty.wait_text(":host   host-key");
+    std::fs::write(&go, "").unwrap();
+    pty.wait_text("something else was opened meanwhile");
+    pty.send("\x1b");
+    pty.wait("the TPUs", |text| !text.contains(":host"));
+    pty.send("!");
+    pty.wait("the login", |text| text.contains("logged in") && !text.contains("● up"));
+    pty.send("\r");
+    pty.wait_text("back from");
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+}
