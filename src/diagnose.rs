@@ -148,7 +148,7 @@ pub fn findings(
     match link {
         Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => found.push(problem.into()),
         // On the way up again nothing is better yet: the row stays where it is until it works.
-        Some(Link::Connecting { .. }) => found.extend(history.trouble.as_ref().map(Finding::from)),
+        Some(Link::Connecting { .. }) => found.extend(history.trouble().map(Finding::from)),
         Some(Link::Up { .. }) | None => {}
     }
     let broken = found.len();

@@ -219,12 +219,18 @@ impl Cluster {
         self.snapshot.jobs.get(self.jobs.selected_row()?)
     }
 
-    /// What is wrong with the way to it, if anything.
+    /// What is wrong with the way to it, if anything. A new try mends nothing before it succeeds.
     pub fn problem(&self) -> Option<&Problem> {
         match self.link.as_ref()? {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => Some(problem),
-            Link::Connecting { .. } | Link::Up { .. } => None,
+            Link::Connecting { .. } => self.history.trouble(),
+            Link::Up { .. } => None,
         }
+    }
+
+    /// Whether the way to it works.
+    pub const fn is_up(&self) -> bool {
+        matches!(self.link, Some(Link::Up { .. }))
     }
 
     /// The operation on it that works or stopped half way.

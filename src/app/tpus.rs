@@ -185,7 +185,7 @@ impl Cluster {
     pub(super) fn join_tpus(&mut self) {
         let Some(view) = self.tpus.view.clone() else { return };
         let snapshot = self.snapshot.clone();
-        let nodes = Some(snapshot.nodes.as_slice()).filter(|_| self.known && self.problem().is_none());
+        let nodes = Some(snapshot.nodes.as_slice()).filter(|_| self.known && self.is_up());
         let now = view.asked.max(snapshot.taken);
         let tpus = &mut self.tpus;
         tpus.ray_known = nodes.is_some();

@@ -14,8 +14,7 @@ pub const GAP: Duration = Duration::from_secs(120);
 /// The memory of one cluster. A few instants, whatever the number of states it has learnt.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// What broke the way to it last; none while it works.
-    pub(super) trouble: Option<Problem>,
+    trouble: Option<Problem>,
     taken: Option<Timestamp>,
     session: String,
     newest_start: Option<Timestamp>,
@@ -71,6 +70,11 @@ impl History {
             (Some(at), _) => Some((at, now)),
             (None, _) => None,
         };
+    }
+
+    /// What broke the way to it last; none while it works.
+    pub const fn trouble(&self) -> Option<&Problem> {
+        self.trouble.as_ref()
     }
 
     /// How old an instant was when the last state was taken.

@@ -216,11 +216,12 @@ impl ClusterTask {
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
                 let report = Arc::unwrap_or_clone(snapshot.autoscaler);
                 snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
+                // The state first: once the way is told to work, nobody takes an older state for the present one.
+                self.out.send(News::Snapshot(Arc::new(snapshot))).await;
                 if s.up_since.is_none() {
                     s.up_since = Some(Timestamp::now());
                     self.tell_up(s).await;
                 }
-                self.out.send(News::Snapshot(Arc::new(snapshot))).await;
             }
             Err(error) => self.trouble(&error, s).await,
         }

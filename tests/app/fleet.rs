@@ -75,6 +75,25 @@ fn trouble_comes_first_and_equals_stay_where_they_are() {
 }
 
 #[test]
+fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
+    let mut app = fleet();
+    press(&mut app, "<enter>");
+    let of = |app: &mut App| {
+        let panes = areas(app, 120, 40);
+        let cluster = app.current().unwrap();
+        (cluster.problem().cloned(), cluster.is_stale(NOW), app.alerts(), panes.nodes, panes.jobs)
+    };
+    let well = of(&mut app);
+    tell(&mut app, "alpha", News::Link(gone()));
+    let broken = of(&mut app);
+    assert_ne!(broken, well);
+    tell(&mut app, "alpha", News::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }));
+    assert_eq!(of(&mut app), broken);
+    tell(&mut app, "alpha", News::Link(up()));
+    assert_eq!(of(&mut app), well);
+}
+
+#[test]
 fn the_fleet_can_be_sorted_by_a_column_and_turned_round() {
     let mut app = fleet();
     let mut large = calm("gamma");
