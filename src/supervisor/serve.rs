@@ -27,6 +27,9 @@ const POLITE: u32 = 5;
 /// Longest pause after a failed refresh.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
+/// Other tokens that are tried at once, as by a command. Two that are both refused would take turns without end: after
+/// these the head is left alone for a while between two.
+const RENEWALS: usize = 3;
 /// Jobs that are stopped or deleted at once.
 const AT_ONCE: usize = 8;
 
@@ -103,6 +106,8 @@ struct Serving {
     /// Since when the last answer came; none while the head does not answer as it should.
     up_since: Option<Timestamp>,
     refusals: u64,
+    /// Other tokens that were tried since the head took one.
+    renewals: usize,
     /// Many jobs may be stopped at once; their head is asked for a few at a time.
     turns: Arc<Semaphore>,
     changed: tokio::sync::mpsc::UnboundedSender<()>,
@@ -120,6 +125,7 @@ impl ClusterTask {
             pinged: None,
             up_since: None,
             refusals: 0,
+            renewals: 0,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             changed,
             session,
@@ -212,6 +218,7 @@ impl ClusterTask {
                 s.polling.due = Instant::now() + base.max(took * POLITE);
                 self.backoff.reset();
                 self.trouble = None;
+                s.renewals = 0;
                 self.streams
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
                 let report = Arc::unwrap_or_clone(snapshot.autoscaler);
@@ -233,6 +240,7 @@ impl ClusterTask {
         let refusals = s.session.refusals();
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
         let mut problem = error.problem(now);
+        s.up_since = None;
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
@@ -245,7 +253,10 @@ impl ClusterTask {
                     s.polling = Polling::new(s.session.client.clone());
                     self.client = Some(s.session.client.clone());
                     self.streams.set_client(&s.session.client);
-                    return;
+                    s.renewals += 1;
+                    if s.renewals <= RENEWALS {
+                        return;
+                    }
                 }
                 Err(found_none) => problem = found_none,
             }
@@ -254,7 +265,6 @@ impl ClusterTask {
         }
         let problem = self.dated(problem);
         let pause = self.backoff.next(LONGEST_PAUSE);
-        s.up_since = None;
         s.polling.due = Instant::now() + pause;
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "refresh failed");
         self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
