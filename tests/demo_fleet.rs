@@ -360,6 +360,26 @@ async fn a_job_is_stopped_and_a_log_followed() {
     console.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let head = &console.fleet.member("a").unwrap().head;
+    head.trouble(vec![Trouble { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
+    console.ask("a", Request::Refresh);
+    let mut over_gcs = None;
+    console
+        .until("the first round trip, while the gcs is read", |_, news| {
+            if let News::Link(Link::Up { gcs, .. }) = news {
+                over_gcs = Some(*gcs);
+            }
+            over_gcs.is_some()
+        })
+        .await;
+    assert_eq!(over_gcs, Some(true));
+    console.end().await;
+}
+
 /// Somebody looks at a dialog that waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhile() {

@@ -105,6 +105,8 @@ struct Serving {
     pinged: Option<Instant>,
     /// Since when the last answer came; none while the head does not answer as it should.
     up_since: Option<Timestamp>,
+    /// Whether that answer came through the GCS.
+    over_gcs: bool,
     refusals: u64,
     /// Other tokens that were tried since the head took one.
     renewals: usize,
@@ -124,6 +126,7 @@ impl ClusterTask {
             cost: CostMeter::default(),
             pinged: None,
             up_since: None,
+            over_gcs: false,
             refusals: 0,
             renewals: 0,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
@@ -225,8 +228,10 @@ impl ClusterTask {
                 snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
                 // The state first: once the way is told to work, nobody takes an older state for the present one.
                 self.out.send(News::Snapshot(Arc::new(snapshot))).await;
-                if s.up_since.is_none() {
-                    s.up_since = Some(Timestamp::now());
+                let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
+                if s.up_since.is_none() || s.over_gcs != over_gcs {
+                    s.up_since.get_or_insert_with(Timestamp::now);
+                    s.over_gcs = over_gcs;
                     self.tell_up(s).await;
                 }
             }
@@ -325,8 +330,8 @@ impl ClusterTask {
 
     async fn tell_up(&self, s: &Serving) {
         let Some(since) = s.up_since else { return };
-        let gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
-        let link = Link::Up { since, latency: s.session.latency, gcs, token_auth: s.session.token.is_some() };
+        let (latency, token_auth) = (s.session.latency, s.session.token.is_some());
+        let link = Link::Up { since, latency, gcs: s.over_gcs, token_auth };
         self.out.send(News::Link(link)).await;
     }
 }
