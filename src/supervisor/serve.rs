@@ -40,11 +40,26 @@ struct Polling {
     poller: Option<Poller>,
     running: Option<Refresh>,
     due: Instant,
+    /// Asked for while one was under way, which may have looked already.
+    again: bool,
 }
 
 impl Polling {
     fn new(client: Client) -> Self {
-        Self { poller: Some(Poller::new(client)), running: None, due: Instant::now() }
+        Self { poller: Some(Poller::new(client)), running: None, due: Instant::now(), again: false }
+    }
+
+    /// Wants a refresh that begins from now on.
+    fn ask(&mut self) {
+        self.again = self.running.is_some();
+        self.due = Instant::now();
+    }
+
+    /// One is over: how long to wait for the next, at most `pause`.
+    fn rest(&mut self, pause: Duration) -> Duration {
+        let pause = if std::mem::take(&mut self.again) { Duration::ZERO } else { pause };
+        self.due = Instant::now() + pause;
+        pause
     }
 
     /// Starts a refresh unless one is still unanswered.
@@ -152,7 +167,7 @@ impl ClusterTask {
                 }
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
                 Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
-                Some(()) = changes.recv() => s.polling.due = Instant::now(),
+                Some(()) = changes.recv() => s.polling.ask(),
                 Some(Ok(answer)) = s.asides.join_next() => self.answered(answer, &mut s).await,
                 _ = tick.tick() => self.tick(&mut s).await,
                 Ok(()) = self.wakes.changed() => {
@@ -171,7 +186,7 @@ impl ClusterTask {
         match request {
             None => return Some(End::Closed),
             Some(Request::Reconnect) => return Some(End::Again),
-            Some(Request::Refresh) => s.polling.due = Instant::now(),
+            Some(Request::Refresh) => s.polling.ask(),
             Some(Request::StopJob(id)) => {
                 let client = s.session.client.clone();
                 let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
@@ -201,7 +216,7 @@ impl ClusterTask {
             }
             Some(other) => {
                 if let Request::Focus(true) = other {
-                    s.polling.due = Instant::now();
+                    s.polling.ask();
                 }
                 self.note(other);
             }
@@ -218,7 +233,7 @@ impl ClusterTask {
                     (false, None) => spread(self.options.background, self.place),
                     (false, Some(_)) => self.options.background,
                 };
-                s.polling.due = Instant::now() + base.max(took * POLITE);
+                s.polling.rest(base.max(took * POLITE));
                 self.backoff.reset();
                 self.trouble = None;
                 s.renewals = 0;
@@ -269,8 +284,7 @@ impl ClusterTask {
             problem = connect::dashboard_down(now);
         }
         let problem = self.dated(problem);
-        let pause = self.backoff.next(LONGEST_PAUSE);
-        s.polling.due = Instant::now() + pause;
+        let pause = s.polling.rest(self.backoff.next(LONGEST_PAUSE));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "refresh failed");
         self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
     }
@@ -321,7 +335,7 @@ impl ClusterTask {
     async fn probe(&mut self, s: &mut Serving) -> Option<End> {
         let answer = tokio::time::timeout(PROBE, connect::ping(&s.session.client)).await;
         if matches!(answer, Ok(Ok(_))) {
-            s.polling.due = Instant::now();
+            s.polling.ask();
             return None;
         }
         tracing::info!(cluster = %self.spec.name, "the connection did not survive");
@@ -359,6 +373,19 @@ async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_asked_for_during_a_reading_is_read_after_it() {
+        let pause = Duration::from_secs(15);
+        let (due, again) = (Instant::now(), false);
+        let mut polling = Polling { poller: None, running: None, due, again };
+        polling.ask();
+        assert_eq!(polling.rest(pause), pause, "the reading that begins now is the one");
+        polling.running = Some(tokio::spawn(std::future::pending()));
+        polling.ask();
+        assert_eq!((polling.rest(pause), polling.due <= Instant::now()), (Duration::ZERO, true));
+        assert_eq!((polling.rest(pause), polling.due > Instant::now()), (pause, true));
+    }
 
     #[test]
     fn a_fleet_is_read_evenly_over_the_interval() {
