@@ -164,6 +164,29 @@ async fn a_refused_token_is_replaced_by_the_latest_version_which_is_asked_for_on
 }
 
 #[tokio::test]
+async fn a_secret_that_is_slow_to_come_delays_no_other_and_is_asked_for_once() {
+    let mut world = World::new("RAY_AUTH_TOKEN_SLOW").await;
+    world.double.put_secret("RAY_AUTH_TOKEN_SLOW", OLD);
+    world.double.put_secret("RAY_AUTH_TOKEN_QUICK", NEW);
+    world.double.fail("RAY_AUTH_TOKEN_SLOW", Fault::Latency(Duration::from_secs(5)));
+    let (care, slow) = (world.care(), world.spec.clone());
+    world.spec.google.token_secret.as_mut().unwrap().name = "RAY_AUTH_TOKEN_QUICK".into();
+    let came = std::sync::Mutex::new(Vec::new());
+    let fetch = async |spec| {
+        let token = care.token(spec).await.unwrap();
+        came.lock().unwrap().push(token.expose().to_owned());
+    };
+    tokio::join!(fetch(&slow), fetch(&slow), async {
+        while world.double.asked("RAY_AUTH_TOKEN_SLOW") == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fetch(&world.spec).await;
+    });
+    assert_eq!(came.into_inner().unwrap(), [NEW, OLD, OLD]);
+    assert_eq!(world.double.asked("RAY_AUTH_TOKEN_SLOW"), 1);
+}
+
+#[tokio::test]
 async fn what_a_person_put_there_is_not_replaced() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
