@@ -354,6 +354,11 @@ mod tests {
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
         });
         assert_eq!(kinds(&unread), [FindingKind::PartlyRead], "we could not look");
+        let jobs = watched(90, |secs| {
+            let missing = vec!["1 job that cannot be read".to_owned()];
+            Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
+        });
+        assert_eq!(kinds(&jobs)[0], FindingKind::Silent, "a job hides nothing of the autoscaler");
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl History {
         keep(&mut self.failing, fails, false);
         keep(&mut self.infeasible, want.infeasible > 0, false);
         // A part that could not be read says nothing about who writes it.
-        let unread = !snapshot.missing.is_empty();
+        let unread = snapshot.missing.iter().any(|part| part.starts_with("autoscaler"));
         self.report = match (snapshot.autoscaler.reported, self.report) {
             (Some(at), Some(before)) if at == before.0 && !unread => Some(before),
             (Some(at), _) => Some((at, now)),
