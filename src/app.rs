@@ -378,6 +378,10 @@ impl App {
             return Vec::new();
         }
         let before = std::mem::replace(&mut self.visible, visible);
+        for (place, cluster) in self.clusters.iter_mut().enumerate() {
+            let watched = self.visible.iter().find(|(p, _)| *p == place);
+            cluster.watched = watched.map_or(0, |(_, nodes)| nodes.len());
+        }
         let gone = before.iter().filter(|(place, _)| self.visible.iter().all(|(p, _)| p != place));
         let now_empty = gone.map(|(place, _)| (*place, Vec::new()));
         let changed = self.visible.iter().filter(|now| !before.contains(now)).cloned();
@@ -450,6 +454,7 @@ impl App {
             _ => self.clusters.iter().collect(),
         };
         for cluster in shown {
+            next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));
             let counting = matches!(cluster.link, Some(Link::Retrying { .. }));
             match cluster.age(now) {
                 _ if counting => next = next.min(SECOND),

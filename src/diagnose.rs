@@ -457,7 +457,7 @@ mod tests {
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
             assert_eq!(found[0].mend, "write another");
         }
-        let up = Link::Up { since: at(10), latency: Duration::ZERO, gcs: true, token_auth: true };
+        let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true };
         history.learn_link(&up);
         assert_eq!(findings(Some(&up), None, &history, &[]), []);
     }

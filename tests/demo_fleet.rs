@@ -380,6 +380,17 @@ async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
     console.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_trip_that_is_not_answered_is_not_told_from_before() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    let is = |measured: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
+    console.until("a round trip", is(true)).await;
+    let fault = vec![Trouble { path: "/api/authentication_mode".into(), fault: Fault::HangUp }];
+    console.fleet.member("a").unwrap().head.trouble(fault);
+    console.until("none, while the gcs answers", is(false)).await;
+    console.end().await;
+}
+
 /// Somebody looks at a dialog that waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhile() {

@@ -283,7 +283,7 @@ impl App {
     /// A node at length; Google's word first when it contradicts Ray's.
     pub(super) fn describe_node(&self, place: usize, node: &Node, now: Timestamp) -> Vec<(String, String)> {
         let cluster = &self.clusters[place];
-        let mut lines = describe::node(node, cluster.physical.get(&node.id), now);
+        let mut lines = describe::node(node, cluster.physical(&node.id, now), now);
         if cluster.tpus.is_ghost(node) {
             let mend = Standing::Ghost.mend().unwrap_or_default();
             lines.insert(0, ("ghost".to_owned(), format!("alive in ray, gone at google; {mend}")));

@@ -118,6 +118,8 @@ struct Serving {
     cost: CostMeter,
     /// When the round trip was last measured; the first answer's time has the way to a new connection in it.
     pinged: Option<Instant>,
+    /// What was measured then.
+    latency: Option<Duration>,
     /// Since when the last answer came; none while the head does not answer as it should.
     up_since: Option<Timestamp>,
     /// Whether that answer came through the GCS.
@@ -140,6 +142,7 @@ impl ClusterTask {
             machines: Machines::default(),
             cost: CostMeter::default(),
             pinged: None,
+            latency: Some(session.latency),
             up_since: None,
             over_gcs: false,
             refusals: 0,
@@ -321,11 +324,16 @@ impl ClusterTask {
     async fn answered(&mut self, answer: Aside, s: &mut Serving) {
         match answer {
             Aside::Latency(Ok(latency)) => {
-                s.session.latency = latency;
+                s.latency = Some(latency);
                 self.tell_up(s).await;
             }
-            // The next refresh meets the same trouble and tells it.
-            Aside::Latency(Err(e)) => tracing::debug!(cluster = %self.spec.name, error = %e, "ping"),
+            // Where it goes through the dashboard, the next refresh meets the same trouble and tells it.
+            Aside::Latency(Err(e)) => {
+                tracing::debug!(cluster = %self.spec.name, error = %e, "ping");
+                if s.latency.take().is_some() {
+                    self.tell_up(s).await;
+                }
+            }
             Aside::Figures(figures) if figures.is_empty() => {}
             Aside::Figures(figures) => self.out.send(News::Physical(figures)).await,
         }
@@ -344,8 +352,8 @@ impl ClusterTask {
 
     async fn tell_up(&self, s: &Serving) {
         let Some(since) = s.up_since else { return };
-        let (latency, token_auth) = (s.session.latency, s.session.token.is_some());
-        let link = Link::Up { since, latency, gcs: s.over_gcs, token_auth };
+        let token_auth = s.session.token.is_some();
+        let link = Link::Up { since, latency: s.latency, gcs: s.over_gcs, token_auth };
         self.out.send(News::Link(link)).await;
     }
 }
