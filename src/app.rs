@@ -17,6 +17,7 @@ mod mouse;
 mod news;
 mod operate;
 mod order;
+mod paces;
 pub mod plan;
 mod prompt;
 pub mod running;
@@ -39,6 +40,7 @@ pub use logview::LogView;
 pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
 pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
+pub use paces::Paces;
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
@@ -207,6 +209,7 @@ pub struct App {
     visible: Vec<(usize, Vec<NodeId>)>,
     next_stream: u64,
     read_only: bool,
+    paces: Paces,
     dirty: bool,
 }
 
@@ -234,6 +237,7 @@ impl App {
             visible: Vec::new(),
             next_stream: 1,
             read_only: false,
+            paces: Paces::default(),
             dirty: true,
         };
         for row in listed {
@@ -468,14 +472,6 @@ impl App {
             next = next.min(SECOND);
         }
         Some(next.max(Duration::from_millis(20)))
-    }
-
-    /// Up to which age data is simply called fresh: in the list others are read seldom on purpose.
-    pub fn fresh(&self) -> Duration {
-        match self.view {
-            View::Cluster(_) | View::Tpus(_) => cluster::FRESH,
-            _ => cluster::STALE,
-        }
     }
 
     fn stream(&mut self) -> StreamId {

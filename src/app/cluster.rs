@@ -19,7 +19,7 @@ use std::time::Duration;
 pub const FRESH: Duration = Duration::from_secs(5);
 /// From this age on it is told in minutes.
 pub const AGED: Duration = Duration::from_secs(120);
-/// Data of the cluster on the screen older than this is stale.
+/// Data older than this is stale, unless it is read so seldom.
 pub const STALE: Duration = Duration::from_secs(30);
 
 /// Machine figures that have stood still for so long may no longer be true.
@@ -81,6 +81,8 @@ pub struct Cluster {
     pub stopping: HashSet<SubmissionId>,
     /// Jobs that are marked.
     pub marked: HashSet<SubmissionId>,
+    /// Time between two readings now; none known, it is short.
+    pub(super) pace: Duration,
     /// The operation on it that runs, stopped half way, or has just ended.
     pub running: Option<Running>,
 }
@@ -109,6 +111,7 @@ impl Cluster {
             tpus: Tpus::default(),
             stopping: HashSet::new(),
             marked: HashSet::new(),
+            pace: Duration::ZERO,
             running: None,
         }
     }
@@ -284,7 +287,8 @@ impl Cluster {
 
     /// Whether what is shown may no longer be true.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.age(now).is_some_and(|age| age >= STALE) || (self.known && self.problem().is_some())
+        self.age(now).is_some_and(|age| age >= STALE.max(self.pace * 2))
+            || (self.known && self.problem().is_some())
     }
 
     /// Nodes alive, on their way, lost lately.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Columns that TPUs can be sorted by.
 pub const TPU_COLUMNS: [&str; 6] = ["STANDING", "NAME", "TYPE", "CHIPS", "IN RAY", "AGE"];
-/// What Google said longer ago than this is stale: it is asked once a minute.
+/// What Google said longer ago than this is stale, unless it is asked so seldom; usually once a minute.
 const STALE: Duration = Duration::from_secs(180);
 /// Lines of a dialog's list.
 const LISTED: usize = 12;
@@ -33,6 +33,8 @@ pub struct Tpus {
     moved: bool,
     cleaning: bool,
     ray_known: bool,
+    /// Time between two questions to Google.
+    pub(super) pace: Duration,
 }
 
 impl Tpus {
@@ -58,7 +60,8 @@ impl Tpus {
 
     /// Whether what Google said may no longer be true.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= STALE)
+        let old = STALE.max(self.pace * 2);
+        self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= old)
     }
 
     /// The rows' order, selection, filter.
@@ -226,6 +229,7 @@ impl App {
         let mut effects = self.leave_cluster();
         self.above = self.view;
         self.view = View::Tpus(place);
+        self.clusters[place].pace = self.paces.focused;
         let name = self.clusters[place].name();
         effects.extend([Request::Focus(true), Request::Cloud].map(|r| Effect::Ask(name.clone(), r)));
         effects
