@@ -17,6 +17,7 @@ mod mouse;
 mod news;
 mod operate;
 mod order;
+mod paces;
 pub mod plan;
 mod prompt;
 pub mod running;
@@ -39,6 +40,7 @@ pub use logview::{LogView, Window, pieces};
 pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
 pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
+pub use paces::Paces;
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
@@ -210,6 +212,7 @@ pub struct App {
     next_stream: u64,
     next_form: u64,
     read_only: bool,
+    paces: Paces,
     dirty: bool,
 }
 
@@ -238,6 +241,7 @@ impl App {
             next_stream: 1,
             next_form: 1,
             read_only: false,
+            paces: Paces::default(),
             dirty: true,
         };
         for row in listed {
@@ -384,6 +388,10 @@ impl App {
             return Vec::new();
         }
         let before = std::mem::replace(&mut self.visible, visible);
+        for (place, cluster) in self.clusters.iter_mut().enumerate() {
+            let watched = self.visible.iter().find(|(p, _)| *p == place);
+            cluster.watched = watched.map_or(0, |(_, nodes)| nodes.len());
+        }
         let gone = before.iter().filter(|(place, _)| self.visible.iter().all(|(p, _)| p != place));
         let now_empty = gone.map(|(place, _)| (*place, Vec::new()));
         let changed = self.visible.iter().filter(|now| !before.contains(now)).cloned();
@@ -456,6 +464,7 @@ impl App {
             _ => self.clusters.iter().collect(),
         };
         for cluster in shown {
+            next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));
             let counting = matches!(cluster.link, Some(Link::Retrying { .. }));
             match cluster.age(now) {
                 _ if counting => next = next.min(SECOND),
@@ -469,14 +478,6 @@ impl App {
             next = next.min(SECOND);
         }
         Some(next.max(Duration::from_millis(20)))
-    }
-
-    /// Up to which age data is simply called fresh: in the list others are read seldom on purpose.
-    pub fn fresh(&self) -> Duration {
-        match self.view {
-            View::Cluster(_) | View::Tpus(_) => cluster::FRESH,
-            _ => cluster::STALE,
-        }
     }
 
     fn stream(&mut self) -> StreamId {

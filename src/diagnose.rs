@@ -148,7 +148,7 @@ pub fn findings(
     match link {
         Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => found.push(problem.into()),
         // On the way up again nothing is better yet: the row stays where it is until it works.
-        Some(Link::Connecting { .. }) => found.extend(history.trouble.as_ref().map(Finding::from)),
+        Some(Link::Connecting { .. }) => found.extend(history.trouble().map(Finding::from)),
         Some(Link::Up { .. }) | None => {}
     }
     let broken = found.len();
@@ -354,6 +354,11 @@ mod tests {
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
         });
         assert_eq!(kinds(&unread), [FindingKind::PartlyRead], "we could not look");
+        let jobs = watched(90, |secs| {
+            let missing = vec!["1 job that cannot be read".to_owned()];
+            Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
+        });
+        assert_eq!(kinds(&jobs)[0], FindingKind::Silent, "a job hides nothing of the autoscaler");
     }
 
     #[test]
@@ -452,7 +457,7 @@ mod tests {
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
             assert_eq!(found[0].mend, "write another");
         }
-        let up = Link::Up { since: at(10), latency: Duration::ZERO, gcs: true, token_auth: true };
+        let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true };
         history.learn_link(&up);
         assert_eq!(findings(Some(&up), None, &history, &[]), []);
     }

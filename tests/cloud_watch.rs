@@ -214,3 +214,26 @@ async fn leftovers_are_deleted_written_down_and_looked_at_again() {
     ];
     assert_eq!(deeds, expected);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("left", "PREEMPTED")];
+    world.start(SLOW);
+    let left = leftovers("c1", &world.cloud().await.unwrap());
+    let answer = Duration::from_secs(4);
+    world.double.fail("/queuedResources", Fault::Latency(answer));
+    let questions = world.double.asked("/queuedResources");
+    world.ask(Request::Cloud);
+    while world.double.asked("/queuedResources") == questions {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The question under way is slow, and nothing else.
+    world.double.mend();
+    world.ask(Request::CleanPreempted(left));
+    let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
+    world.news("what became of them", is).await.unwrap();
+    world.cloud().await.unwrap();
+    assert!(world.cloud().await.unwrap().vms.is_empty(), "asked again at once");
+}

@@ -7,8 +7,8 @@ mod pty;
 use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
 use marin_tui::demo::{Fault, Fleet, Head, Keys, Plan, Scenario, SshServer, Trouble};
 use marin_tui::model::{
-    ClusterName, JobStatus, JobStopOutcome, Link, LogEnd, LogSource, News, ProblemKind, Request, Secret,
-    SshAuth, StreamId, SubmissionId, Timestamp, Update,
+    ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Request,
+    Secret, SshAuth, StreamId, SubmissionId, Timestamp, Update,
 };
 use marin_tui::ray::{Client, Endpoint};
 use marin_tui::ssh::{self, Forward, KeepAlive, PortPlan, SshError, Tunnel, TunnelSpec};
@@ -357,6 +357,121 @@ async fn a_job_is_stopped_and_a_log_followed() {
         })
         .await;
     assert!(console.fleet.member("a").unwrap().head.submissions(JobStatus::Stopped).contains(&running));
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let head = &console.fleet.member("a").unwrap().head;
+    head.trouble(vec![Trouble { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
+    console.ask("a", Request::Refresh);
+    let mut over_gcs = None;
+    console
+        .until("the first round trip, while the gcs is read", |_, news| {
+            if let News::Link(Link::Up { gcs, .. }) = news {
+                over_gcs = Some(*gcs);
+            }
+            over_gcs.is_some()
+        })
+        .await;
+    assert_eq!(over_gcs, Some(true));
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_trip_that_is_not_answered_is_not_told_from_before() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    let is = |measured: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
+    console.until("a round trip", is(true)).await;
+    let fault = vec![Trouble { path: "/api/authentication_mode".into(), fault: Fault::HangUp }];
+    console.fleet.member("a").unwrap().head.trouble(fault);
+    console.until("none, while the gcs answers", is(false)).await;
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    // Ray does not know the one, as after a restart of the head; the other it refuses, and its file is nowhere.
+    let fault = Trouble { path: "/api/jobs/refused".into(), fault: Fault::Status(400) };
+    console.fleet.member("a").unwrap().head.trouble(vec![fault]);
+    let nobodys = |id: &str| LogSource::Job(SubmissionId(id.into()));
+    console.ask("a", Request::Follow(StreamId(1), nobodys("gone")));
+    console.ask("a", Request::Follow(StreamId(2), nobodys("refused")));
+    console.ask("a", Request::Follow(StreamId(3), LogSource::Monitor("not-yet.log".into())));
+    let mut ends = BTreeMap::new();
+    console
+        .until("three ends", |_, news| {
+            if let News::Log(batch) = news {
+                assert!(batch.end != LogEnd::Open, "{batch:?}");
+                assert!(batch.stream != StreamId(1) || matches!(batch.end, LogEnd::Failed(_)), "{batch:?}");
+                let last = match &batch.end {
+                    LogEnd::Interrupted(why) => why.contains("waiting for it"),
+                    _ => true,
+                };
+                if last {
+                    ends.insert(batch.stream, batch.end.clone());
+                }
+            }
+            ends.len() == 3
+        })
+        .await;
+    let failed = |n: u64| match &ends[&StreamId(n)] {
+        LogEnd::Failed(why) => why.as_str(),
+        other => panic!("{n}: {other:?}"),
+    };
+    assert!(failed(1).contains("gone") && !failed(1).contains("ssh"), "{}", failed(1));
+    assert!(
+        failed(2).contains("400") && failed(2).contains("has no job-driver-refused.log"),
+        "{}",
+        failed(2)
+    );
+    // What is waited for is followed once it is there.
+    console.fleet.member("a").unwrap().head.write_file("not-yet.log", b"at last\n");
+    let there = |news: &News| matches!(news, News::Log(b) if b.stream == StreamId(3) && b.end == LogEnd::Open && b.lines == ["at last"]);
+    console.until("the late file", |_, news| there(news)).await;
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_followed_log_goes_on_where_it_was_with_another_token() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
+    let write = |console: &Console, line: &str| {
+        let head = &console.fleet.member("a").unwrap().head;
+        assert!(head.write_job_log(&running, format!("{line}\n").as_bytes()));
+    };
+    write(&console, "line-1");
+    console.ask("a", Request::Follow(StreamId(1), LogSource::Job(SubmissionId(running.as_str().into()))));
+    let mut ours: Vec<String> = Vec::new();
+    let mut note = |news: &News| {
+        let News::Log(batch) = news else { return 0 };
+        ours.extend(batch.lines.iter().filter(|l| l.starts_with("line-")).cloned());
+        ours.len()
+    };
+    console.until("the first line", |_, news| note(news) == 1).await;
+    let head = &console.fleet.member("a").unwrap().head;
+    head.set_token(Some(Secret::new("another")));
+    head.drop_connections();
+    let waits = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Interrupted(why), .. }) if why.contains("another token"));
+    console.until("the refusal", |_, news| waits(news)).await;
+    write(&console, "line-2");
+    console.fleet.folder().write_token("a", &Secret::new("another")).unwrap();
+    console.ask("a", Request::Refresh);
+    console.until("what was written meanwhile", |_, news| note(news) == 2).await;
+    write(&console, "line-3");
+    console.until("what comes then", |_, news| note(news) == 3).await;
+    // What is on the screen is not read once more over ssh.
+    let head = &console.fleet.member("a").unwrap().head;
+    head.trouble(vec![Trouble { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
+    head.drop_connections();
+    let failed = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Failed(_), .. }));
+    console.until("why it ends", |_, news| note(news) > 3 || failed(news)).await;
+    assert_eq!(ours, ["line-1", "line-2", "line-3"]);
     console.end().await;
 }
 

@@ -19,8 +19,11 @@ use std::time::Duration;
 pub const FRESH: Duration = Duration::from_secs(5);
 /// From this age on it is told in minutes.
 pub const AGED: Duration = Duration::from_secs(120);
-/// Data of the cluster on the screen older than this is stale.
+/// Data older than this is stale, unless it is read so seldom.
 pub const STALE: Duration = Duration::from_secs(30);
+
+/// Machine figures that have stood still for so long may no longer be true.
+const OLD_FIGURES: Duration = Duration::from_secs(30);
 
 /// A row of the list of clusters.
 #[derive(Clone, Debug)]
@@ -58,8 +61,10 @@ pub struct Cluster {
     hosts_tell: bool,
     /// Some node is shown by another name than its address.
     addressed: bool,
-    /// Machine figures by node.
-    pub physical: HashMap<NodeId, Physical>,
+    /// Machine figures by node, and when each sample was first seen.
+    physical: HashMap<NodeId, (Timestamp, Physical)>,
+    /// Nodes of it on the screen, whose figures are asked for in turn.
+    pub(super) watched: usize,
     /// What we cost the head.
     pub cost: Cost,
     /// The nodes pane.
@@ -76,6 +81,8 @@ pub struct Cluster {
     pub stopping: HashSet<SubmissionId>,
     /// Jobs that are marked.
     pub marked: HashSet<SubmissionId>,
+    /// Time between two readings now; none known, it is short.
+    pub(super) pace: Duration,
     /// The operation on it that runs, stopped half way, or has just ended.
     pub running: Option<Running>,
 }
@@ -95,6 +102,7 @@ impl Cluster {
             hosts_tell: false,
             addressed: false,
             physical: HashMap::new(),
+            watched: 0,
             cost: Cost::default(),
             nodes: Table::default(),
             jobs: Table::default(),
@@ -103,6 +111,7 @@ impl Cluster {
             tpus: Tpus::default(),
             stopping: HashSet::new(),
             marked: HashSet::new(),
+            pace: Duration::ZERO,
             running: None,
         }
     }
@@ -155,6 +164,39 @@ impl Cluster {
         self.join_tpus();
         self.diagnose();
         true
+    }
+
+    /// Takes a machine's figures in. True when others are shown now.
+    pub(super) fn measure(&mut self, id: NodeId, figures: Physical, now: Timestamp) -> bool {
+        let changed = self.physical(&id, now) != Some(&figures);
+        // The dashboard goes on telling the last sample of an agent that has died. The machine's clock may differ
+        // from ours: only that its samples follow each other counts.
+        let same =
+            self.physical.get(&id).filter(|(_, old)| old.sampled.is_some() && old.sampled == figures.sampled);
+        let seen = same.map_or(now, |(seen, _)| *seen);
+        self.physical.insert(id, (seen, figures));
+        changed
+    }
+
+    /// A machine's figures, unless they are too old to be true.
+    pub fn physical(&self, id: &NodeId, now: Timestamp) -> Option<&Physical> {
+        let (seen, figures) = self.physical.get(id)?;
+        (seen.age(now) < self.figures_last()).then_some(figures)
+    }
+
+    /// For how long figures count: one machine is asked each second.
+    fn figures_last(&self) -> Duration {
+        OLD_FIGURES.max(Duration::from_secs(3 * self.watched as u64))
+    }
+
+    /// When the next figures get too old.
+    pub(super) fn next_old_figures(&self, now: Timestamp) -> Option<Duration> {
+        let last = self.figures_last();
+        self.physical
+            .values()
+            .filter_map(|(seen, _)| last.checked_sub(seen.age(now)))
+            .filter(|d| !d.is_zero())
+            .min()
     }
 
     /// Notes how its chips are used. True when the small history changed to the eye.
@@ -219,12 +261,18 @@ impl Cluster {
         self.snapshot.jobs.get(self.jobs.selected_row()?)
     }
 
-    /// What is wrong with the way to it, if anything.
+    /// What is wrong with the way to it, if anything. A new try mends nothing before it succeeds.
     pub fn problem(&self) -> Option<&Problem> {
         match self.link.as_ref()? {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => Some(problem),
-            Link::Connecting { .. } | Link::Up { .. } => None,
+            Link::Connecting { .. } => self.history.trouble(),
+            Link::Up { .. } => None,
         }
+    }
+
+    /// Whether the way to it works.
+    pub const fn is_up(&self) -> bool {
+        matches!(self.link, Some(Link::Up { .. }))
     }
 
     /// The operation on it that works or stopped half way.
@@ -239,7 +287,8 @@ impl Cluster {
 
     /// Whether what is shown may no longer be true.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.age(now).is_some_and(|age| age >= STALE) || (self.known && self.problem().is_some())
+        self.age(now).is_some_and(|age| age >= STALE.max(self.pace * 2))
+            || (self.known && self.problem().is_some())
     }
 
     /// Nodes alive, on their way, lost lately.

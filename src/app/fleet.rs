@@ -3,7 +3,7 @@
 
 use super::{App, Cluster, Effect, Filter, Pane, View, order};
 use crate::diagnose::{Finding, Severity};
-use crate::model::{Chip, ClusterName, JobKey, Link, NodeId, Request, Timestamp};
+use crate::model::{Chip, JobKey, Link, NodeId, Request, Timestamp};
 
 /// Chips of one kind of several clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -118,6 +118,7 @@ impl App {
         self.list_moved = true;
         self.zoomed = false;
         self.dirty = true;
+        self.clusters[place].pace = self.paces.focused;
         effects.push(Effect::Ask(self.clusters[place].name().clone(), Request::Focus(true)));
         if self.clusters[place].known {
             effects.extend(self.follow_newest(place));
@@ -152,11 +153,10 @@ impl App {
     }
 
     pub(super) fn leave_cluster(&mut self) -> Vec<Effect> {
-        let asked = |name: &ClusterName, request| Effect::Ask(name.clone(), request);
-        self.current()
-            .or_else(|| self.tpus())
-            .map(|c| vec![asked(c.name(), Request::Focus(false))])
-            .unwrap_or_default()
+        let (View::Cluster(place) | View::Tpus(place)) = self.view else { return Vec::new() };
+        let Some(cluster) = self.clusters.get_mut(place) else { return Vec::new() };
+        cluster.pace = self.paces.background;
+        vec![Effect::Ask(cluster.name().clone(), Request::Focus(false))]
     }
 }
 

@@ -48,8 +48,7 @@ impl App {
             }
             News::Physical(figures) => {
                 for (id, physical) in figures {
-                    self.dirty |= on_screen && cluster.physical.get(&id) != Some(&physical);
-                    cluster.physical.insert(id, physical);
+                    self.dirty |= cluster.measure(id, physical, now) && on_screen;
                 }
             }
             News::Log(batch) => {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Columns that TPUs can be sorted by.
 pub const TPU_COLUMNS: [&str; 6] = ["STANDING", "NAME", "TYPE", "CHIPS", "IN RAY", "AGE"];
-/// What Google said longer ago than this is stale: it is asked once a minute.
+/// What Google said longer ago than this is stale, unless it is asked so seldom; usually once a minute.
 const STALE: Duration = Duration::from_secs(180);
 /// Lines of a dialog's list.
 const LISTED: usize = 12;
@@ -33,6 +33,8 @@ pub struct Tpus {
     moved: bool,
     cleaning: bool,
     ray_known: bool,
+    /// Time between two questions to Google.
+    pub(super) pace: Duration,
 }
 
 impl Tpus {
@@ -58,7 +60,8 @@ impl Tpus {
 
     /// Whether what Google said may no longer be true.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= STALE)
+        let old = STALE.max(self.pace * 2);
+        self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= old)
     }
 
     /// The rows' order, selection, filter.
@@ -185,7 +188,7 @@ impl Cluster {
     pub(super) fn join_tpus(&mut self) {
         let Some(view) = self.tpus.view.clone() else { return };
         let snapshot = self.snapshot.clone();
-        let nodes = Some(snapshot.nodes.as_slice()).filter(|_| self.known && self.problem().is_none());
+        let nodes = Some(snapshot.nodes.as_slice()).filter(|_| self.known && self.is_up());
         let now = view.asked.max(snapshot.taken);
         let tpus = &mut self.tpus;
         tpus.ray_known = nodes.is_some();
@@ -226,6 +229,7 @@ impl App {
         let mut effects = self.leave_cluster();
         self.above = self.view;
         self.view = View::Tpus(place);
+        self.clusters[place].pace = self.paces.focused;
         let name = self.clusters[place].name();
         effects.extend([Request::Focus(true), Request::Cloud].map(|r| Effect::Ask(name.clone(), r)));
         effects
@@ -283,7 +287,7 @@ impl App {
     /// A node at length; Google's word first when it contradicts Ray's.
     pub(super) fn describe_node(&self, place: usize, node: &Node, now: Timestamp) -> Vec<(String, String)> {
         let cluster = &self.clusters[place];
-        let mut lines = describe::node(node, cluster.physical.get(&node.id), now);
+        let mut lines = describe::node(node, cluster.physical(&node.id, now), now);
         if cluster.tpus.is_ghost(node) {
             let mend = Standing::Ghost.mend().unwrap_or_default();
             lines.insert(0, ("ghost".to_owned(), format!("alive in ray, gone at google; {mend}")));

@@ -1,7 +1,7 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
 use super::{Arguments, Colors};
-use crate::app::{App, Keymap, Listed};
+use crate::app::{App, Keymap, Listed, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::Secret;
 use crate::supervisor::{Note, Options, Supervisor};
@@ -56,8 +56,14 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         audit: super::audit::log(env, &folders),
         read_only: config.settings.read_only || arguments.read_only,
     };
+    let paces = Paces {
+        focused: options.focused,
+        background: options.background,
+        cloud: options.cloud_refresh.unwrap_or_default(),
+    };
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
-        .reading_only(config.settings.read_only || arguments.read_only);
+        .reading_only(config.settings.read_only || arguments.read_only)
+        .reading_every(paces);
     let theme = Theme::new(colors(arguments.look.colors, env));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {

@@ -14,8 +14,7 @@ pub const GAP: Duration = Duration::from_secs(120);
 /// The memory of one cluster. A few instants, whatever the number of states it has learnt.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// What broke the way to it last; none while it works.
-    pub(super) trouble: Option<Problem>,
+    trouble: Option<Problem>,
     taken: Option<Timestamp>,
     session: String,
     newest_start: Option<Timestamp>,
@@ -65,12 +64,17 @@ impl History {
         keep(&mut self.failing, fails, false);
         keep(&mut self.infeasible, want.infeasible > 0, false);
         // A part that could not be read says nothing about who writes it.
-        let unread = !snapshot.missing.is_empty();
+        let unread = snapshot.missing.iter().any(|part| part.starts_with("autoscaler"));
         self.report = match (snapshot.autoscaler.reported, self.report) {
             (Some(at), Some(before)) if at == before.0 && !unread => Some(before),
             (Some(at), _) => Some((at, now)),
             (None, _) => None,
         };
+    }
+
+    /// What broke the way to it last; none while it works.
+    pub const fn trouble(&self) -> Option<&Problem> {
+        self.trouble.as_ref()
     }
 
     /// How old an instant was when the last state was taken.

@@ -28,8 +28,8 @@ pub enum Link {
     Up {
         /// Since when.
         since: Timestamp,
-        /// Round trip of the last small request.
-        latency: Duration,
+        /// Round trip of the last small request; none when it was not answered.
+        latency: Option<Duration>,
         /// State comes through the GCS; false: the dashboard answers for it (the slower fallback).
         gcs: bool,
         /// The cluster asks for a token (`/api/authentication_mode`).

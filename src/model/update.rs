@@ -22,7 +22,8 @@ pub struct Snapshot {
     pub jobs: Arc<Vec<Arc<Job>>>,
     /// The autoscaler's report.
     pub autoscaler: Arc<Autoscaler>,
-    /// Parts that could not be read this time, in words, with the reason; the data shown for them is older.
+    /// What could not be read this time, in words: parts with the reason (`autoscaler: timed out`), jobs. The data
+    /// shown for it, if any, is older.
     pub missing: Vec<String>,
 }
 

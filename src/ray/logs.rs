@@ -8,13 +8,14 @@ mod job;
 mod lines;
 mod socket;
 
-pub use files::{LogFiles, cleaned};
+pub use files::{LogFiles, cleaned, follow_log};
+pub use job::follow_job;
 pub use lines::LineSplitter;
 
-use super::RayError;
+use super::{Client, RayError};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 /// What happens on a log stream.
@@ -67,12 +68,44 @@ impl Drop for Tail {
 #[derive(Debug)]
 struct Closed;
 
+/// Whom a stream asks: another client comes with another token or other ports, and the stream goes on where it was.
+struct InForce(watch::Receiver<Client>);
+
+impl InForce {
+    /// How long another token is waited for before the same one is tried again.
+    const PATIENCE: Duration = Duration::from_secs(15);
+
+    /// One that stays.
+    fn only(client: Client) -> Self {
+        Self(watch::channel(client).1)
+    }
+
+    fn client(&self) -> Client {
+        self.0.borrow().clone()
+    }
+
+    /// Whether it is worth going on after an error: a refused token waits for another one as long as one may come.
+    /// A stream that has told nothing is in nobody's memory: it gives up, so that another way can be tried.
+    async fn outlives(&mut self, error: &RayError, out: &mut Outlet) -> Result<bool, Closed> {
+        if !error.is_token() || self.0.has_changed().is_err() {
+            return Ok(false);
+        }
+        out.interrupted(format!("{error}; waiting for another token")).await?;
+        match tokio::time::timeout(Self::PATIENCE, self.0.changed()).await {
+            Ok(another) => Ok(another.is_ok()),
+            Err(_) => Ok(out.told),
+        }
+    }
+}
+
 /// Gathers lines into batches, so that ten thousand lines a second are a hundred events.
 struct Outlet {
     sender: mpsc::Sender<LogEvent>,
     splitter: LineSplitter,
     batch: VecDeque<String>,
     since: Instant,
+    /// Some line was handed on.
+    told: bool,
     /// How many of the newest lines to hand on while old ones are replayed; `None` once it is live.
     replay: Option<usize>,
 }
@@ -89,7 +122,8 @@ impl Outlet {
 
     fn new(sender: mpsc::Sender<LogEvent>, keep: usize) -> Self {
         let splitter = LineSplitter::default();
-        Self { sender, splitter, batch: VecDeque::new(), since: Instant::now(), replay: Some(keep) }
+        let since = Instant::now();
+        Self { sender, splitter, batch: VecDeque::new(), since, told: false, replay: Some(keep) }
     }
 
     /// Takes in bytes of the log; sends a batch when it is due.
@@ -128,6 +162,7 @@ impl Outlet {
         while !self.batch.is_empty() {
             let some = self.batch.len().min(Self::FULL);
             let lines = self.batch.drain(..some).collect();
+            self.told = true;
             self.send(LogEvent::Lines(lines)).await?;
         }
         Ok(())

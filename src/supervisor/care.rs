@@ -5,7 +5,7 @@ use crate::gcp::{self, GcpError, Google};
 use crate::model::{ClusterSpec, Problem, ProblemKind, Secret, SecretName, Timestamp};
 use crate::token::{self, Found, Places, Source, TokenError};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -26,20 +26,21 @@ pub struct Fetched {
     pub troubles: Vec<String>,
 }
 
-type Answers = BTreeMap<SecretName, (Instant, Result<Fetched, Problem>)>;
+/// What was answered when. Held while Google is asked, so that two clusters with one secret ask once.
+type Answer = Arc<Mutex<Option<(Instant, Result<Fetched, Problem>)>>>;
 
 /// Looks after the tokens of all clusters.
 pub struct TokenCare {
     places: Places,
     google: Google,
-    /// Held while Google is asked, so that two clusters with one secret ask once.
-    answers: Mutex<Answers>,
+    /// One for each secret: a project that answers slowly delays nobody else.
+    answers: std::sync::Mutex<BTreeMap<SecretName, Answer>>,
 }
 
 impl TokenCare {
     /// With these places and that Google.
     pub fn new(places: Places, google: Google) -> Self {
-        Self { places, google, answers: Mutex::default() }
+        Self { places, google, answers: std::sync::Mutex::default() }
     }
 
     /// The cluster's token as this machine has it. Reads files.
@@ -178,12 +179,16 @@ impl TokenCare {
 
     /// The same, or the answer from a moment ago.
     async fn fetch_seldom(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
-        let mut answers = self.answers.lock().await;
-        match answers.get(secret) {
+        let last = {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            answers.entry(secret.clone()).or_default().clone()
+        };
+        let mut last = last.lock().await;
+        match &*last {
             Some((at, answer)) if at.elapsed() < AGAIN => answer.clone(),
             _ => {
                 let answer = self.fetch(secret).await;
-                answers.insert(secret.clone(), (Instant::now(), answer.clone()));
+                *last = Some((Instant::now(), answer.clone()));
                 answer
             }
         }

@@ -40,6 +40,8 @@ impl CloudWatch {
         let (mut due, mut asked, mut asking) = (Instant::now(), None::<Instant>, false);
         // An answer from before our last one, or before something was deleted, is none.
         let mut since = None::<Instant>;
+        // Something was deleted during a question, whose answer may still have it.
+        let mut again = false;
         // Beside the loop, so that quitting waits for nobody.
         let mut work = JoinSet::new();
         loop {
@@ -61,12 +63,13 @@ impl CloudWatch {
                     Ok(Done::Cleaned) => {
                         due = Instant::now();
                         since = Some(due);
+                        again = asking;
                     }
                     Ok(Done::Asked) | Err(_) => {
                         asking = false;
                         asked = Some(Instant::now());
                         since = asked;
-                        due = Instant::now() + pace;
+                        due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { pace };
                     }
                 },
             }

@@ -27,6 +27,9 @@ const POLITE: u32 = 5;
 /// Longest pause after a failed refresh.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
+/// Other tokens that are tried at once, as by a command. Two that are both refused would take turns without end: after
+/// these the head is left alone for a while between two.
+const RENEWALS: usize = 3;
 /// Jobs that are stopped or deleted at once.
 const AT_ONCE: usize = 8;
 
@@ -37,11 +40,26 @@ struct Polling {
     poller: Option<Poller>,
     running: Option<Refresh>,
     due: Instant,
+    /// Asked for while one was under way, which may have looked already.
+    again: bool,
 }
 
 impl Polling {
     fn new(client: Client) -> Self {
-        Self { poller: Some(Poller::new(client)), running: None, due: Instant::now() }
+        Self { poller: Some(Poller::new(client)), running: None, due: Instant::now(), again: false }
+    }
+
+    /// Wants a refresh that begins from now on.
+    fn ask(&mut self) {
+        self.again = self.running.is_some();
+        self.due = Instant::now();
+    }
+
+    /// One is over: how long to wait for the next, at most `pause`.
+    fn rest(&mut self, pause: Duration) -> Duration {
+        let pause = if std::mem::take(&mut self.again) { Duration::ZERO } else { pause };
+        self.due = Instant::now() + pause;
+        pause
     }
 
     /// Starts a refresh unless one is still unanswered.
@@ -100,9 +118,15 @@ struct Serving {
     cost: CostMeter,
     /// When the round trip was last measured; the first answer's time has the way to a new connection in it.
     pinged: Option<Instant>,
+    /// What was measured then.
+    latency: Option<Duration>,
     /// Since when the last answer came; none while the head does not answer as it should.
     up_since: Option<Timestamp>,
+    /// Whether that answer came through the GCS.
+    over_gcs: bool,
     refusals: u64,
+    /// Other tokens that were tried since the head took one.
+    renewals: usize,
     /// Many jobs may be stopped at once; their head is asked for a few at a time.
     turns: Arc<Semaphore>,
     changed: tokio::sync::mpsc::UnboundedSender<()>,
@@ -118,8 +142,11 @@ impl ClusterTask {
             machines: Machines::default(),
             cost: CostMeter::default(),
             pinged: None,
+            latency: Some(session.latency),
             up_since: None,
+            over_gcs: false,
             refusals: 0,
+            renewals: 0,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             changed,
             session,
@@ -143,7 +170,7 @@ impl ClusterTask {
                 }
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
                 Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
-                Some(()) = changes.recv() => s.polling.due = Instant::now(),
+                Some(()) = changes.recv() => s.polling.ask(),
                 Some(Ok(answer)) = s.asides.join_next() => self.answered(answer, &mut s).await,
                 _ = tick.tick() => self.tick(&mut s).await,
                 Ok(()) = self.wakes.changed() => {
@@ -162,7 +189,7 @@ impl ClusterTask {
         match request {
             None => return Some(End::Closed),
             Some(Request::Reconnect) => return Some(End::Again),
-            Some(Request::Refresh) => s.polling.due = Instant::now(),
+            Some(Request::Refresh) => s.polling.ask(),
             Some(Request::StopJob(id)) => {
                 let client = s.session.client.clone();
                 let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
@@ -192,7 +219,7 @@ impl ClusterTask {
             }
             Some(other) => {
                 if let Request::Focus(true) = other {
-                    s.polling.due = Instant::now();
+                    s.polling.ask();
                 }
                 self.note(other);
             }
@@ -209,18 +236,22 @@ impl ClusterTask {
                     (false, None) => spread(self.options.background, self.place),
                     (false, Some(_)) => self.options.background,
                 };
-                s.polling.due = Instant::now() + base.max(took * POLITE);
+                s.polling.rest(base.max(took * POLITE));
                 self.backoff.reset();
                 self.trouble = None;
+                s.renewals = 0;
                 self.streams
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
                 let report = Arc::unwrap_or_clone(snapshot.autoscaler);
                 snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
-                if s.up_since.is_none() {
-                    s.up_since = Some(Timestamp::now());
+                // The state first: once the way is told to work, nobody takes an older state for the present one.
+                self.out.send(News::Snapshot(Arc::new(snapshot))).await;
+                let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
+                if s.up_since.is_none() || s.over_gcs != over_gcs {
+                    s.up_since.get_or_insert_with(Timestamp::now);
+                    s.over_gcs = over_gcs;
                     self.tell_up(s).await;
                 }
-                self.out.send(News::Snapshot(Arc::new(snapshot))).await;
             }
             Err(error) => self.trouble(&error, s).await,
         }
@@ -232,6 +263,7 @@ impl ClusterTask {
         let refusals = s.session.refusals();
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
         let mut problem = error.problem(now);
+        s.up_since = None;
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
@@ -244,7 +276,10 @@ impl ClusterTask {
                     s.polling = Polling::new(s.session.client.clone());
                     self.client = Some(s.session.client.clone());
                     self.streams.set_client(&s.session.client);
-                    return;
+                    s.renewals += 1;
+                    if s.renewals <= RENEWALS {
+                        return;
+                    }
                 }
                 Err(found_none) => problem = found_none,
             }
@@ -252,9 +287,7 @@ impl ClusterTask {
             problem = connect::dashboard_down(now);
         }
         let problem = self.dated(problem);
-        let pause = self.backoff.next(LONGEST_PAUSE);
-        s.up_since = None;
-        s.polling.due = Instant::now() + pause;
+        let pause = s.polling.rest(self.backoff.next(LONGEST_PAUSE));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "refresh failed");
         self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
     }
@@ -291,11 +324,16 @@ impl ClusterTask {
     async fn answered(&mut self, answer: Aside, s: &mut Serving) {
         match answer {
             Aside::Latency(Ok(latency)) => {
-                s.session.latency = latency;
+                s.latency = Some(latency);
                 self.tell_up(s).await;
             }
-            // The next refresh meets the same trouble and tells it.
-            Aside::Latency(Err(e)) => tracing::debug!(cluster = %self.spec.name, error = %e, "ping"),
+            // Where it goes through the dashboard, the next refresh meets the same trouble and tells it.
+            Aside::Latency(Err(e)) => {
+                tracing::debug!(cluster = %self.spec.name, error = %e, "ping");
+                if s.latency.take().is_some() {
+                    self.tell_up(s).await;
+                }
+            }
             Aside::Figures(figures) if figures.is_empty() => {}
             Aside::Figures(figures) => self.out.send(News::Physical(figures)).await,
         }
@@ -305,7 +343,7 @@ impl ClusterTask {
     async fn probe(&mut self, s: &mut Serving) -> Option<End> {
         let answer = tokio::time::timeout(PROBE, connect::ping(&s.session.client)).await;
         if matches!(answer, Ok(Ok(_))) {
-            s.polling.due = Instant::now();
+            s.polling.ask();
             return None;
         }
         tracing::info!(cluster = %self.spec.name, "the connection did not survive");
@@ -314,8 +352,8 @@ impl ClusterTask {
 
     async fn tell_up(&self, s: &Serving) {
         let Some(since) = s.up_since else { return };
-        let gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
-        let link = Link::Up { since, latency: s.session.latency, gcs, token_auth: s.session.token.is_some() };
+        let token_auth = s.session.token.is_some();
+        let link = Link::Up { since, latency: s.latency, gcs: s.over_gcs, token_auth };
         self.out.send(News::Link(link)).await;
     }
 }
@@ -343,6 +381,19 @@ async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_asked_for_during_a_reading_is_read_after_it() {
+        let pause = Duration::from_secs(15);
+        let (due, again) = (Instant::now(), false);
+        let mut polling = Polling { poller: None, running: None, due, again };
+        polling.ask();
+        assert_eq!(polling.rest(pause), pause, "the reading that begins now is the one");
+        polling.running = Some(tokio::spawn(std::future::pending()));
+        polling.ask();
+        assert_eq!((polling.rest(pause), polling.due <= Instant::now()), (Duration::ZERO, true));
+        assert_eq!((polling.rest(pause), polling.due > Instant::now()), (pause, true));
+    }
 
     #[test]
     fn a_fleet_is_read_evenly_over_the_interval() {

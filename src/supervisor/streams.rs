@@ -5,7 +5,7 @@ use super::tail::Tail;
 use super::task::Out;
 use crate::model::{LogBatch, LogEnd, LogSource, News, NodeId, StreamId, SubmissionId, Text};
 use crate::ray::{self, Client, LogEvent, RayError};
-use crate::ssh::{Remote, SshError};
+use crate::ssh::{Remote, RemoteStream, SshError};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -93,7 +93,7 @@ impl Follower {
     async fn follow(mut self, source: LogSource) {
         match source {
             LogSource::Job(id) => self.follow_job(id).await,
-            LogSource::Monitor(name) => self.follow_on_head(&name).await,
+            LogSource::Monitor(name) => self.follow_on_head(&name, None).await,
             LogSource::File { node, name } => self.follow_on_node(node, name.raw()).await,
         }
     }
@@ -108,19 +108,31 @@ impl Follower {
         way.clone()
     }
 
-    /// Ray's WebSocket first. When Ray cannot give the log at all, the same file comes through the head's shell.
+    /// Ray's WebSocket first. When Ray cannot give the log at all, the same file comes through the head's shell, unless
+    /// Ray knows of no such job, or some of the log was told already: it would be told again.
     async fn follow_job(&mut self, id: SubmissionId) {
-        let Some(error) = self.through_ray(|client, keep| client.follow_job(&id, keep)).await else { return };
-        if self.way.borrow().as_ref().is_none_or(|w| w.remote.is_none()) {
-            return self.send(Vec::new(), LogEnd::Failed(error.to_string())).await;
+        loop {
+            let follow = |clients| ray::follow_job(clients, &id, PAST);
+            let Some(Refused { error, told }) = self.through_ray(follow).await else { return };
+            let Some(way) = self.way().await else { return };
+            if told || matches!(error, RayError::NotFound(_)) {
+                return self.send(Vec::new(), LogEnd::Failed(error.to_string())).await;
+            }
+            if way.remote.is_some() {
+                let why = format!("{error}; reading it over ssh instead");
+                self.send(Vec::new(), LogEnd::Interrupted(why)).await;
+                return self.follow_on_head(&format!("job-driver-{}.log", id.0.raw()), Some(error)).await;
+            }
+            if !error.is_token() {
+                return self.send(Vec::new(), LogEnd::Failed(error.to_string())).await;
+            }
+            // Another token may still come; it has been waited for, so that this is no hurry.
         }
-        let why = format!("{error}; reading it over ssh instead");
-        self.send(Vec::new(), LogEnd::Interrupted(why)).await;
-        self.follow_on_head(&format!("job-driver-{}.log", id.0.raw())).await;
     }
 
-    /// A file in the head's log folder: through its shell where there is one, else through Ray.
-    async fn follow_on_head(&mut self, name: &str) {
+    /// A file in the head's log folder: through its shell where there is one, else through Ray. What is read `instead`
+    /// of Ray's answer has to be there; else it is waited for.
+    async fn follow_on_head(&mut self, name: &str, instead: Option<RayError>) {
         let mut tail = Tail::new(name);
         while let Some(way) = self.way().await {
             let Some(remote) = way.remote else {
@@ -133,7 +145,15 @@ impl Follower {
                 };
                 return self.follow_on_node(head, name).await;
             };
-            let why = match self.read_on(&mut tail, &remote).await {
+            let read = match (tail.open(&remote).await, &instead) {
+                (Ok(_), Some(error)) if !tail.is_there() => {
+                    let why = format!("{error}, and the head has no {name}");
+                    return self.send(Vec::new(), LogEnd::Failed(why)).await;
+                }
+                (Ok(stream), _) => self.read_on(&mut tail, stream, name).await,
+                (Err(e), _) => Err(e),
+            };
+            let why = match read {
                 Ok(()) => "the remote command ended".to_owned(),
                 Err(e) => e.to_string(),
             };
@@ -142,10 +162,14 @@ impl Follower {
         }
     }
 
-    async fn read_on(&self, tail: &mut Tail, remote: &Remote) -> Result<(), SshError> {
-        let mut stream = tail.open(remote).await?;
+    async fn read_on(&self, tail: &mut Tail, mut stream: RemoteStream, name: &str) -> Result<(), SshError> {
         // The stream stands again; nothing may come for a while.
-        self.send(Vec::new(), LogEnd::Open).await;
+        let stands = if tail.is_there() {
+            LogEnd::Open
+        } else {
+            LogEnd::Interrupted(format!("the head has no {name}; waiting for it"))
+        };
+        self.send(Vec::new(), stands).await;
         while let Some(chunk) = stream.chunk().await? {
             let lines = tail.take(&chunk);
             if !lines.is_empty() {
@@ -158,36 +182,53 @@ impl Follower {
     /// A file in any node's log folder, through Ray.
     async fn follow_on_node(&mut self, node: NodeId, name: &str) {
         let name = Text::from(name);
-        if let Some(error) = self.through_ray(|client, keep| client.follow_log(node, &name, keep)).await {
-            self.send(Vec::new(), LogEnd::Failed(error.to_string())).await;
+        loop {
+            let follow = |clients| ray::follow_log(clients, node, &name, PAST);
+            let Some(Refused { error, told }) = self.through_ray(follow).await else { return };
+            if told || !error.is_token() {
+                return self.send(Vec::new(), LogEnd::Failed(error.to_string())).await;
+            }
         }
     }
 
     /// Follows what `open` opens, to its end. Returns why it cannot be read, if so. Ray's stream reconnects by
-    /// itself; only another client (another token, other ports) has to begin anew, and then reads no past.
-    async fn through_ray(&mut self, open: impl Fn(&Client, usize) -> ray::Tail) -> Option<RayError> {
-        let mut client = self.way().await?.client;
-        let mut log = open(&client, PAST);
+    /// itself, also by another client (another token, other ports).
+    async fn through_ray(
+        &mut self,
+        open: impl FnOnce(watch::Receiver<Client>) -> ray::Tail,
+    ) -> Option<Refused> {
+        let (clients, heard) = watch::channel(self.way().await?.client);
+        let mut log = open(heard);
+        let mut told = false;
         loop {
             tokio::select! {
                 changed = self.way.changed() => {
                     changed.ok()?;
                     let now = self.way.borrow_and_update().as_ref().map(|w| w.client.clone());
-                    if let Some(now) = now.filter(|now| !now.is_same(&client)) {
-                        log = open(&now, 0);
-                        client = now;
+                    if let Some(now) = now.filter(|now| !now.is_same(&clients.borrow())) {
+                        clients.send_replace(now);
                     }
                 }
                 event = log.next() => match event? {
-                    LogEvent::Lines(lines) => self.send(lines, LogEnd::Open).await,
+                    LogEvent::Lines(lines) => {
+                        told = true;
+                        self.send(lines, LogEnd::Open).await;
+                    }
                     LogEvent::Interrupted(why) => self.send(Vec::new(), LogEnd::Interrupted(why)).await,
                     LogEvent::Complete => {
                         self.send(Vec::new(), LogEnd::Complete).await;
                         return None;
                     }
-                    LogEvent::Failed(error) => return Some(error),
+                    LogEvent::Failed(error) => return Some(Refused { error, told }),
                 },
             }
         }
     }
+}
+
+/// Ray does not give a log.
+struct Refused {
+    error: RayError,
+    /// Some of it was told before.
+    told: bool,
 }

@@ -20,6 +20,7 @@ pub struct Tail {
     lines: LineSplitter,
     /// The first line read may be the rest of one.
     drop_first: bool,
+    is_there: bool,
 }
 
 impl Tail {
@@ -30,12 +31,20 @@ impl Tail {
             offset: None,
             lines: LineSplitter::default(),
             drop_first: false,
+            is_there: false,
         }
+    }
+
+    /// Whether the file was there at the last look. Otherwise the stream waits for it.
+    pub const fn is_there(&self) -> bool {
+        self.is_there
     }
 
     /// Goes on over this connection.
     pub async fn open(&mut self, remote: &Remote) -> Result<RemoteStream, SshError> {
         let size = self.size(remote).await?;
+        self.is_there = size.is_some();
+        let size = size.unwrap_or(0);
         let start = match self.offset {
             // A file that has shrunk is another one: a new session of the head.
             Some(offset) if offset <= size => offset,
@@ -61,9 +70,9 @@ impl Tail {
         lines
     }
 
-    async fn size(&self, remote: &Remote) -> Result<u64, SshError> {
+    /// Bytes of the file; none where there is none.
+    async fn size(&self, remote: &Remote) -> Result<Option<u64>, SshError> {
         let output = remote.run(&format!("wc -c < {}", quote(&self.path)), QUICK).await?;
-        // A file that does not exist yet has nothing behind it; `tail -F` waits for it.
-        Ok(String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0))
+        Ok(String::from_utf8_lossy(&output.stdout).trim().parse().ok())
     }
 }

@@ -41,6 +41,8 @@ impl Out {
 pub enum End {
     /// The way is broken.
     Lost(Problem),
+    /// What a person asked for could not be done: nothing is tried before they have read why.
+    Stuck(Problem),
     /// Somebody asked to try now, or circumstances changed.
     Again,
     /// The front end is gone.
@@ -114,20 +116,25 @@ impl ClusterTask {
     /// Runs until the front end is gone.
     pub async fn run(mut self) {
         loop {
-            let end = match self.go_up().await {
+            let mut end = match self.go_up().await {
                 Ok(session) => self.serve(session).await,
                 Err(end) => end,
             };
             self.streams.set_way(None);
             self.reach.send_replace(Reach::default());
-            match end {
-                End::Closed => return,
-                End::Again => self.backoff.reset(),
-                End::Lost(problem) => {
-                    if let End::Closed = self.rest(problem).await {
-                        return;
+            if let End::Again = end {
+                self.backoff.reset();
+            }
+            loop {
+                end = match end {
+                    End::Closed => return,
+                    End::Again => break,
+                    End::Lost(problem) => {
+                        let patient = needs_a_person(&problem.kind);
+                        self.rest(problem, patient).await
                     }
-                }
+                    End::Stuck(problem) => self.rest(problem, true).await,
+                };
             }
         }
     }
@@ -158,11 +165,10 @@ impl ClusterTask {
         }
     }
 
-    /// Waits before the next try: until the back-off is over, somebody asks, or circumstances change. What only a
-    /// person can mend is not tried again by itself.
-    async fn rest(&mut self, problem: Problem) -> End {
+    /// Waits before the next try: until the back-off is over, somebody asks, or circumstances change; if `patient`,
+    /// until somebody asks.
+    async fn rest(&mut self, problem: Problem, patient: bool) -> End {
         let problem = self.dated(problem);
-        let patient = matches!(problem.kind, ProblemKind::HostKeyChanged { .. } | ProblemKind::Config);
         let at = Timestamp::now().plus(self.backoff.next(LONGEST_REST));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "link down");
         let link = if patient { Link::Stopped { problem } } else { Link::Retrying { problem, at } };
@@ -202,7 +208,7 @@ impl ClusterTask {
                 let trusted = connect::trust(&self.spec, &self.options, &fingerprint).await;
                 return Some(match trusted {
                     Ok(()) => End::Again,
-                    Err(problem) => End::Lost(problem),
+                    Err(problem) => End::Stuck(problem),
                 });
             }
             Some(Request::StopJob(id)) => {
@@ -249,5 +255,62 @@ impl ClusterTask {
             _ => self.trouble = Some((kind, problem.since)),
         }
         problem
+    }
+}
+
+/// What is not tried again by itself.
+fn needs_a_person(kind: &ProblemKind) -> bool {
+    matches!(kind, ProblemKind::HostKeyChanged { .. } | ProblemKind::Config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Env, Folders, Settings};
+    use crate::model::{GoogleNames, HeadAddress, SshAuth};
+    use crate::supervisor::Supervisor;
+    use crate::token::Places;
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    async fn until(news: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&Link) -> bool) {
+        let wait = async {
+            while let Some(update) = news.recv().await {
+                if matches!(&update.news, News::Link(link) if is(link)) {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
+    }
+
+    #[tokio::test]
+    async fn why_a_host_key_could_not_be_accepted_stays_until_somebody_tries_again() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+        // The kernel's own file system: nobody can make a folder there.
+        (options.known_hosts, options.run_dir) = ("/proc/none/known_hosts".into(), home.path().join("r"));
+        let spec = ClusterSpec {
+            name: ClusterName::new("a"),
+            file: None,
+            provider: "local".into(),
+            zone: None,
+            head: HeadAddress::Ssh("127.0.0.1".into()),
+            auth: SshAuth::default(),
+            node_types: Vec::new(),
+            google: GoogleNames::default(),
+        };
+        let name = spec.name.clone();
+        let (updates, mut news) = mpsc::channel(64);
+        let supervisor = Supervisor::start(vec![spec], options, &updates);
+        until(&mut news, "a way that is broken", |link| matches!(link, Link::Retrying { .. })).await;
+        supervisor.ask(&name, Request::TrustHostKey("SHA256:new".into()));
+        let why =
+            |link: &Link| matches!(link, Link::Stopped { problem } if problem.what.contains("/proc/none"));
+        until(&mut news, "why it was not accepted", why).await;
+        supervisor.ask(&name, Request::Reconnect);
+        until(&mut news, "another try", |link| matches!(link, Link::Connecting { .. })).await;
+        supervisor.shutdown().await;
     }
 }

@@ -72,8 +72,14 @@ impl Operator {
         (Arc::clone(&self.ground), self.tell.clone(), Arc::clone(&self.works))
     }
 
+    /// Forgets what has ended.
+    fn reap(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+    }
+
     /// Submits the job of a form, beside the loop.
     pub fn submit(&mut self, cluster: &ClusterName, form: FormId, draft: Draft) {
+        self.reap();
         if let Some(errand) = self.errand(cluster) {
             self.tasks.spawn(submit::submit(errand, form, Arc::clone(&self.desk), draft));
         }
@@ -81,6 +87,7 @@ impl Operator {
 
     /// Reads what a job was submitted with for a form, beside the loop.
     pub fn fill(&mut self, cluster: &ClusterName, form: FormId, id: SubmissionId) {
+        self.reap();
         if let Some(errand) = self.errand(cluster) {
             self.tasks.spawn(submit::fill(errand, form, Arc::clone(&self.desk), id));
         }
@@ -94,13 +101,14 @@ impl Operator {
 
     /// Writes the audit log, beside the loop: its disk may be slow.
     pub fn note(&mut self, cluster: ClusterName, what: String, outcome: String) {
+        self.reap();
         let audit = self.ground.audit.clone();
         self.tasks.spawn_blocking(move || write(&audit, &cluster, &what, &outcome));
     }
 
     /// Carries an order out, beside the loop.
     pub fn order(&mut self, cluster: &ClusterName, order: Order) {
-        while self.tasks.try_join_next().is_some() {}
+        self.reap();
         if order == Order::Cancel {
             if let Some(cancel) = locked(&self.works).get(cluster) {
                 // It may have ended meanwhile.
@@ -413,6 +421,38 @@ impl Errand {
                 let saved = performer.facts.backup.filter(|b| b.join("jobs.json").exists());
                 OperationEnd::Stopped(problem, saved.map(|b| b.display().to_string()))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Folders, Settings};
+    use crate::token::Places;
+    use std::time::Instant;
+
+    #[tokio::test]
+    async fn notes_that_are_written_are_forgotten() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
+        let ground = Ground {
+            clusters: Vec::new(),
+            options: Options::new(&Settings::default(), &Folders::new(&env), Places::default()),
+            state: home.path().to_owned(),
+            env,
+            me: "me".into(),
+            audit: Audit::new(home.path(), "me"),
+            read_only: false,
+        };
+        let mut operator = Operator::start(ground, mpsc::unbounded_channel().0);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        operator.note(ClusterName::new("a"), "stop-job x".into(), "ended".into());
+        // The watch over the journals, and the note just made.
+        while operator.tasks.len() > 2 || operator.ground.audit.read().unwrap().0.len() < 3 {
+            assert!(Instant::now() < deadline, "{} tasks are kept", operator.tasks.len());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            operator.note(ClusterName::new("a"), "stop-job x".into(), "ended".into());
         }
     }
 }

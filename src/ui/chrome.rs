@@ -99,7 +99,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
             (_, ProblemKind::HostKeyChanged { .. }) => {
                 format!("{}; {} shows both fingerprints", problem.mend, d.key(Action::HostKey))
             }
-            (Some(Link::Retrying { .. }), _) if problem.mend.is_empty() => {
+            (Some(Link::Retrying { .. } | Link::Connecting { .. }), _) if problem.mend.is_empty() => {
                 format!("it goes on by itself; {} tries now", d.key(Action::Reconnect))
             }
             _ => problem.mend.clone(),

@@ -201,7 +201,9 @@ fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
         return ("◌ away".into(), d.theme.accent);
     }
     match &cluster.link {
-        Some(Link::Up { latency, .. }) if !roomy => (format!("● {}", words::trip(*latency)), d.theme.good),
+        Some(Link::Up { latency: Some(latency), .. }) if !roomy => {
+            (format!("● {}", words::trip(*latency)), d.theme.good)
+        }
         Some(Link::Connecting { .. }) if !roomy => ("◌ opening".into(), d.theme.warn),
         Some(Link::Retrying { at, .. }) if !roomy => {
             (format!("✕ in {}", words::countdown(at.until(d.now))), d.theme.bad)

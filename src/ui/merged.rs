@@ -26,7 +26,7 @@ pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     table(buf, area, d, rows, titles, (&columns, &ALL_NODE_COLUMNS, &names), |position| {
         let (place, node) = rows.node(clusters, position)?;
         let cluster = clusters.get(place)?;
-        Some((cluster, nodes::row(node, cluster.physical.get(&node.id), d, cluster, addressed)))
+        Some((cluster, nodes::row(node, cluster.physical(&node.id, d.now), d, cluster, addressed)))
     })
 }
 

@@ -64,7 +64,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let rows = &cluster.snapshot.nodes;
     let drawn = grid.draw(buf, inner, d.theme, |position| {
         let node = cluster.nodes.row(position).and_then(|i| rows.get(i));
-        node.map(|n| row(n, cluster.physical.get(&n.id), d, cluster, addressed)).unwrap_or_default()
+        node.map(|n| row(n, cluster.physical(&n.id, d.now), d, cluster, addressed)).unwrap_or_default()
     });
     if cluster.nodes.is_empty() {
         d.say_empty(buf, drawn, cluster, "no node", cluster.nodes.filter());

@@ -67,7 +67,8 @@ pub fn link(cluster: &Cluster, now: Timestamp, theme: &Theme) -> (String, Style)
     match &cluster.link {
         None => ("○ waiting".into(), theme.dim),
         Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), theme.warn),
-        Some(Link::Up { latency, .. }) => (format!("● up {}", trip(*latency)), theme.good),
+        Some(Link::Up { latency: Some(latency), .. }) => (format!("● up {}", trip(*latency)), theme.good),
+        Some(Link::Up { latency: None, .. }) => ("● up".into(), theme.good),
         Some(Link::Retrying { problem, at }) => {
             (format!("✕ {}, again in {}", kind(&problem.kind), countdown(at.until(now))), theme.bad)
         }

@@ -1,7 +1,9 @@
 //! The fleet: rows by trouble, totals and alerts, the nodes and jobs of all.
 
 use super::*;
+use marin_tui::app::Paces;
 use marin_tui::diagnose::{FindingKind, Severity};
+use marin_tui::model::cloud::CloudView;
 
 const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
@@ -72,6 +74,45 @@ fn trouble_comes_first_and_equals_stay_where_they_are() {
         tell(&mut app, name, News::Link(up()));
     }
     assert_eq!((order(&app), app.alerts()), (NAMES.to_vec(), 0));
+}
+
+#[test]
+fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
+    let mut app = fleet();
+    press(&mut app, "<enter>");
+    let of = |app: &mut App| {
+        let panes = areas(app, 120, 40);
+        let cluster = app.current().unwrap();
+        (cluster.problem().cloned(), cluster.is_stale(NOW), app.alerts(), panes.nodes, panes.jobs)
+    };
+    let well = of(&mut app);
+    tell(&mut app, "alpha", News::Link(gone()));
+    let broken = of(&mut app);
+    assert_ne!(broken, well);
+    tell(&mut app, "alpha", News::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }));
+    assert_eq!(of(&mut app), broken);
+    tell(&mut app, "alpha", News::Link(up()));
+    assert_eq!(of(&mut app), well);
+}
+
+#[test]
+fn what_is_read_seldom_on_purpose_is_not_stale() {
+    let minutes = |n: u64| Duration::from_secs(n * 60);
+    let paces = Paces { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
+    let mut app = fleet().reading_every(paces);
+    tell(&mut app, "alpha", News::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))));
+    let at = |age: Duration| calm("alpha").taken.plus(age);
+    let stale = |app: &App, age: Duration| app.clusters()[0].is_stale(at(age));
+    assert!(!stale(&app, minutes(19)) && stale(&app, minutes(20)), "in the list");
+    assert_eq!(app.fresh(), minutes(20));
+    press(&mut app, "<enter>");
+    assert!(!stale(&app, minutes(1)) && stale(&app, minutes(2)), "on the screen");
+    press(&mut app, "q");
+    assert!(!stale(&app, minutes(19)), "in the list again");
+    let tpus = &app.clusters()[0].tpus;
+    assert!(!tpus.is_stale(NOW.plus(minutes(119))) && tpus.is_stale(NOW.plus(minutes(120))));
+    let usual = fleet();
+    assert!(!stale(&usual, Duration::from_secs(29)) && stale(&usual, Duration::from_secs(30)));
 }
 
 #[test]

@@ -111,3 +111,35 @@ fn a_changed_host_key_asks_by_itself_and_yes_trusts_what_was_offered() {
     assert!(app.dialog().is_none());
     assert_eq!(press(&mut app, "y"), []);
 }
+
+fn figures(secs: i64) -> Physical {
+    // The machine's clock is an hour wrong.
+    let sampled = Some(Timestamp::from_millis(NOW.as_millis() + (3600 + secs) * 1000));
+    Physical { sampled, cpu_percent: Some(77.0), memory: None, disk: None, tpus: Vec::new() }
+}
+
+#[test]
+fn machine_figures_that_stand_still_are_not_shown_for_ever() {
+    let mut app = shown();
+    press(&mut app, "1z");
+    paint(&mut app, 120, 40);
+    let id = snapshot().nodes[0].id;
+    let at = |secs: i64| Timestamp::from_millis(NOW.as_millis() + secs * 1000);
+    let tell = |app: &mut App, sample: i64, secs: i64| {
+        let news = News::Physical(vec![(id, figures(sample))]);
+        app.update(Event::Update(Update { cluster: ClusterName::new(CLUSTER), news }), at(secs));
+    };
+    let seen = |app: &App, secs: i64| {
+        let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+        terminal.draw(|f| _ = draw(f, app, &Theme::new(Colors::None), at(secs))).unwrap();
+        terminal.backend().to_string().contains("77%")
+    };
+    tell(&mut app, 0, 0);
+    assert!(seen(&app, 29) && !seen(&app, 30));
+    assert!(app.next_change(at(29)).unwrap() <= Duration::from_secs(1), "the screen changes by itself");
+    // An agent that lives samples again; one that is dead is told of with its last sample.
+    tell(&mut app, 28, 28);
+    assert!(seen(&app, 57));
+    tell(&mut app, 28, 57);
+    assert!(!seen(&app, 58));
+}

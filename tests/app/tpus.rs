@@ -168,6 +168,11 @@ fn without_ray_nothing_is_said_of_ray() {
     let standings: Vec<_> = tpus.rows().iter().map(|r| r.standing).collect();
     let (quota, up) = (Standing::EatsQuota, Standing::Up);
     assert_eq!(standings, [quota, quota, up, up, up]);
+    // A try is no success: what Ray said before is as old as it was.
+    tell(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
+    let cluster = app.tpus().unwrap();
+    assert!(cluster.tpus.rows().iter().all(|r| r.standing != Standing::Ghost));
+    assert!(!cluster.tpus.knows_ray() && !cluster.snapshot.nodes.iter().any(|n| cluster.tpus.is_ghost(n)));
     tell(&mut app, CLUSTER, News::Link(up_link()));
     assert_eq!(app.tpus().unwrap().tpus.rows()[0].standing, Standing::Ghost);
 }

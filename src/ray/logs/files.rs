@@ -4,11 +4,12 @@ use super::super::RayError;
 use super::super::client::{Client, encoded};
 use super::super::convert::envelope;
 use super::super::json::{Table, read_with};
-use super::{Backoff, Closed, LineSplitter, Outlet, Tail};
+use super::{Backoff, Closed, InForce, LineSplitter, Outlet, Tail};
 use crate::model::{NodeId, SubmissionId, Text};
 use bytes::Bytes;
 use serde_json::Value;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Log files by Ray's category (`raylet`, `worker_out`, ...), each sorted; folders end with `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,14 +39,18 @@ impl Client {
     /// Follows a file from its last `keep` lines on. It is read again and again rather than streamed: every stream
     /// that idles holds one of the dashboard's hundred slots for five minutes.
     pub fn follow_log(&self, node: NodeId, name: &Text, keep: usize) -> Tail {
-        let (client, name) = (self.clone(), name.clone());
-        Tail::spawn(
-            move |out| async move {
-                follow(client, node, name, u32::try_from(keep).unwrap_or(u32::MAX), out).await
-            },
-            keep,
-        )
+        begin(InForce::only(self.clone()), node, name, keep)
     }
+}
+
+/// [`Client::follow_log`] by whichever client is in force.
+pub fn follow_log(clients: watch::Receiver<Client>, node: NodeId, name: &Text, keep: usize) -> Tail {
+    begin(InForce(clients), node, name, keep)
+}
+
+fn begin(clients: InForce, node: NodeId, name: &Text, keep: usize) -> Tail {
+    let (name, lines) = (name.clone(), u32::try_from(keep).unwrap_or(u32::MAX));
+    Tail::spawn(move |out| follow(clients, node, name, lines, out), keep)
 }
 
 fn list(body: &[u8]) -> Result<LogFiles, RayError> {
@@ -97,7 +102,13 @@ fn at_line_start(bytes: &[u8], at: usize) -> bool {
     at == 0 || bytes[at - 1] == b'\n'
 }
 
-async fn follow(client: Client, node: NodeId, name: Text, keep: u32, mut out: Outlet) -> Result<(), Closed> {
+async fn follow(
+    mut clients: InForce,
+    node: NodeId,
+    name: Text,
+    keep: u32,
+    mut out: Outlet,
+) -> Result<(), Closed> {
     /// Between two looks.
     const EVERY: Duration = Duration::from_secs(2);
     /// Lines of an ordinary look, and of the furthest one back.
@@ -108,8 +119,9 @@ async fn follow(client: Client, node: NodeId, name: Text, keep: u32, mut out: Ou
     // One more, for a last line that is still being written.
     let mut lines = keep.saturating_add(1);
     loop {
-        let now = match client.read_log(node, &name, lines).await {
+        let now = match clients.client().read_log(node, &name, lines).await {
             Ok(now) => now,
+            Err(error) if clients.outlives(&error, &mut out).await? => continue,
             Err(error) if error.is_token() => return out.failed(error).await,
             Err(error) => {
                 out.interrupted(error).await?;

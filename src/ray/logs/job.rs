@@ -6,25 +6,35 @@
 use super::super::RayError;
 use super::super::client::{Client, encoded};
 use super::socket::{Frame, Socket};
-use super::{Backoff, Closed, Outlet, Tail};
+use super::{Backoff, Closed, InForce, Outlet, Tail};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};
 use std::time::Duration;
+use tokio::sync::watch;
 
 impl Client {
     /// Follows a job's driver log from its beginning to its end. Of what is there already, the newest `keep` lines
     /// are handed on, and everything after that.
     pub fn follow_job(&self, id: &SubmissionId, keep: usize) -> Tail {
-        let (client, id) = (self.clone(), id.clone());
-        Tail::spawn(
-            |out| async move {
-                let mut follower = Follower { client, id, out, position: Position::default() };
-                follower.run().await
-            },
-            keep,
-        )
+        begin(InForce::only(self.clone()), id, keep)
     }
+}
+
+/// [`Client::follow_job`] by whichever client is in force: when another one takes over, nothing is lost or repeated.
+pub fn follow_job(clients: watch::Receiver<Client>, id: &SubmissionId, keep: usize) -> Tail {
+    begin(InForce(clients), id, keep)
+}
+
+fn begin(clients: InForce, id: &SubmissionId, keep: usize) -> Tail {
+    let id = id.clone();
+    Tail::spawn(
+        |out| async move {
+            let mut follower = Follower { clients, id, out, position: Position::default() };
+            follower.run().await
+        },
+        keep,
+    )
 }
 
 /// Where we are in a log, and its last bytes, to recognise them.
@@ -95,7 +105,7 @@ impl Replay {
 }
 
 struct Follower {
-    client: Client,
+    clients: InForce,
     id: SubmissionId,
     out: Outlet,
     position: Position,
@@ -107,8 +117,8 @@ enum Ended {
     InOrder { news: bool },
     /// Broke, and why.
     Broken(String),
-    /// The stream was given its last event.
-    Told,
+    /// Refused for good.
+    Refused(RayError),
 }
 
 impl Follower {
@@ -121,18 +131,19 @@ impl Follower {
         let mut backoff = Backoff(Backoff::FIRST);
         loop {
             let before = self.position.count;
-            let ended = match Socket::open(&self.client, &self.id).await {
-                Ok(socket) => self.over_socket(socket).await?,
-                Err(error) if is_final(&error) => return self.out.failed(error).await,
-                Err(error) => Ended::Broken(error.to_string()),
+            let client = self.clients.client();
+            let ended = match Socket::open(&client, &self.id).await {
+                Ok(socket) => self.over_socket(&client, socket).await?,
+                Err(error) => broken(error),
             };
             if self.position.count > before {
                 backoff.reset();
             }
             let why = match ended {
-                Ended::Told => return Ok(()),
+                Ended::Refused(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
+                Ended::Refused(error) => return self.out.failed(error).await,
                 Ended::Broken(why) => why,
-                Ended::InOrder { news } => match self.client.job(&self.id).await {
+                Ended::InOrder { news } => match self.clients.client().job(&self.id).await {
                     Ok(detail) if detail.job.status.is_ended() => {
                         return self.finish(detail.job.driver_node).await;
                     }
@@ -141,6 +152,7 @@ impl Follower {
                         return self.over_file().await;
                     }
                     Ok(_) => "the log was closed while the job runs".to_owned(),
+                    Err(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                     Err(error) if is_final(&error) => return self.out.failed(error).await,
                     Err(error) => error.to_string(),
                 },
@@ -150,8 +162,8 @@ impl Follower {
         }
     }
 
-    /// Reads one connection to its end.
-    async fn over_socket(&mut self, mut socket: Socket) -> Result<Ended, Closed> {
+    /// Reads one connection to its end. Whether anybody is there, the client tells that it was made by.
+    async fn over_socket(&mut self, client: &Client, mut socket: Socket) -> Result<Ended, Closed> {
         let mut replay = Replay::until(&self.position);
         let before = self.position.count;
         loop {
@@ -162,13 +174,9 @@ impl Follower {
                 Ok(Frame::Broken(why)) => return Ok(Ended::Broken(why)),
                 Err(_) if wait.is_some() => self.out.pause().await?,
                 // A tunnel can die without a word: see whether anybody is there.
-                Err(_) => match self.client.job(&self.id).await {
+                Err(_) => match client.job(&self.id).await {
                     Ok(_) => {}
-                    Err(error) if is_final(&error) => {
-                        self.out.failed(error).await?;
-                        return Ok(Ended::Told);
-                    }
-                    Err(error) => return Ok(Ended::Broken(error.to_string())),
+                    Err(error) => return Ok(broken(error)),
                 },
             }
         }
@@ -184,7 +192,7 @@ impl Follower {
     async fn finish(&mut self, node: Option<NodeId>) -> Result<(), Closed> {
         // A job that failed before it started has neither node nor log.
         if let Some(node) = node {
-            match self.client.get(&self.file("file", node, 20)).await {
+            match self.clients.client().get(&self.file("file", node, 20)).await {
                 Ok(end) if !self.position.ends_like(&end) => return self.over_file().await,
                 Ok(_) => {}
                 // No file, no more lines: what the socket brought is all there is.
@@ -199,7 +207,8 @@ impl Follower {
     async fn over_file(&mut self) -> Result<(), Closed> {
         let mut backoff = Backoff(Backoff::FIRST);
         loop {
-            let why = match self.client.job(&self.id).await {
+            let why = match self.clients.client().job(&self.id).await {
+                Err(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                 Err(error) if is_final(&error) => return self.out.failed(error).await,
                 Err(error) => error.to_string(),
                 Ok(detail) => {
@@ -230,17 +239,18 @@ impl Follower {
     /// Reads the file, to its end if the job has ended, otherwise until the stream is cut or the job ends.
     async fn read_file(&mut self, node: NodeId, ended: bool) -> Result<Result<(), RayError>, Closed> {
         let route = self.file(if ended { "file" } else { "stream" }, node, -1);
-        let mut response = match self.client.open(self.client.request(Method::GET, &route)).await {
+        let client = self.clients.client();
+        let mut response = match client.open(client.request(Method::GET, &route)).await {
             Ok(response) => response,
             Err(error) => return Ok(Err(error)),
         };
         let mut replay = Replay::until(&self.position);
         loop {
             let wait = self.out.patience();
-            let idle = if ended { self.client.inner.limits.call } else { Self::STREAM_IDLE };
+            let idle = if ended { client.inner.limits.call } else { Self::STREAM_IDLE };
             match tokio::time::timeout(wait.unwrap_or(idle), chunk(&mut response)).await {
                 Ok(Ok(Some(bytes))) => {
-                    self.client.meter().http.receive(bytes.len());
+                    client.meter().http.receive(bytes.len());
                     self.take(&mut replay, &bytes).await?;
                 }
                 Ok(Ok(None)) => return Ok(Ok(())),
@@ -248,7 +258,7 @@ impl Follower {
                 Err(_) if wait.is_some() => self.out.pause().await?,
                 Err(_) if ended => return Ok(Err(RayError::Silent("the log file stalled".to_owned()))),
                 // The stream never ends by itself.
-                Err(_) => match self.client.job(&self.id).await {
+                Err(_) => match client.job(&self.id).await {
                     Ok(detail) if detail.job.status.is_ended() => return Ok(Ok(())),
                     Ok(_) => {}
                     Err(error) => return Ok(Err(error)),
@@ -266,6 +276,10 @@ impl Follower {
 
 async fn chunk(response: &mut Response) -> Result<Option<Bytes>, RayError> {
     response.chunk().await.map_err(|e| super::super::client::silent(&e))
+}
+
+fn broken(error: RayError) -> Ended {
+    if is_final(&error) { Ended::Refused(error) } else { Ended::Broken(error.to_string()) }
 }
 
 /// Errors that trying again does not mend.

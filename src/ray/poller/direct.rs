@@ -127,7 +127,7 @@ impl Channel {
             nodes: unless_same(&last.nodes, nodes),
             jobs: self.jobs.all(),
             autoscaler: unless_same(&last.autoscaler, autoscaler),
-            missing: Vec::new(),
+            missing: self.jobs.missing().into_iter().collect(),
         })
     }
 

@@ -16,6 +16,8 @@ pub struct JobTable {
     drivers: Drivers,
     list: Arc<Vec<Arc<Job>>>,
     changed: bool,
+    /// Submissions whose record could not be read when it was fetched last.
+    unreadable: usize,
 }
 
 /// What a round of fetching found.
@@ -51,6 +53,8 @@ impl JobTable {
             self.submissions.retain(|key, _| present.contains(key.as_ref()));
             self.changed |= self.submissions.len() != before;
         }
+        // They are fetched again each time.
+        self.unreadable = 0;
         let open = |key: &Bytes| self.submissions.get(key.as_ref()).is_none_or(|job| !job.status.is_ended());
         keys.into_iter().filter(open).collect()
     }
@@ -58,6 +62,7 @@ impl JobTable {
     /// Takes in what was fetched. True when a submission has begun to run, so that its driver is worth asking for.
     pub fn absorb(&mut self, fetched: Fetched) -> bool {
         let mut started = false;
+        self.unreadable = fetched.unreadable;
         for (key, mut job) in fetched.jobs {
             let old = self.submissions.get(&key);
             job.driver = job.submission_id().and_then(|id| self.drivers.of_submission.get(id)).cloned();
@@ -91,6 +96,15 @@ impl JobTable {
         self.drivers = drivers;
     }
 
+    /// What is missing in the list, or older than the rest, in words.
+    pub fn missing(&self) -> Option<String> {
+        match self.unreadable {
+            0 => None,
+            1 => Some("1 job that cannot be read".to_owned()),
+            n => Some(format!("{n} jobs that cannot be read")),
+        }
+    }
+
     /// All jobs, newest first; the same list as long as nothing changes.
     pub fn all(&mut self) -> Arc<Vec<Arc<Job>>> {
         if self.changed {
@@ -100,5 +114,37 @@ impl JobTable {
             self.changed = false;
         }
         self.list.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: &str, value: &'static str) -> (Bytes, Bytes) {
+        ([JOB_KEY_PREFIX, id.as_bytes()].concat().into(), Bytes::from_static(value.as_bytes()))
+    }
+
+    #[test]
+    fn jobs_that_cannot_be_read_are_told_until_they_can() {
+        const RUNS: &str = r#"{"status": "RUNNING", "entrypoint": "sleep 1"}"#;
+        let mut table = JobTable::default();
+        let mut read = |records: &[(Bytes, Bytes)]| {
+            let keys = records.iter().map(|(key, _)| key.clone()).collect();
+            let wanted = table.wanted(keys);
+            if !wanted.is_empty() {
+                let records = records.iter().filter(|(key, _)| wanted.contains(key)).cloned();
+                table.absorb(Fetched::of(records));
+            }
+            (table.all().len(), table.missing())
+        };
+        let told = |n: usize, words: &str| (n, Some(words.to_owned()));
+        let good = record("a", RUNS);
+        let bad = [good.clone(), record("b", "{"), record("c", "no json")];
+        assert_eq!(read(&bad), told(1, "2 jobs that cannot be read"));
+        assert_eq!(read(&bad), told(1, "2 jobs that cannot be read"), "as long as it is so");
+        assert_eq!(read(&bad[..2]), told(1, "1 job that cannot be read"));
+        assert_eq!(read(&[good, record("b", RUNS)]), (2, None));
+        assert_eq!(read(&[]), (0, None));
     }
 }
