@@ -64,7 +64,7 @@ impl Place {
             ssh: "ssh".into(),
             ssh_config: Some(at("ssh_config")),
             connect_timeout: Duration::from_secs(10),
-            keep_alive: KeepAlive { every: Duration::from_secs(1), misses: 3 },
+            keep_alive: KeepAlive { every: Duration::from_secs(2), misses: 3 },
         }
     }
 
@@ -106,7 +106,7 @@ async fn forwards_lead_to_the_head_and_elsewhere_nobody_listens() {
     // Longer than all signs of life together: they are answered.
     tokio::select! {
         why = tunnel.closed() => panic!("{why}"),
-        () = tokio::time::sleep(Duration::from_secs(5)) => {}
+        () = tokio::time::sleep(Duration::from_secs(8)) => {}
     }
     place.server.drop_connections();
     assert!(matches!(soon("the loss is noticed", tunnel.closed()).await, SshError::Lost { .. }));

@@ -267,7 +267,7 @@ fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
     let place =
         Place::new(&up("trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
          sh -c 'echo $$ >>pids; exec sleep 600' & while [ $(wc -l <pids) != 3 ]; do sleep 0.01; done; \
-         echo 'Checking AWS'; : >began; sleep 600; sleep 600"));
+         echo 'Checking AWS'; sleep 0.5; : >began; sleep 600; sleep 600"));
     for (round, signal) in ["-INT", "-TERM", "-HUP"].into_iter().enumerate() {
         let args: &[&str] = if round == 0 { &["start-cluster"] } else { &["start-cluster", "--resume"] };
         let out = interrupted(&place, args, signal);

@@ -59,9 +59,8 @@ fn json(body: &str) -> Vec<u8> {
     http("200 OK", "application/json; charset=utf-8", body.as_bytes())
 }
 
-/// A client that is patient for a second.
 async fn client(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Client {
-    limited(Limits { call: Duration::from_secs(1), ..Limits::default() }, answer).await
+    limited(Limits::default(), answer).await
 }
 
 async fn limited(limits: Limits, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Client {
@@ -117,7 +116,8 @@ async fn refusals_are_told_apart() {
 
 #[tokio::test]
 async fn a_stalled_answer_times_out() {
-    let error = version_of(Vec::new()).await;
+    let impatient = Limits { call: Duration::from_secs(1), ..Limits::default() };
+    let error = limited(impatient, |_| Vec::new()).await.version().await.unwrap_err();
     assert!(matches!(error, RayError::Silent(_)), "{error}");
     assert_eq!(error.problem(Timestamp::now()).kind, ProblemKind::DashboardSilent);
 }

@@ -11,6 +11,7 @@ use marin_tui::model::{
 };
 use marin_tui::ray::{Client, LogEvent, Poller, RayError, Tail, cleaned};
 use serde_json::json;
+use std::io::Write as _;
 
 fn id(s: &str) -> SubmissionId {
     SubmissionId(s.into())
@@ -232,7 +233,8 @@ async fn log_files_are_listed_read_and_followed(head: &Head) {
     std::fs::write(&path, "one\ntwo\nhalf").unwrap();
     let mut tail = client.follow_log(node, &"followed.log".into(), 1);
     assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["two".to_owned()])));
-    std::fs::write(&path, "one\ntwo\nhalf a line\nthree\n").unwrap();
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b" a line\nthree\n").unwrap();
     assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["half a line".to_owned(), "three".to_owned()])));
 }
 

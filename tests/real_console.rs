@@ -43,15 +43,17 @@ fn choose(console: &mut Pty, pane: &str, row: &str) {
 /// The numbers that a job of `TICKS` has printed, as far as they are on the screen.
 fn ticks(text: &str) -> Vec<u64> {
     let after = text.split("tick=").skip(1);
-    after.map(|t| t.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()).collect()
+    after
+        .filter_map(|t| t.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok())
+        .collect()
 }
 
 /// Follows the job's log; the console and the highest number seen.
 fn follow(console: &mut Pty, job: &str) -> u64 {
     choose(console, "2", job);
     console.send("l");
-    console.wait("log", |text| text.contains(&format!("3 Log {job}")) && ticks(text).len() > 3);
-    *ticks(&console.text()).last().unwrap()
+    let text = console.wait("log", |text| text.contains(&format!("3 Log {job}")) && ticks(text).len() > 3);
+    *ticks(&text).last().unwrap()
 }
 
 /// Stops the job when dropped, so that a failed test leaves no work behind.

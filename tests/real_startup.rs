@@ -162,7 +162,8 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         // `init-worker` starts it once more: one of them is left.
         let mut second = boot();
         until("the first ends", || first.try_wait().unwrap().is_some());
-        assert!(Command::new("pkill").args(["-KILL", "-x", "raylet"]).status().unwrap().success());
+        let kill = || Command::new("pkill").args(["-KILL", "-x", "raylet"]).status().unwrap().success();
+        until("a raylet is killed", kill);
         until("the second joins", || joins().len() >= 5);
         second.kill().unwrap();
         second.wait().unwrap();

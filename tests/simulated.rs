@@ -46,7 +46,7 @@ async fn a_malformed_node_id_kills_the_simulated_gcs() {
 #[tokio::test]
 async fn trouble_is_what_it_says_and_ends() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
-    let version = || target.ask(Method::GET, "/api/version").timeout(Duration::from_secs(10)).send();
+    let version = || target.ask(Method::GET, "/api/version").timeout(Duration::from_secs(60)).send();
     let good = version().await.unwrap().text().await.unwrap();
     let make = |path: &str, fault| head.trouble(vec![Trouble { path: path.into(), fault }]);
 

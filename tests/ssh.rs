@@ -184,7 +184,7 @@ async fn a_killed_server_is_a_lost_connection() {
 async fn a_server_that_stops_answering_is_given_up() {
     let sshd = Sshd::start("");
     let mut spec = sshd.spec();
-    spec.keep_alive = KeepAlive { every: Duration::from_secs(1), misses: 1 };
+    spec.keep_alive = KeepAlive { every: Duration::from_secs(2), misses: 2 };
     let tunnel = Tunnel::open(spec).await.unwrap();
     sshd.signal("STOP");
     let error = timeout(DEADLINE, tunnel.closed()).await.unwrap();

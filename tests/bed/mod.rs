@@ -204,7 +204,8 @@ impl Bed {
         let script = "umask 077; cat >~/.ray/auth_token; exec >~/join.log 2>&1; ray stop --force; \
                       ray start --address=10.77.0.1:6379 --num-cpus=1 --object-store-memory=80000000";
         output(self.command("w3", &["sh", "-c", script]), &self.read(TOKEN));
-        let fresh = |n: &Value| n["state"] == "ALIVE" && !known.contains(&n["node_id"]);
+        let is_it = |n: &Value| n["node_ip"] == "10.77.0.4" && n["state"] == "ALIVE";
+        let fresh = |n: &Value| is_it(n) && !known.contains(&n["node_id"]);
         let node = until("w3 is alive", || self.nodes().into_iter().find(fresh));
         node["node_id"].as_str().unwrap().to_owned()
     }
@@ -217,7 +218,12 @@ impl Bed {
     /// Ends a host's sshd and all its connections: new ones are refused.
     pub fn sshd_stop(&self, host: &str) {
         // Since OpenSSH 9.8 connections are programs of their own.
-        self.on_root(host, &["pkill", "-KILL", "-x", "sshd(-session|-auth)?"]);
+        let all = "sshd(-session|-auth)?";
+        self.on_root(host, &["pkill", "-KILL", "-x", all]);
+        let is_there =
+            || self.script("on").args(["-r", host, "pgrep", "-x", all]).output().unwrap().status.success();
+        // Another one cannot have the port as long as one is there.
+        until("sshd is gone", || (!is_there()).then_some(()));
     }
 
     /// Starts a host's sshd again.

@@ -1,10 +1,13 @@
 //! A real single-node Ray head with token auth, on free ports, under a temporary folder; gone with its processes
 //! when dropped.
 
+#[path = "../ports/mod.rs"]
+mod ports;
+
 use marin_tui::model::{AutoscalerVersion, Secret};
 use marin_tui::ray::{Client, Endpoint};
+use ports::free_ports;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -35,12 +38,6 @@ pub fn venv(version: &str) -> PathBuf {
         path.display()
     );
     path
-}
-
-/// Ports that were free a moment ago.
-fn free_ports<const N: usize>() -> [u16; N] {
-    let held: [TcpListener; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    std::array::from_fn(|i| held[i].local_addr().unwrap().port())
 }
 
 impl Head {

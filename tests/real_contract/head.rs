@@ -3,7 +3,10 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::net::TcpListener;
+#[path = "../ports/mod.rs"]
+mod ports;
+
+use ports::free_ports;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -64,10 +67,4 @@ impl Drop for RealHead {
         drop(self.process.stdin.take());
         self.process.wait().unwrap();
     }
-}
-
-/// Ports that nobody listens on at the moment.
-fn free_ports<const N: usize>() -> [u16; N] {
-    let held: [TcpListener; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    held.each_ref().map(|l| l.local_addr().unwrap().port())
 }

@@ -1,10 +1,14 @@
 //! A real sshd on 127.0.0.1 with a folder of its own, for the user that runs the tests; root is not needed.
 
+#[path = "../ports/mod.rs"]
+mod ports;
+
 use marin_tui::model::{ClusterName, SshAuth};
 use marin_tui::ssh::{KeepAlive, TunnelSpec};
+use ports::free_ports;
 use std::fs;
 use std::io::{ErrorKind, Read};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -163,7 +167,8 @@ fn serve(config: &Path, port: u16) -> Child {
 
 /// A port of 127.0.0.1 that is free now.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    let [port] = free_ports();
+    port
 }
 
 /// Polls a condition, [`DEADLINE`] at most.
