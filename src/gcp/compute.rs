@@ -27,7 +27,7 @@ pub struct Instance {
     pub created: Option<Timestamp>,
 }
 
-/// A head that runs.
+/// A machine that is labelled as a head, whether it runs or not.
 pub type Head = Instance;
 
 /// Heads by label, as far as Google could tell.

@@ -2,6 +2,7 @@
 
 use super::cluster::{LOOK, PATIENCE, Performer};
 use super::trouble;
+use crate::config::Launch;
 use crate::model::{Problem, ProblemKind, Progress};
 use crate::ssh::quote;
 use crate::supervisor;
@@ -68,7 +69,9 @@ impl Performer {
             _ => None,
         };
         let hosts: Vec<String> = self.facts.workers.iter().cloned().chain(head).collect();
-        let script = clearing(&self.facts.jobs);
+        let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
+        let container = launch.in_container.then_some(launch.container.as_str());
+        let script = clearing(&self.facts.jobs, container);
         for host in &hosts {
             drop(tell.send(Progress::Output(format!("clearing {host}"))));
             let output = supervisor::run_on(&self.spec, &self.options, host, &script, CLEARING).await;
@@ -89,9 +92,19 @@ impl Performer {
 }
 
 /// The shell script that ends what a stopped Ray leaves on a machine: raylets, and the processes of these jobs, which
-/// carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`). Fails when something is left.
-fn clearing(jobs: &[String]) -> String {
-    let mut script = String::from(
+/// carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`); what runs in Ray's container belongs to
+/// another user, and ends with the container, as by `ray down`. Fails when something is left.
+fn clearing(jobs: &[String], container: Option<&str>) -> String {
+    let mut script = String::new();
+    if let Some(name) = container {
+        let (name, only) = (quote(name), quote(&format!("name=^{name}$")));
+        let _ = write!(
+            script,
+            "for d in docker podman; do command -v $d >/dev/null || continue; $d stop {name} >/dev/null 2>&1; \
+             [ -z \"$($d ps -q -f {only})\" ] || {{ echo \"ray's container still runs\" >&2; exit 1; }}; done; "
+        );
+    }
+    script.push_str(
         "bash --login -c -i 'command -v ray >/dev/null && ray stop --force' >/dev/null 2>&1 </dev/null; pkill -KILL -u \"$(id -u)\" -x raylet; ",
     );
     if !jobs.is_empty() {
@@ -117,12 +130,47 @@ fn clearing(jobs: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
     #[test]
     fn hostile_ids_stay_words_of_the_script() {
-        let script = clearing(&["a'; rm -rf / #".to_owned()]);
-        let shell = std::process::Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
-        assert!(shell.success());
-        assert!(!script.contains("a'; rm"), "{script}");
-        assert!(!clearing(&[]).contains("/proc"));
+        for container in [None, Some("c'; rm -rf / #")] {
+            let script = clearing(&["a'; rm -rf / #".to_owned()], container);
+            let shell = std::process::Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
+            assert!(shell.success());
+            assert!(!script.contains("a'; rm") && !script.contains("c'; rm"), "{script}");
+        }
+        assert!(!clearing(&[], None).contains("/proc"));
+    }
+
+    /// A docker that is a script: `stop` of this name works unless `stuck` is there.
+    #[test]
+    fn the_container_is_stopped_and_seen_to_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let program = |name: &str, text: &str| {
+            std::fs::write(at(name), format!("#!/bin/sh\ncd {}\n{text}\n", dir.path().display())).unwrap();
+            std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        // Nothing of this machine is looked for, nor ended.
+        ["pkill", "bash", "ray"].into_iter().for_each(|name| program(name, "exit 0"));
+        program("pgrep", "exit 1");
+        program(
+            "docker",
+            "echo \"$@\" >>asked\ncase $1 in stop) [ -e stuck ] || : >stopped;; ps) [ -e stopped ] || echo 4f2a;; esac",
+        );
+        let clear = || {
+            let mut shell = std::process::Command::new("/bin/sh");
+            shell.env("PATH", dir.path()).args(["-c", &clearing(&[], Some("ray_box"))]);
+            shell.output().unwrap()
+        };
+        std::fs::write(at("stuck"), "").unwrap();
+        let stuck = clear();
+        let said = String::from_utf8_lossy(&stuck.stderr).into_owned();
+        assert!(!stuck.status.success() && said.contains("ray's container still runs"), "{said}");
+        std::fs::remove_file(at("stuck")).unwrap();
+        assert!(clear().status.success());
+        let asked = std::fs::read_to_string(at("asked")).unwrap();
+        assert_eq!(asked, "stop ray_box\nps -q -f name=^ray_box$\n".repeat(2));
     }
 }
