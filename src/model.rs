@@ -29,7 +29,7 @@ pub use autoscaler::{
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use draft::{Draft, FormId, FormNews};
 pub use image::ImageName;
-pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
+pub use job::{Job, JobId, JobIds, JobKey, JobStatus, SubmissionId};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};

@@ -59,7 +59,7 @@ impl App {
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(answer) => self.cloud_news(place, answer, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
-            News::Work { driver, work } => self.work_news(&update.cluster, &driver, work, now),
+            News::Work { job, work } => self.work_news(&update.cluster, &job, work, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Ports { notes, .. } => {
                 for note in notes {

@@ -2,7 +2,7 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, ClusterName, Cost, Job, JobId, Leftover, Link, LogBatch, LogSource, Node, NodeId,
+    Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, Leftover, Link, LogBatch, LogSource, Node, NodeId,
     Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
@@ -65,10 +65,10 @@ pub enum News {
         /// What was seen.
         outcome: Result<(), String>,
     },
-    /// What a job's driver does in Ray, or why that could not be read.
+    /// What a job does in Ray, or why that could not be read.
     Work {
-        /// Its driver.
-        driver: JobId,
+        /// Which.
+        job: JobIds,
         /// What was read.
         work: Result<Box<Work>, String>,
     },
@@ -114,8 +114,8 @@ pub enum Request {
     StopJob(SubmissionId),
     /// Make Ray forget an ended job.
     DeleteJob(SubmissionId),
-    /// Read what this driver's tasks and actors do.
-    Work(JobId),
+    /// Read what this job's entrypoint, tasks and actors do.
+    Work(JobIds),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
     /// Close a stream.
