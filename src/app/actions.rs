@@ -224,6 +224,33 @@ impl Action {
                 | Self::RemoveWorker
                 | Self::InitWorker
                 | Self::Resume
+impl Description {
+    /// The words for the footer there.
+    pub fn label_in(&self, context: Context) -> &'static str {
+        match (self.action, context) {
+            (Action::Filter, Log) => "search",
+            _ => self.label,
+        }
+    }
+
+    /// Where it means something, in words: `the jobs pane or the jobs of all`.
+    pub fn places(&self) -> String {
+        let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
+        let panes = if has(CLUSTER) { CLUSTER } else { &[] };
+        let mut places: Vec<&str> = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
+        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        match places.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            Some((only, _)) => (*only).to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
                 | Self::RollForward
                 | Self::Abandon
                 | Self::Cancel

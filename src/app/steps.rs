@@ -446,11 +446,17 @@ impl App {
     pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         let Some(c) = self.current_mut() else { return Vec::new() };
         let searched = c.log.search().to_owned();
-        if !searched.is_empty() && !c.log.next_match(forward) {
-            let way = if forward { "below" } else { "above" };
-            self.toasts.say(Tone::Info, format!("no match of `{searched}` {way}"), now);
-        }
+        let said = match (searched.is_empty(), c.log.match_count()) {
+            (true, _) => format!("nothing is searched; {search} begins"),
+            (false, 0) => format!("no match of `{searched}`"),
+            (false, _) if c.log.next_match(forward) => return Vec::new(),
+            (false, _) if forward => format!("no further match of `{searched}` below; {previous} goes up"),
+            (false, _) => format!("no further match of `{searched}` above; {next} goes down"),
+        };
+        self.toasts.say(Tone::Info, said, now);
         Vec::new()
+        let (search, next, previous) =
+            (self.key_of(Action::Filter), self.key_of(Action::NextMatch), self.key_of(Action::PreviousMatch));
     }
 
     /// Keys and what they do here, then the others.

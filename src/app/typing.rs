@@ -104,7 +104,9 @@ impl App {
                     Some(Prompt { kind: PromptKind::Command, text, .. }) => {
                         return self.command(text.trim(), now);
                     }
-                    Some(Prompt { kind: PromptKind::Search, .. }) => return self.match_step(false, now),
+                    Some(Prompt { kind: PromptKind::Search, text, .. }) if !text.is_empty() => {
+                        return self.match_step(false, now);
+                    }
                     _ => {}
                 }
             }
