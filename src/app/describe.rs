@@ -135,7 +135,7 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
         push(&mut lines, "since", ago(p.since, now));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
-        let since = finding.since.map(|t| format!(" (since {})", brief(t.age(now)))).unwrap_or_default();
+        let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
         push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
         push(&mut lines, "mend", finding.mend.clone());
     }

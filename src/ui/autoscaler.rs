@@ -116,7 +116,7 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     let wanted = cluster.tally.wants;
     if let Some(finding) = worth_telling(cluster).next() {
-        let since = finding.since.map_or_else(String::new, |t| format!(" {}", words::minutes(t.age(d.now))));
+        let since = finding.age(d.now).map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
         let text = format!("▲ {}{since}", finding.kind.word());
         return (text, words::severity(finding.severity, d.theme));
     }
