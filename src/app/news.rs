@@ -1,7 +1,7 @@
 //! News of a cluster become state, messages, and now and then a request.
 
 use super::order;
-use super::{App, Effect, Tone, View};
+use super::{Action, App, Effect, Tone, View};
 use crate::model::{
     ClusterName, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request, SubmissionId,
     Timestamp, Update,
@@ -62,8 +62,12 @@ impl App {
             News::Work { job, work } => self.work_news(&update.cluster, &job, work, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Ports { notes, .. } => {
-                for note in notes {
-                    self.toasts.say(Tone::Info, format!("{}: {note}", update.cluster), now);
+                if !notes.is_empty() {
+                    let note = format!("{}: {}", update.cluster, notes.join("; "));
+                    let key = self.key_of(Action::Messages);
+                    self.toasts.say_one_of_many(note, now, |n| {
+                        format!("{n} clusters use other local ports than usual; {key} lists them")
+                    });
                     self.dirty = true;
                 }
             }

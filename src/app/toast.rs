@@ -1,6 +1,7 @@
 //! Short messages. Errors stay until they are dismissed; all are kept for the list of messages.
 
 use crate::model::Timestamp;
+use crate::model::text::printable;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -38,13 +39,15 @@ pub struct Toast {
 pub struct Toasts {
     said: VecDeque<Toast>,
     shown: Vec<Toast>,
+    /// Notes that every cluster may have one of, each once.
+    notes: Vec<String>,
 }
 
 impl Toasts {
     /// Says something. Saying the same again only renews it.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>, now: Timestamp) {
         let text = text.into();
-        let toast = Toast { tone, text: crate::model::text::printable(&text).into_owned(), at: now };
+        let toast = Toast { tone, text: printable(&text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
         if self.shown.len() > SHOWN {
@@ -53,6 +56,22 @@ impl Toasts {
         }
         self.said.push_front(toast);
         self.said.truncate(KEPT);
+    }
+
+    /// Says something that other clusters may say, too: each is kept in the list of messages once, and together they are
+    /// one toast, of which `sum` makes the words from their number.
+    pub fn say_one_of_many(&mut self, note: String, now: Timestamp, sum: impl Fn(usize) -> String) {
+        if self.notes.contains(&note) {
+            return;
+        }
+        self.notes.push(note.clone());
+        self.say(Tone::Info, note.as_str(), now);
+        if self.notes.len() > 1 {
+            let text = sum(self.notes.len());
+            let (notes, before) = (&self.notes, sum(self.notes.len() - 1));
+            self.shown.retain(|t| t.text != before && !notes.iter().any(|n| *printable(n) == t.text));
+            self.shown.push(Toast { tone: Tone::Info, text, at: now });
+        }
     }
 
     /// Takes the ones away whose time is over. True when any was.
