@@ -34,7 +34,7 @@ pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
-pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task};
+pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task, runs_already};
 pub use preview::{
     Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, WorkerOffer, WorkerType,
 };

@@ -51,7 +51,7 @@ impl App {
                 Vec::new()
             }
             Action::Restart => self.plan(Task::Restart { preserve: true }, now),
-            Action::Start => self.plan(Task::Start, now),
+            Action::Start => self.start_cluster(now),
             Action::StopCluster => self.plan(Task::Stop, now),
             Action::AddWorker => self.add_worker(now),
             Action::RemoveWorker => self.remove_worker(now),
