@@ -105,13 +105,8 @@ impl App {
         }
         self.toasts.say(tone, text, now);
         self.dirty = true;
-        let outcome = match outcome {
-            JobStopOutcome::Asked => return Vec::new(),
-            JobStopOutcome::Ended(word) => format!("ended ({word})"),
-            JobStopOutcome::StillThere(word) => format!("still {word}"),
-            JobStopOutcome::Failed(why) => format!("not stopped: {why}"),
-        };
-        vec![Effect::Note(cluster.clone(), format!("stop-job {id}"), outcome)]
+        let noted = outcome.noted().map(|it| Effect::Note(cluster.clone(), format!("stop-job {id}"), it));
+        noted.into_iter().collect()
     }
 
     fn delete_news(

@@ -101,6 +101,18 @@ pub enum JobStopOutcome {
     Failed(String),
 }
 
+impl JobStopOutcome {
+    /// How it came out, for the audit log; none as long as it is watched. May hold words of the cluster.
+    pub fn noted(&self) -> Option<String> {
+        match self {
+            Self::Asked => None,
+            Self::Ended(word) => Some(format!("ended ({word})")),
+            Self::StillThere(word) => Some(format!("still {word}")),
+            Self::Failed(why) => Some(format!("not stopped: {why}")),
+        }
+    }
+}
+
 /// What a front end asks of a cluster's task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
