@@ -114,6 +114,24 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
+impl Context {
+    /// In words, after `in`.
+    const fn place(self) -> &'static str {
+        match self {
+            Self::Clusters => "the fleet",
+            Self::AllNodes => "the nodes of all",
+            Self::AllJobs => "the jobs of all",
+            Self::Nodes => "the nodes pane",
+            Self::Jobs => "the jobs pane",
+            Self::Log => "the log pane",
+            Self::Autoscaler => "the autoscaler pane",
+            Self::Tpus => "the tpus",
+            Self::Ask | Self::Tell | Self::Plan | Self::Form => "dialogs",
+            Self::Progress => "an operation's progress",
+        }
+    }
+}
+
 use Context::{
     AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Jobs, Log, Nodes, Plan, Progress, Tell, Tpus,
 };
@@ -206,24 +224,6 @@ actions! {
     Redraw "redraw" "" EVERYWHERE, "paint the screen anew";
 }
 
-impl Action {
-    /// Its description.
-    pub fn describe(self) -> &'static Description {
-        // The table is complete: a test counts.
-        ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
-    }
-
-    /// Whether it leads to something that changes a cluster: refused where nothing may be changed.
-    pub fn changes_a_cluster(self) -> bool {
-        matches!(
-            self,
-            Self::Restart
-                | Self::Start
-                | Self::StopCluster
-                | Self::AddWorker
-                | Self::RemoveWorker
-                | Self::InitWorker
-                | Self::Resume
 impl Description {
     /// The words for the footer there.
     pub fn label_in(&self, context: Context) -> &'static str {
@@ -251,6 +251,24 @@ impl Description {
     }
 }
 
+impl Action {
+    /// Its description.
+    pub fn describe(self) -> &'static Description {
+        // The table is complete: a test counts.
+        ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
+    }
+
+    /// Whether it leads to something that changes a cluster: refused where nothing may be changed.
+    pub fn changes_a_cluster(self) -> bool {
+        matches!(
+            self,
+            Self::Restart
+                | Self::Start
+                | Self::StopCluster
+                | Self::AddWorker
+                | Self::RemoveWorker
+                | Self::InitWorker
+                | Self::Resume
                 | Self::RollForward
                 | Self::Abandon
                 | Self::Cancel
