@@ -373,3 +373,14 @@ fn auth_gives_the_token_to_no_file() {
     let refused = Ran::of(&command.stdin(Stdio::null()).output().unwrap()).bad();
     assert!(refused.contains("the token was not copied") && refused.contains("--no-copy"), "{refused}");
 }
+
+#[test]
+fn the_list_of_clusters_tells_whom_a_head_is_asked_of_and_may_be_of_one() {
+    let world = World::new();
+    let all = world.run("clusters").good();
+    let rows = all.lines().filter(|l| l.contains("google's label, else ray get-head-ip"));
+    assert_eq!(rows.count(), 2, "{all}");
+    let one = world.run("clusters --cluster a").good();
+    assert!(one.contains("marin-a") && !one.contains("marin-b"), "{one}");
+    assert!(world.run("clusters --cluster zzz").bad().contains("no cluster `zzz`"));
+}
