@@ -63,9 +63,9 @@ impl App {
             News::Cost(cost) => cluster.cost = cost,
             News::Ports { notes, .. } => {
                 if !notes.is_empty() {
-                    let note = format!("{}: {}", update.cluster, notes.join("; "));
+                    let (of, note) = (update.cluster.as_str(), notes.join("; "));
                     let key = self.key_of(Action::Messages);
-                    self.toasts.say_one_of_many(note, now, |n| {
+                    self.toasts.say_one_of_many(of, &note, now, |n| {
                         format!("{n} clusters use other local ports than usual; {key} lists them")
                     });
                     self.dirty = true;

@@ -2,7 +2,7 @@
 
 use crate::model::Timestamp;
 use crate::model::text::printable;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// How long good news stay.
@@ -39,8 +39,8 @@ pub struct Toast {
 pub struct Toasts {
     said: VecDeque<Toast>,
     shown: Vec<Toast>,
-    /// Notes that every cluster may have one of, each once.
-    notes: Vec<String>,
+    /// Notes that every cluster may have one of.
+    notes: BTreeMap<String, String>,
 }
 
 impl Toasts {
@@ -58,19 +58,20 @@ impl Toasts {
         self.said.truncate(KEPT);
     }
 
-    /// Says something that other clusters may say, too: each is kept in the list of messages once, and together they are
-    /// one toast, of which `sum` makes the words from their number.
-    pub fn say_one_of_many(&mut self, note: String, now: Timestamp, sum: impl Fn(usize) -> String) {
-        if self.notes.contains(&note) {
+    /// Says something of one that others may say, too: each note is kept in the list of messages once, and those of
+    /// several are one toast, of which `sum` makes the words from their number.
+    pub fn say_one_of_many(&mut self, of: &str, note: &str, now: Timestamp, sum: impl Fn(usize) -> String) {
+        let line = format!("{of}: {note}");
+        if self.notes.get(of) == Some(&line) {
             return;
         }
-        self.notes.push(note.clone());
-        self.say(Tone::Info, note.as_str(), now);
+        let before = sum(self.notes.len());
+        self.notes.insert(of.to_owned(), line.clone());
+        self.say(Tone::Info, line, now);
         if self.notes.len() > 1 {
-            let text = sum(self.notes.len());
-            let (notes, before) = (&self.notes, sum(self.notes.len() - 1));
-            self.shown.retain(|t| t.text != before && !notes.iter().any(|n| *printable(n) == t.text));
-            self.shown.push(Toast { tone: Tone::Info, text, at: now });
+            let notes = &self.notes;
+            self.shown.retain(|t| t.text != before && !notes.values().any(|n| printable(n) == t.text));
+            self.shown.push(Toast { tone: Tone::Info, text: sum(notes.len()), at: now });
         }
     }
 
