@@ -347,7 +347,10 @@ impl App {
                 self.pressed.clear();
                 self.key(key, now)
             }
-            Meaning::Nothing => Vec::new(),
+            Meaning::Nothing => {
+                self.say_where(key, now);
+                Vec::new()
+            }
         }
     }
 

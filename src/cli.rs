@@ -2,7 +2,7 @@
 //!
 //! Output for people goes to stdout as a table, with `--json` as JSON; everything else goes to stderr. Exit codes:
 //! 0 done, 1 failed (the message says what and what to do), 2 wrong usage, 3 the job did not succeed, 4 it has not
-//! ended within the time given.
+//! ended within the time given; `ssh` has ssh's own.
 
 mod audit;
 mod auth;
@@ -232,7 +232,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let chosen = arguments.sources.cluster.as_deref();
     match &arguments.command {
-        Some(Command::Clusters { json }) => list::print(&config, *json)?,
+        Some(Command::Clusters { json }) => list::print(&config, chosen, *json)?,
         Some(Command::Workers(command)) => {
             return workers::run(command, &reach::Reach::new(arguments, &config, env)?);
         }

@@ -10,11 +10,15 @@ mod quota;
 mod slices;
 
 pub use autoscaler::{LAUNCH_RETRIES, NO_NODE_JOINS, STUCK_AFTER};
-pub use history::{GAP, History, SILENT_AFTER};
+pub use history::{GAP, History, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
 pub use slices::{ASSEMBLY, Slice, slices};
 
 use crate::model::{Leftover, Link, Problem, Snapshot, Timestamp};
+use std::time::Duration;
+
+/// What was first seen within that time has no age that could be told.
+const JUST_SEEN: Duration = Duration::from_secs(60);
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,6 +132,15 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// How long it has been so; none when that is not known: what was first seen within this minute may be far older.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        use FindingKind::{Infeasible, LaunchesFail, NoneJoins, Scaling, Stuck, Unmet};
+        let seen = matches!(self.kind, Stuck | LaunchesFail | NoneJoins | Infeasible | Unmet | Scaling);
+        self.since.map(|since| since.age(now)).filter(|age| !seen || *age >= JUST_SEEN)
+    }
+}
+
 impl From<&Problem> for Finding {
     fn from(problem: &Problem) -> Self {
         let (kind, severity) = (FindingKind::Unreachable, Severity::Bad);
@@ -177,7 +190,6 @@ mod tests {
         NodeState, NodeTypeCount, Phase, ProblemKind, Resource, Resources, Text,
     };
     use std::sync::Arc;
-    use std::time::Duration;
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
@@ -249,6 +261,8 @@ mod tests {
         for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
             assert_eq!(kinds(&watched(0, wanting(version))), [Unmet], "a single look proves nothing");
             assert_eq!(kinds(&watched(165, wanting(version))), [Unmet]);
+            let found = watched(165, wanting(version)).remove(0);
+            assert_eq!((found.age(at(59)), found.age(at(60))), (None, Some(Duration::from_secs(60))));
             let found = watched(180, wanting(version));
             assert_eq!((kinds(&found), found[0].since), (vec![Stuck], Some(at(0))));
             assert!(found[0].short.contains("37 demands unmet") && !found[0].mend.is_empty(), "{found:?}");
@@ -349,6 +363,15 @@ mod tests {
         assert_eq!(kinds(&watched(900, skewed)), [FindingKind::Idle]);
         let found = watched(90, |secs| state(secs, report(AutoscalerVersion::V1, 0)));
         assert_eq!((found[0].kind, found[0].since), (FindingKind::Silent, Some(at(0))));
+        // One look is enough for a report that is far older than any clock is wrong.
+        let stands = |secs| {
+            let mut history = History::default();
+            let look = state(secs, report(AutoscalerVersion::V1, 0));
+            history.learn(&look);
+            findings(None, Some(&look), &history, &[]).remove(0)
+        };
+        assert_eq!((stands(1500).kind, stands(1500).since), (FindingKind::Silent, Some(at(0))));
+        assert_eq!(stands(200).kind, FindingKind::Idle);
         let unread = watched(90, |secs| {
             let missing = vec!["autoscaler: timed out".to_owned()];
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }

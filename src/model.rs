@@ -29,12 +29,12 @@ pub use autoscaler::{
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use draft::{Draft, FormId, FormNews};
 pub use image::ImageName;
-pub use job::{Job, JobId, JobKey, JobStatus, SubmissionId};
+pub use job::{Job, JobId, JobIds, JobKey, JobStatus, SubmissionId};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
-pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task};
+pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task, runs_already};
 pub use preview::{
     Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, WorkerOffer, WorkerType,
 };

@@ -10,7 +10,7 @@ mod perform;
 mod submit;
 mod terminal;
 
-pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place};
+pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
 pub use input::{Inputs, QuitSignals, quit_signals};
 pub use operate::Ground;
 pub use perform::{Performer, start_browser};

@@ -484,7 +484,7 @@ async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhi
         .until("a driver runs", |_, news| {
             if let News::Snapshot(snapshot) = news {
                 let mut running = snapshot.jobs.iter().filter(|j| j.status == JobStatus::Running);
-                driver = running.find_map(|j| j.driver.clone());
+                driver = running.find(|j| j.driver.is_some()).map(|j| j.ids());
             }
             driver.is_some()
         })
@@ -493,7 +493,7 @@ async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhi
     console.ask("a", Request::Work(ours.clone()));
     console
         .until("its work", |_, news| {
-            matches!(news, News::Work { driver, work: Ok(work) } if *driver == ours && !work.actors.is_empty())
+            matches!(news, News::Work { job, work: Ok(work) } if *job == ours && !work.actors.is_empty())
         })
         .await;
     let member = console.fleet.member("a").unwrap();
@@ -511,7 +511,7 @@ async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhi
     console
         .until(
             "why it is not told",
-            |_, news| matches!(news, News::Work { driver, work: Err(_) } if *driver == ours),
+            |_, news| matches!(news, News::Work { job, work: Err(_) } if *job == ours),
         )
         .await;
     console.end().await;

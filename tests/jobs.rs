@@ -226,6 +226,8 @@ fn jobs_are_listed_stopped_and_deleted() {
     assert!(place.ok(&["stop-job", "--dry-run", "one"]).starts_with("stops one on "));
     assert_eq!(place.job("one")["status"], "RUNNING");
     let stopped = place.json(&["stop-job", "--yes", "--json", "one", "two"]);
+    let log = place.ok(&["audit"]);
+    assert!(log.contains("ended (stopped)") && !log.contains("Ended("), "{log}");
     assert!(
         stopped.as_array().unwrap().iter().all(|r| r["done"] == true && r["outcome"] == "stopped"),
         "{stopped}"

@@ -162,7 +162,7 @@ async fn a_job_tells_its_details(head: &Head) {
     let env = detail.runtime_env.raw();
     assert!(env.contains("PASSWORD") && !env.contains("hunter2"), "{env}");
     assert!(matches!(head.client().job(&id("no/such job")).await, Err(RayError::NotFound(_))));
-    let work = head.client().work(detail.job.driver.as_ref().unwrap()).await.unwrap();
+    let work = head.client().work(&detail.job.ids()).await.unwrap();
     assert_eq!(work, Work::default(), "a driver that uses no ray");
 }
 

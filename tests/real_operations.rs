@@ -43,7 +43,7 @@ fn begin(console: &mut Pty, jobs: &[&str]) {
     let seen = console.wait_for("whom it hits", LONG, |text| text.contains("come back"));
     for job in jobs {
         let row = seen.lines().find(|l| l.contains(job) && l.contains("yes"));
-        assert!(row.is_some_and(|r| r.contains("somebody") && r.contains("1 TPU")), "{seen}");
+        assert!(row.is_some_and(|r| r.contains("somebody") && r.contains("TPU 1")), "{seen}");
     }
     assert!(seen.contains("[ ] end the jobs of somebody, too") && seen.contains("[ Cancel ]"), "{seen}");
     // To the switch of other people's jobs, then to the name.
@@ -74,7 +74,7 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
         let plan = command(bed, &["restart-cluster", "--dry-run"]);
         let said = [plan.stdout, plan.stderr].concat();
         let said = String::from_utf8_lossy(&said).into_owned();
-        said.lines().any(|l| l.contains(&tasks) && l.contains("1 TPU")).then_some(())
+        said.lines().any(|l| l.contains(&tasks) && l.contains("TPU 1")).then_some(())
     });
     let before = session(bed);
 

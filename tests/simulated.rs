@@ -6,8 +6,10 @@ mod contract;
 
 use contract::{ALIVE, TOKEN, call, every_check, simulated, simulated_as};
 use marin_tui::demo::{Fault, Life, Scenario, Trouble};
-use marin_tui::model::{AutoscalerVersion, Secret};
+use marin_tui::model::{AutoscalerVersion, JobId, JobIds, Secret, SubmissionId, Text};
+use marin_tui::ray::{Client, Endpoint};
 use reqwest::{Method, StatusCode};
+use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
@@ -88,4 +90,32 @@ async fn clients_are_counted_to_the_byte() {
     assert_eq!(after.connections, before.connections, "kept alive");
     let asked = |cost: &marin_tui::demo::Cost| cost.requests.get("/api/jobs/").copied().unwrap_or(0);
     assert_eq!(asked(&after), asked(&before) + 1);
+}
+
+/// The dialog before a restart and the one about a job tell the same of it: both ask this.
+#[tokio::test]
+async fn a_job_holds_what_its_entrypoint_asked_for_once_that_runs() {
+    let (head, target) = simulated(AutoscalerVersion::V2).await;
+    let gcs = Some(head.gcs.to_string());
+    let endpoint = Endpoint { dashboard: format!("http://{}", head.dashboard), gcs };
+    let client = Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
+    let ids = |name: &str| JobIds { driver: None, submission: Some(SubmissionId(name.into())) };
+    target.submit("asks", json!({"entrypoint": "sleep 600", "entrypoint_num_cpus": 2})).await;
+    target.becomes("asks", "RUNNING").await;
+    let held = |name: &'static str| {
+        let client = &client;
+        async move { client.held(&ids(name)).await.unwrap() }
+    };
+    assert_eq!(held("asks").await, [("CPU".into(), 2.0)]);
+    assert_eq!(held("waits").await, [], "it has not started");
+    // What its driver does is added.
+    let jobs = target.value("/api/jobs/").await;
+    let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
+    let driver = JobId(running.find_map(|job| job["job_id"].as_str()).unwrap().into());
+    let alone = client.held(&JobIds { driver: Some(driver.clone()), submission: None }).await.unwrap();
+    let both = JobIds { driver: Some(driver), ..ids("asks") };
+    let cpus = |held: &[(Text, f64)]| held.iter().find(|(name, _)| name.raw() == "CPU").unwrap().1;
+    assert!((cpus(&client.held(&both).await.unwrap()) - cpus(&alone) - 2.0).abs() < 1e-9);
+    let work = client.work(&both).await.unwrap();
+    assert_eq!(work.holds, client.held(&both).await.unwrap());
 }

@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod pty;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use marin_tui::demo::google;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::Secret;
+use pty::Pty;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -312,36 +314,73 @@ fn a_missing_home_is_no_obstacle() {
     assert!(refused.contains("expired or was revoked"), "{refused}");
 }
 
-#[test]
-fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
-    let world = World::new();
+/// A head that wants the token, and the words and variables for it.
+fn guarded(world: &World) -> (Head, String, [(&'static str, String); 2]) {
     let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
     let head = world.runtime.block_on(Head::start(scenario)).unwrap();
     fs::write(world.file("token"), TOKEN).unwrap();
     fs::set_permissions(world.file("token"), fs::Permissions::from_mode(0o600)).unwrap();
-    let mut command = world.command(&format!("auth --no-open --address http://{}", head.dashboard));
-    command.env("RAY_AUTH_TOKEN_PATH", world.file("token")).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut told = String::new();
-    let mut lines = BufReader::new(child.stderr.take().unwrap());
-    while !told.contains("until ctrl-c") {
-        assert_ne!(lines.read_line(&mut told).unwrap(), 0, "{told}");
-    }
+    let words = format!("auth --no-open --address http://{}", head.dashboard);
+    let token = world.file("token").display().to_string();
+    // Nobody sits in front of this machine: the terminal's clipboard is used.
+    (head, words, [("RAY_AUTH_TOKEN_PATH", token), ("SSH_TTY", "/dev/pts/0".into())])
+}
+
+#[test]
+fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
+    let world = World::new();
+    let (_head, words, env) = guarded(&world);
+    let home = world.home.path().display().to_string();
+    let env = env.iter().map(|(k, v)| (*k, v.as_str()));
+    let env: Vec<_> =
+        env.chain([("HOME", home.as_str()), ("TMUX", ""), ("STY", ""), ("RAY_AUTH_TOKEN", "")]).collect();
+    // As a person would who keeps what it prints: the terminal is there all the same.
+    let (out, config) = (world.file("auth.out"), world.file("config.yaml"));
+    let line = format!(
+        "exec {} --config {} {words} > {}",
+        env!("CARGO_BIN_EXE_marin-tui"),
+        config.display(),
+        out.display()
+    );
+    let mut pty = Pty::start(&["sh", "-c", &line], &env, 200, 40);
+    let told = pty.wait_text("until ctrl-c");
     assert!(told.contains("copied the token of") && told.contains("the dashboard is at http://"), "{told}");
     // What a child's neighbours can see of it.
     for file in ["cmdline", "environ"] {
-        let seen = fs::read(format!("/proc/{}/{file}", child.id())).unwrap();
+        let seen = fs::read(format!("/proc/{}/{file}", pty.pid())).unwrap();
         assert!(!String::from_utf8_lossy(&seen).contains("61c7e0d93b"), "{file}");
     }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    assert!(child.wait().unwrap().success());
-    let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
     assert_eq!(
-        out,
-        format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(TOKEN)),
+        pty.clipboard(),
+        [BASE64_STANDARD.encode(TOKEN).into_bytes()],
         "the terminal's clipboard only"
     );
-    lines.read_to_string(&mut told).unwrap();
-    assert!(!told.contains("61c7e0d93b"), "{told}");
+    assert_eq!(fs::read_to_string(out).unwrap(), "");
+    assert!(!String::from_utf8_lossy(&pty.raw()).contains("61c7e0d93b"));
+}
+
+#[test]
+fn auth_gives_the_token_to_no_file() {
+    let world = World::new();
+    let (_head, words, env) = guarded(&world);
+    let inner = world.command(&words);
+    // A session of its own has no terminal.
+    let mut command = Command::new("setsid");
+    command.arg("--wait").arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?)))).envs(env);
+    let refused = Ran::of(&command.stdin(Stdio::null()).output().unwrap()).bad();
+    assert!(refused.contains("the token was not copied") && refused.contains("--no-copy"), "{refused}");
+}
+
+#[test]
+fn the_list_of_clusters_tells_whom_a_head_is_asked_of_and_may_be_of_one() {
+    let world = World::new();
+    let all = world.run("clusters").good();
+    let rows = all.lines().filter(|l| l.contains("google's label, else ray get-head-ip"));
+    assert_eq!(rows.count(), 2, "{all}");
+    let one = world.run("clusters --cluster a").good();
+    assert!(one.contains("marin-a") && !one.contains("marin-b"), "{one}");
+    assert!(world.run("clusters --cluster zzz").bad().contains("no cluster `zzz`"));
 }

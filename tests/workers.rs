@@ -468,8 +468,13 @@ fn a_cluster_is_started_alone() {
     assert!(code == Some(0) && out.contains("start marin-a: done"), "{out}{said}");
     assert_eq!((world.asked(), world.double.asked("DELETE")), (vec!["--version".into(), "up".into()], 0));
     // It runs: nothing is begun again.
-    let (code, _, said) = world.run("start-cluster");
-    assert!(code == Some(0) && said.contains("a ray answers already"), "{said}");
+    for again in ["start-cluster", "start-cluster --dry-run"] {
+        let (code, out, said) = world.run(again);
+        assert!(
+            code == Some(0) && out.is_empty() && said.contains("marin-a: it runs already, with"),
+            "{out}{said}"
+        );
+    }
     assert_eq!(world.asked().iter().filter(|w| *w == "up").count(), 1);
 }
 

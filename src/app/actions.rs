@@ -114,6 +114,24 @@ pub struct Description {
     pub contexts: &'static [Context],
 }
 
+impl Context {
+    /// In words, after `in`.
+    const fn place(self) -> &'static str {
+        match self {
+            Self::Clusters => "the fleet",
+            Self::AllNodes => "the nodes of all",
+            Self::AllJobs => "the jobs of all",
+            Self::Nodes => "the nodes pane",
+            Self::Jobs => "the jobs pane",
+            Self::Log => "the log pane",
+            Self::Autoscaler => "the autoscaler pane",
+            Self::Tpus => "the tpus",
+            Self::Ask | Self::Tell | Self::Plan | Self::Form => "dialogs",
+            Self::Progress => "an operation's progress",
+        }
+    }
+}
+
 use Context::{
     AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Jobs, Log, Nodes, Plan, Progress, Tell, Tpus,
 };
@@ -204,6 +222,33 @@ actions! {
     Quit "quit" "quit" EVERYWHERE, "leave; in the fleet, quit";
     ForceQuit "force-quit" "" EVERYWHERE, "quit at once";
     Redraw "redraw" "" EVERYWHERE, "paint the screen anew";
+}
+
+impl Description {
+    /// The words for the footer there.
+    pub fn label_in(&self, context: Context) -> &'static str {
+        match (self.action, context) {
+            (Action::Filter, Log) => "search",
+            _ => self.label,
+        }
+    }
+
+    /// Where it means something, in words: `the jobs pane or the jobs of all`.
+    pub fn places(&self) -> String {
+        let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
+        let panes = if has(CLUSTER) { CLUSTER } else { &[] };
+        let mut places: Vec<&str> = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
+        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        match places.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            Some((only, _)) => (*only).to_owned(),
+            None => String::new(),
+        }
+    }
 }
 
 impl Action {

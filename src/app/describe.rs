@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use crate::model::time::brief;
 use crate::model::work::is_bytes;
-use crate::model::{DeathReason, HeadAddress, Job, JobKey, JobStatus, Node, Physical, Text, Timestamp};
+use crate::model::{DeathReason, Job, JobKey, JobStatus, Node, Physical, Text, Timestamp};
 
 /// Labels and texts, row by row.
 pub(super) type Lines = Vec<(String, String)>;
@@ -121,12 +121,7 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "file", file.unwrap_or_default());
     push(&mut lines, "provider", c.spec.provider.clone());
     push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
-    let head = match &c.spec.head {
-        HeadAddress::Ssh(host) => host.clone(),
-        HeadAddress::AskRay => "`ray get-head-ip` tells".into(),
-        HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
-    };
-    push(&mut lines, "head", head);
+    push(&mut lines, "head", c.spec.head_words());
     push(&mut lines, "ray", c.snapshot.ray_version.to_string());
     push(&mut lines, "session", c.snapshot.session.to_string());
     if let Some(p) = c.problem() {
@@ -135,7 +130,7 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
         push(&mut lines, "since", ago(p.since, now));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
-        let since = finding.since.map(|t| format!(" (since {})", brief(t.age(now)))).unwrap_or_default();
+        let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
         push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
         push(&mut lines, "mend", finding.mend.clone());
     }

@@ -3,7 +3,7 @@
 use super::form::Form;
 use super::plan::{Plan, Spot};
 use super::worker::WorkerForm;
-use crate::model::{ClusterName, JobId, Leftover, SubmissionId};
+use crate::model::{ClusterName, JobIds, Leftover, SubmissionId};
 
 /// A dialog.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub enum Dialog {
         /// Labels (may be empty) and texts.
         lines: Vec<(String, String)>,
         /// The driver, and its cluster, whose work is still to be told in them.
-        awaits: Option<(ClusterName, JobId)>,
+        awaits: Option<(ClusterName, JobIds)>,
         /// First line shown.
         top: usize,
         /// Highest first line, known once drawn.

@@ -2,7 +2,7 @@
 
 use super::dialog::Dialog;
 use super::worker::Offered;
-use super::{App, Effect, Tone};
+use super::{Action, App, Effect, Tone};
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, FormNews, JobKey, Request, SubmissionId, Timestamp};
 
@@ -225,9 +225,11 @@ impl App {
     }
 
     /// Opens the form, empty.
-    pub(super) fn submit_form(&mut self) -> Vec<Effect> {
+    pub(super) fn submit_form(&mut self, now: Timestamp) -> Vec<Effect> {
         if let Some(cluster) = self.meant().map(|c| c.name().clone()) {
             self.dialog = Some(Dialog::Form(Box::new(Form::new(self.form_id(), cluster))));
+        } else {
+            self.nothing_chosen(Action::Submit, now);
         }
         Vec::new()
     }

@@ -160,6 +160,13 @@ impl Keymap {
         }
     }
 
+    /// What a key means wherever it means anything, with the key as the screen shows it.
+    pub fn elsewhere(&self, key: KeyEvent) -> impl Iterator<Item = (String, Action)> {
+        let pressed = Chord::of(key);
+        let of_key = self.bindings.iter().filter(move |b| b.keys == [pressed]);
+        of_key.map(|b| (pretty(&b.words), b.action))
+    }
+
     /// The keys of an action as the screen shows them, the first one only or all.
     pub fn keys_of(&self, action: Action) -> impl Iterator<Item = String> {
         self.bindings.iter().filter(move |b| b.action == action).map(|b| pretty(&b.words))

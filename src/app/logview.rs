@@ -2,6 +2,7 @@
 
 use crate::model::{LogBatch, LogEnd, LogSource, StreamId};
 use std::collections::VecDeque;
+use std::ops::Range;
 use unicode_width::UnicodeWidthChar;
 
 /// Most lines kept.
@@ -24,6 +25,8 @@ pub struct LogView {
     wrap: bool,
     end: LogEnd,
     search: String,
+    /// Number of the line of the match that was gone to last.
+    at: Option<u64>,
     size: Window,
 }
 
@@ -49,6 +52,7 @@ impl Default for LogView {
             wrap: false,
             end: LogEnd::Open,
             search: String::new(),
+            at: None,
             size: Window { width: 80, height: 1 },
         }
     }
@@ -233,7 +237,7 @@ impl LogView {
 
     /// Searches for a text, in any case.
     pub fn set_search(&mut self, text: &str) {
-        self.search = text.to_lowercase();
+        (self.search, self.at) = (text.to_lowercase(), None);
     }
 
     /// Whether a line matches the search.
@@ -246,24 +250,40 @@ impl LogView {
         self.lines.iter().filter(|l| self.matches(l)).count()
     }
 
-    /// Brings the next match below (or above) the window's first line to the top. False when there is none.
+    /// Whether the search is at that line: the match that was gone to last.
+    pub fn is_at(&self, index: usize) -> bool {
+        self.at == Some(self.dropped + index as u64)
+    }
+
+    /// Goes to the next match below (or above) the one it is at, else to the first (last) one that is seen or beyond.
+    /// The window moves only when the match is not in it. False when there is none.
     pub fn next_match(&mut self, forward: bool) -> bool {
-        // Not the window: that ends at the last page, and matches on it come one by one too.
-        let here = if self.follow { self.top(self.size) } else { self.eye() };
+        let seen = self.seen();
+        let here = seen.clone().find(|i| self.is_at(*i));
+        let is_match = |i: &usize| self.matches(&self.lines[*i]);
         let found = if forward {
-            (here + 1..self.lines.len()).find(|i| self.matches(&self.lines[*i]))
+            (here.map_or(seen.start, |i| i + 1)..self.lines.len()).find(is_match)
         } else {
-            (0..here).rev().find(|i| self.matches(&self.lines[*i]))
+            (0..here.unwrap_or(seen.end)).rev().find(is_match)
         };
-        found.inspect(|i| self.top = self.dropped + *i as u64).map(|_| self.follow = false).is_some()
+        let Some(found) = found else { return false };
+        self.at = Some(self.dropped + found as u64);
+        if !seen.contains(&found) {
+            self.show(found);
+        }
+        true
     }
 
     /// The lines in the window, with those of which a part is.
     pub fn visible(&self) -> impl Iterator<Item = &str> {
+        self.lines.range(self.seen()).map(String::as_str)
+    }
+
+    fn seen(&self) -> Range<usize> {
         let (top, bottom) = (self.top(self.size), self.bottom(self.size));
         let full = (top..bottom).map(|i| if self.wrap { self.rows(i, self.size) } else { 1 }).sum::<usize>();
         let cut = usize::from(full < self.size.height);
-        self.lines.iter().take(bottom + cut).skip(top).map(String::as_str)
+        top..(bottom + cut).min(self.lines.len())
     }
 }
 
@@ -369,7 +389,7 @@ mod tests {
         assert!(view.next_match(false));
         assert_eq!((seen(&view)[0], view.below(view.size)), ("90", 6));
         view.set_search("line 98");
-        assert!(view.next_match(true));
+        assert!(view.next_match(true) && view.is_at(98));
         assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["98", "99"], 0, false));
     }
 
@@ -427,13 +447,30 @@ mod tests {
         view.set_search("LINE 7");
         assert_eq!(view.match_count(), 11);
         view.go_to_top();
-        assert!(view.next_match(true));
-        assert_eq!(first(&view), "line 7");
-        assert!(view.next_match(true));
+        assert!(view.next_match(true) && view.is_at(7));
+        assert_eq!(first(&view), "line 0", "it is seen where it is");
+        assert!(view.next_match(true) && view.is_at(70));
         assert_eq!(first(&view), "line 70");
-        assert!(view.next_match(false));
+        assert!(view.next_match(true) && view.is_at(71));
+        assert!(view.next_match(false) && view.next_match(false) && view.is_at(7));
         assert_eq!(first(&view), "line 7");
         assert!(!view.next_match(false));
-        assert!(!view.follows());
+        assert!(view.is_at(7) && !view.follows());
+    }
+
+    #[test]
+    fn a_match_that_is_seen_counts_and_moves_nothing() {
+        let mut view = view(8);
+        view.set_search("line");
+        for line in (0..8).rev() {
+            assert!(view.next_match(false) && view.is_at(line) && view.follows());
+        }
+        assert!(!view.next_match(false) && view.follows());
+        // What has scrolled away is not gone on from.
+        push(&mut view, 8..100);
+        assert!(view.next_match(false) && view.is_at(99) && view.follows());
+        view.scroll(-50);
+        assert!(view.next_match(true) && view.is_at(40));
+        assert_eq!(first(&view), "line 40");
     }
 }

@@ -1,7 +1,7 @@
 //! News of a cluster become state, messages, and now and then a request.
 
 use super::order;
-use super::{App, Effect, Tone, View};
+use super::{Action, App, Effect, Tone, View};
 use crate::model::{
     ClusterName, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request, SubmissionId,
     Timestamp, Update,
@@ -59,11 +59,15 @@ impl App {
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(answer) => self.cloud_news(place, answer, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
-            News::Work { driver, work } => self.work_news(&update.cluster, &driver, work, now),
+            News::Work { job, work } => self.work_news(&update.cluster, &job, work, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Ports { notes, .. } => {
-                for note in notes {
-                    self.toasts.say(Tone::Info, format!("{}: {note}", update.cluster), now);
+                if !notes.is_empty() {
+                    let (of, note) = (update.cluster.as_str(), notes.join("; "));
+                    let key = self.key_of(Action::Messages);
+                    self.toasts.say_one_of_many(of, &note, now, |n| {
+                        format!("{n} clusters use other local ports than usual; {key} lists them")
+                    });
                     self.dirty = true;
                 }
             }
@@ -101,13 +105,8 @@ impl App {
         }
         self.toasts.say(tone, text, now);
         self.dirty = true;
-        let outcome = match outcome {
-            JobStopOutcome::Asked => return Vec::new(),
-            JobStopOutcome::Ended(word) => format!("ended ({word})"),
-            JobStopOutcome::StillThere(word) => format!("still {word}"),
-            JobStopOutcome::Failed(why) => format!("not stopped: {why}"),
-        };
-        vec![Effect::Note(cluster.clone(), format!("stop-job {id}"), outcome)]
+        let noted = outcome.noted().map(|it| Effect::Note(cluster.clone(), format!("stop-job {id}"), it));
+        noted.into_iter().collect()
     }
 
     fn delete_news(

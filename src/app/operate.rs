@@ -6,8 +6,8 @@ use super::running::{Mark, Running, Stand};
 use super::workers::stays;
 use super::{Action, App, Cluster, Effect, Tone, describe};
 use crate::model::{
-    ClusterName, Doomed, OperationEnd, OperationKind, OperationNews, Order, Progress, Request, Task,
-    Timestamp,
+    ClusterName, Doomed, Link, OperationEnd, OperationKind, OperationNews, Order, Progress, Request, Task,
+    Timestamp, runs_already,
 };
 
 impl App {
@@ -15,6 +15,20 @@ impl App {
     pub(super) fn plan(&mut self, task: Task, now: Timestamp) -> Vec<Effect> {
         let name = self.meant().map(|c| c.name().clone());
         name.map(|name| self.plan_on(name, task, now)).unwrap_or_default()
+    }
+
+    /// Plans to start the cluster that is meant, unless it is seen to run.
+    pub(super) fn start_cluster(&mut self, now: Timestamp) -> Vec<Effect> {
+        let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
+        let Some(cluster) = self.meant().filter(up) else { return self.plan(Task::Start, now) };
+        let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended()).count();
+        let (stop, restart) = (self.key_of(Action::StopCluster), self.key_of(Action::Restart));
+        let lines = [
+            (cluster.name().to_string(), runs_already(open)),
+            (String::new(), format!("there is nothing to start; {stop} stops it, {restart} restarts it")),
+        ];
+        self.dialog = Some(Dialog::tell("start", lines.to_vec()));
+        Vec::new()
     }
 
     /// Opens the dialog before an operation, or the one of what stands half way already.

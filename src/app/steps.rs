@@ -51,7 +51,7 @@ impl App {
                 Vec::new()
             }
             Action::Restart => self.plan(Task::Restart { preserve: true }, now),
-            Action::Start => self.plan(Task::Start, now),
+            Action::Start => self.start_cluster(now),
             Action::StopCluster => self.plan(Task::Stop, now),
             Action::AddWorker => self.add_worker(now),
             Action::RemoveWorker => self.remove_worker(now),
@@ -62,7 +62,7 @@ impl App {
             }
             Action::Mark => self.mark(now),
             Action::StopJob => self.ask_to_stop(now),
-            Action::Submit => self.submit_form(),
+            Action::Submit => self.submit_form(now),
             Action::Resubmit => self.resubmit_form(now),
             Action::DeleteJob => self.ask_to_delete(now),
             Action::Log => self.log(now),
@@ -366,10 +366,17 @@ impl App {
             }
             (View::Jobs | View::Cluster(_), _) => return self.describe_job(now),
         };
-        if let Some((title, lines)) = told {
-            self.dialog = Some(Dialog::tell(title, lines));
+        match told {
+            Some((title, lines)) => self.dialog = Some(Dialog::tell(title, lines)),
+            None => self.nothing_chosen(Action::Describe, now),
         }
         Vec::new()
+    }
+
+    /// An action on a row where there is none.
+    pub(super) fn nothing_chosen(&mut self, action: Action, now: Timestamp) {
+        let text = format!("{}: no row is chosen here", action.describe().name);
+        self.toasts.say(Tone::Info, text, now);
     }
 
     fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
@@ -444,24 +451,31 @@ impl App {
     }
 
     pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let (search, next, previous) =
+            (self.key_of(Action::Filter), self.key_of(Action::NextMatch), self.key_of(Action::PreviousMatch));
         let Some(c) = self.current_mut() else { return Vec::new() };
         let searched = c.log.search().to_owned();
-        if !searched.is_empty() && !c.log.next_match(forward) {
-            let way = if forward { "below" } else { "above" };
-            self.toasts.say(Tone::Info, format!("no match of `{searched}` {way}"), now);
-        }
+        let said = match (searched.is_empty(), c.log.match_count()) {
+            (true, _) => format!("nothing is searched; {search} begins"),
+            (false, 0) => format!("no match of `{searched}`"),
+            (false, _) if c.log.next_match(forward) => return Vec::new(),
+            (false, _) if forward => format!("no further match of `{searched}` below; {previous} goes up"),
+            (false, _) => format!("no further match of `{searched}` above; {next} goes down"),
+        };
+        self.toasts.say(Tone::Info, said, now);
         Vec::new()
     }
 
     /// Keys and what they do here, then the others.
     fn help(&self) -> Vec<(String, String)> {
         let context = self.context();
-        let row = |d: &super::actions::Description| {
+        let row = |d: &super::actions::Description, place: &str| {
             let keys: Vec<String> = self.keymap.keys_of(d.action).collect();
-            (keys.join(" "), format!("{}  ({})", d.help, d.name))
+            (keys.join(" "), format!("{place}{}  ({})", d.help, d.name))
         };
-        let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(row);
-        let others = ACTIONS.iter().filter(|d| !d.contexts.contains(&context)).map(row);
+        let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(|d| row(d, ""));
+        let others = ACTIONS.iter().filter(|d| !d.contexts.contains(&context));
+        let others = others.map(|d| row(d, &format!("in {}: ", d.places())));
         let blank = || (String::new(), String::new());
         here.chain([blank(), (String::new(), "elsewhere".into())]).chain(others).collect()
     }

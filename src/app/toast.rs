@@ -1,7 +1,8 @@
 //! Short messages. Errors stay until they are dismissed; all are kept for the list of messages.
 
 use crate::model::Timestamp;
-use std::collections::VecDeque;
+use crate::model::text::printable;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// How long good news stay.
@@ -38,13 +39,15 @@ pub struct Toast {
 pub struct Toasts {
     said: VecDeque<Toast>,
     shown: Vec<Toast>,
+    /// Notes that every cluster may have one of.
+    notes: BTreeMap<String, String>,
 }
 
 impl Toasts {
     /// Says something. Saying the same again only renews it.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>, now: Timestamp) {
         let text = text.into();
-        let toast = Toast { tone, text: crate::model::text::printable(&text).into_owned(), at: now };
+        let toast = Toast { tone, text: printable(&text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
         if self.shown.len() > SHOWN {
@@ -53,6 +56,23 @@ impl Toasts {
         }
         self.said.push_front(toast);
         self.said.truncate(KEPT);
+    }
+
+    /// Says something of one that others may say, too: each note is kept in the list of messages once, and those of
+    /// several are one toast, of which `sum` makes the words from their number.
+    pub fn say_one_of_many(&mut self, of: &str, note: &str, now: Timestamp, sum: impl Fn(usize) -> String) {
+        let line = format!("{of}: {note}");
+        if self.notes.get(of) == Some(&line) {
+            return;
+        }
+        let before = sum(self.notes.len());
+        self.notes.insert(of.to_owned(), line.clone());
+        self.say(Tone::Info, line, now);
+        if self.notes.len() > 1 {
+            let notes = &self.notes;
+            self.shown.retain(|t| t.text != before && !notes.values().any(|n| printable(n) == t.text));
+            self.shown.push(Toast { tone: Tone::Info, text: sum(notes.len()), at: now });
+        }
     }
 
     /// Takes the ones away whose time is over. True when any was.

@@ -1,6 +1,6 @@
 //! What is typed: filters and searches, live, and the commands of the palette.
 
-use super::actions::{ACTIONS, Action};
+use super::actions::{ACTIONS, Action, Context};
 use super::prompt::{Prompt, PromptKind, Typed, complete};
 use super::{App, Cluster, Effect, Pane, Tone, View};
 use crate::model::Timestamp;
@@ -104,7 +104,9 @@ impl App {
                     Some(Prompt { kind: PromptKind::Command, text, .. }) => {
                         return self.command(text.trim(), now);
                     }
-                    Some(Prompt { kind: PromptKind::Search, .. }) => return self.match_step(false, now),
+                    Some(Prompt { kind: PromptKind::Search, text, .. }) if !text.is_empty() => {
+                        return self.match_step(false, now);
+                    }
                     _ => {}
                 }
             }
@@ -125,22 +127,74 @@ impl App {
             return Vec::new();
         }
         if let Some(name) = text.strip_prefix("cluster ").map(str::trim) {
-            let fits = |c: &Cluster| {
-                c.name().as_str() == name || c.name().as_str().strip_prefix("marin-") == Some(name)
+            return match self.cluster_named(name) {
+                Ok(place) => self.visit(place, now),
+                Err(why) => {
+                    self.toasts.say(Tone::Bad, why, now);
+                    Vec::new()
+                }
             };
-            if let Some(place) = self.clusters.iter().position(fits) {
-                return self.visit(place, now);
-            }
-        } else if let Some(action) =
-            Action::named(text).or_else(|| (text == "q").then_some(Action::ForceQuit))
-        {
+        }
+        if let Some(action) = Action::named(text).or_else(|| (text == "q").then_some(Action::ForceQuit)) {
             if action.describe().contexts.contains(&self.context()) {
                 return self.act(action, now);
             }
-            self.toasts.say(Tone::Bad, format!("`{text}` means nothing here; focus another pane"), now);
+            let places = action.describe().places();
+            self.toasts.say(Tone::Bad, format!("`{text}` means nothing here, but in {places}"), now);
             return Vec::new();
         }
         self.toasts.say(Tone::Bad, format!("no action `{text}`; ? lists them"), now);
         Vec::new()
+    }
+
+    /// A key that means nothing here says where it does; one that a dialog alone knows, or nobody, is quiet.
+    pub(super) fn say_where(&mut self, key: KeyEvent, now: Timestamp) {
+        if self.dialog.is_some() {
+            return;
+        }
+        // The key of a page means nothing on that page, which nobody need be told.
+        let here = match self.context() {
+            Context::Tpus => Some(Action::Tpus),
+            Context::Clusters => Some(Action::Clusters),
+            _ => None,
+        };
+        let elsewhere = self.keymap.elsewhere(key).filter(|(_, action)| Some(*action) != here);
+        let found: Vec<(String, Action)> = elsewhere.collect();
+        let Some((shown, _)) = found.first() else { return };
+        let means: Vec<String> = found
+            .iter()
+            .map(|(_, action)| action.describe())
+            .map(|d| format!("{} in {}", d.name, d.places()))
+            .collect();
+        self.toasts.say(Tone::Info, format!("{shown} means nothing here: it is {}", means.join("; ")), now);
+    }
+
+    /// The place of the cluster that a name means, as on the command line: exactly, with `marin-` before it, or by a
+    /// beginning that no other has.
+    fn cluster_named(&self, name: &str) -> Result<usize, String> {
+        /// So many are named.
+        const NAMED: usize = 4;
+        let short =
+            |c: &Cluster| c.name().as_str().strip_prefix("marin-").unwrap_or(c.name().as_str()).to_owned();
+        let places = |is: &dyn Fn(&Cluster) -> bool| -> Vec<usize> {
+            self.clusters.iter().enumerate().filter(|(_, c)| is(c)).map(|(place, _)| place).collect()
+        };
+        let exact = places(&|c| c.name().as_str() == name || short(c) == name);
+        if let Some(place) = exact.first() {
+            return Ok(*place);
+        }
+        let begin = places(&|c| c.name().as_str().starts_with(name) || short(c).starts_with(name));
+        match begin.as_slice() {
+            [only] => Ok(*only),
+            [] => Err(format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters))),
+            several => {
+                let mut names: Vec<&str> =
+                    several.iter().take(NAMED).map(|place| self.clusters[*place].name().as_str()).collect();
+                let more = several.len().saturating_sub(NAMED);
+                let more = if more > 0 { format!("{more} more") } else { String::new() };
+                names.extend((!more.is_empty()).then_some(more.as_str()));
+                Err(format!("`{name}` could be {}; write more of the name", names.join(", ")))
+            }
+        }
     }
 }

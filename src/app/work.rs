@@ -5,7 +5,7 @@ use super::{App, Dialog, Effect};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::work::rank;
-use crate::model::{ClusterName, Counted, JobId, Request, Text, Timestamp, Wait, Work};
+use crate::model::{ClusterName, Counted, JobIds, JobStatus, Request, Text, Timestamp, Wait, Work};
 use std::cmp::Reverse;
 
 /// The row that stands for it until Ray has answered.
@@ -18,28 +18,30 @@ impl App {
         let Some((place, job)) = self.meant_job() else { return Vec::new() };
         let mut lines = describe::job(job, now);
         let cluster = self.clusters[place].name().clone();
-        let driver = job.driver.clone().filter(|_| !job.status.is_ended());
-        if driver.is_some() {
+        // A shell command has no driver, but its entrypoint may hold something.
+        let does = !job.status.is_ended() && (job.driver.is_some() || job.status == JobStatus::Running);
+        let asked = does.then(|| job.ids());
+        if asked.is_some() {
             let after = lines.iter().position(|(label, _)| label == "state").map_or(0, |at| at + 1);
             lines.insert(after, (AWAITED.0.to_owned(), AWAITED.1.to_owned()));
         }
-        let awaits = driver.clone().map(|driver| (cluster.clone(), driver));
+        let awaits = asked.clone().map(|job| (cluster.clone(), job));
         self.dialog =
             Some(Dialog::Tell { title: "job".to_owned(), lines, awaits, top: 0, last: 0, under: None });
-        driver.map(|driver| Effect::Ask(cluster, Request::Work(driver))).into_iter().collect()
+        asked.map(|job| Effect::Ask(cluster, Request::Work(job))).into_iter().collect()
     }
 
     pub(super) fn work_news(
         &mut self,
         cluster: &ClusterName,
-        driver: &JobId,
+        job: &JobIds,
         work: Result<Box<Work>, String>,
         now: Timestamp,
     ) {
         let Some(Dialog::Tell { lines, awaits, .. }) = self.dialog.as_mut().map(Dialog::meant) else {
             return;
         };
-        if awaits.as_ref().is_none_or(|(c, d)| (c, d) != (cluster, driver)) {
+        if awaits.as_ref().is_none_or(|(c, j)| (c, j) != (cluster, job)) {
             return;
         }
         *awaits = None;

@@ -7,7 +7,6 @@ use crate::supervisor::{Options, Supervisor};
 use crate::tui::{self, Copier, Place};
 use anyhow::{Context, bail};
 use clap::Args;
-use std::io;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -23,6 +22,10 @@ clusters never meet. The tunnel lasts until ctrl-c.";
 
 /// Longest wait for the cluster.
 const LONGEST: Duration = Duration::from_secs(90);
+
+/// There is neither a desktop's clipboard nor a terminal that could carry the token to one.
+const NOT_COPIED: &str = "the token was not copied: there is no clipboard here, and no terminal to pass it on; run this \
+                          in a terminal, or with --no-copy for the tunnel and the dashboard alone";
 
 /// What to leave out.
 #[derive(Clone, Debug, Args)]
@@ -95,7 +98,7 @@ async fn serve(
     } else if !wishes.no_copy {
         let token = supervisor.token(&spec.name).map_err(|p| failed(&p))?;
         let mut copier = Copier::new(place);
-        let how = copier.copy(token.expose(), &mut io::stdout()).context("the token could not be copied")?;
+        let how = copier.copy(token.expose(), tui::terminal).context(NOT_COPIED)?;
         eprintln!("copied the token of {} {how}", spec.name);
         copied = Some((copier, token));
     }

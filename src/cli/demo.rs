@@ -62,12 +62,38 @@ pub struct Options {
     /// No console: print one line of JSON that tells where everything is, and serve until standard input closes
     #[arg(long)]
     serve: bool,
+    /// What it brings itself.
+    #[command(flatten)]
+    brought: Brought,
+}
+
+/// What a demo brings itself: refused, and kept out of its help.
+#[derive(Clone, Debug, Args)]
+struct Brought {
+    #[arg(long, hide = true, value_name = "DIR")]
+    infra: Option<PathBuf>,
+    #[arg(long, hide = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[arg(long, hide = true, value_name = "URL")]
+    address: Option<String>,
+    #[arg(long, hide = true, value_name = "HOST:PORT")]
+    gcs: Option<String>,
+}
+
+impl Brought {
+    fn is_given(&self) -> bool {
+        self.infra.is_some() || self.config.is_some() || self.address.is_some() || self.gcs.is_some()
+    }
 }
 
 /// Starts the fleet, runs the console on it (or serves), and removes it.
 pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Result<()> {
     let given = &arguments.sources;
-    if given.infra.is_some() || given.config.is_some() || given.address.is_some() {
+    if options.brought.is_given()
+        || given.infra.is_some()
+        || given.config.is_some()
+        || given.address.is_some()
+    {
         anyhow::bail!("demo brings its own clusters and settings: leave --infra, --config and --address out");
     }
     if !options.serve {
@@ -239,6 +265,8 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Command;
+    use clap::CommandFactory as _;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -274,6 +302,25 @@ mod tests {
         ] {
             let why = format!("{:#}", planned(&[argument]).unwrap_err());
             assert!(why.contains(words), "{argument}: {why}");
+        }
+    }
+
+    #[test]
+    fn what_a_demo_brings_itself_is_not_offered_and_refused() {
+        let mut all = Arguments::command();
+        all.build();
+        let help = all.find_subcommand_mut("demo").unwrap().render_long_help().to_string();
+        for switch in ["--infra", "--config", "--address", "--gcs"] {
+            assert!(!help.contains(&format!("{switch} <")), "{help}");
+            for words in [["marin-tui", "demo", switch, "x"], ["marin-tui", switch, "x", "demo"]] {
+                let Ok(arguments) = Arguments::try_parse_from(words) else {
+                    assert_eq!(switch, "--gcs", "it goes with --address only");
+                    continue;
+                };
+                let Some(Command::Demo(options)) = &arguments.command else { panic!("{arguments:?}") };
+                let refused = run(options, &arguments, &Env::default()).unwrap_err().to_string();
+                assert!(refused.contains("demo brings its own clusters"), "{refused}");
+            }
         }
     }
 }

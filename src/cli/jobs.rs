@@ -185,7 +185,7 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
     let outcomes = join_all(stops).await;
     session.close().await;
     for (id, outcome) in arguments.ids.iter().zip(&outcomes) {
-        reach.note(&format!("stop-job {id}"), &format!("{outcome:?}"));
+        reach.note(&format!("stop-job {id}"), &outcome.noted().unwrap_or_else(|| "asked".to_owned()));
     }
     let rows: Vec<_> = arguments
         .ids

@@ -1,21 +1,24 @@
 //! `marin-tui clusters`: what is known, without connecting to anything.
 
 use super::columns;
-use crate::config::{Config, Entry};
+use crate::config::{self, Config, Entry};
 use crate::model::HeadAddress;
 use std::io::{self, Write};
 
-/// Prints every cluster and every broken file.
-pub fn print(config: &Config, json: bool) -> io::Result<()> {
+/// Prints every cluster and every broken file, or the one that was named.
+pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Result<()> {
+    let only = chosen.map(|name| config::resolve(name, &config.entries)).transpose()?;
+    let is_meant = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
+    let entries = || config.entries.iter().filter(is_meant);
     let mut out = io::stdout().lock();
     if json {
-        let rows: Vec<_> = config.entries.iter().map(as_json).collect();
+        let rows: Vec<_> = entries().map(as_json).collect();
         serde_json::to_writer_pretty(&mut out, &rows)?;
-        return writeln!(out);
+        return Ok(writeln!(out)?);
     }
-    let rows: Vec<Vec<String>> = config.entries.iter().filter_map(as_row).collect();
+    let rows: Vec<Vec<String>> = entries().filter_map(as_row).collect();
     columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "FILE"], &rows)?;
-    for entry in &config.entries {
+    for entry in entries() {
         if let Entry::Broken(broken) = entry {
             writeln!(out, "broken: {}; {}", broken.problem.what, broken.problem.mend)?;
         }
@@ -25,14 +28,9 @@ pub fn print(config: &Config, json: bool) -> io::Result<()> {
 
 fn as_row(entry: &Entry) -> Option<Vec<String>> {
     let spec = entry.cluster()?;
-    let head = match &spec.head {
-        HeadAddress::Ssh(host) => host.clone(),
-        HeadAddress::AskRay => "ray get-head-ip".into(),
-        HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
-    };
     let file = spec.file.as_ref().map_or_else(|| "-".into(), |f| f.display().to_string());
     let provider = if spec.provider.is_empty() { "-".into() } else { spec.provider.clone() };
-    Some(vec![spec.name.to_string(), provider, head, file])
+    Some(vec![spec.name.to_string(), provider, spec.head_words(), file])
 }
 
 /// One row for scripts: `name`, `provider`, `zone`, `head`, `file`, `node_types`, or `file` and `error`, `mend`.

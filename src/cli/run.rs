@@ -6,8 +6,10 @@ use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
     Doomed, Fate, NewWorker, Operation, OperationKind, Preview, Problem, Progress, StepName, Task,
+    runs_already,
 };
 use crate::operation::{Facts, Journal, Outcome, Performer, Scope, Unfinished, calls, preflight, preview};
+use crate::ray::Poller;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
@@ -110,6 +112,12 @@ pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Ex
 /// Says what it does and whom it hits, and asks; what is meant, when it is to begin.
 async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Option<Scope>> {
     let (kind, dry) = (operation.kind(), wish.arguments.dry_run);
+    if kind == OperationKind::Start
+        && let Some(jobs) = open_jobs(reach).await
+    {
+        eprintln!("{}: {}; there is nothing to start", operation.cluster, runs_already(jobs));
+        return Ok(None);
+    }
     print_steps(operation);
     if kind.is_of_cluster() && kind != OperationKind::Start {
         eprintln!("for the team's channel: {}", operation.announcement());
@@ -333,6 +341,16 @@ fn what_stays(u: &Unfinished) -> String {
         }
         (None, _) => String::new(),
     }
+}
+
+/// How many jobs of a cluster that runs have not ended; none when no Ray of ours answers there.
+async fn open_jobs(reach: &Reach) -> Option<usize> {
+    let progress = Telling::new();
+    let session = reach.open(&progress).await.ok()?;
+    progress.tell("looking which jobs run");
+    let seen = Poller::new(session.client.clone()).refresh().await;
+    session.close().await;
+    Some(seen.ok()?.jobs.iter().filter(|j| !j.status.is_ended()).count())
 }
 
 /// Lists the jobs that would end, or of which something runs on the worker.

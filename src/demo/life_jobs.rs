@@ -265,6 +265,14 @@ impl Engine {
             self.work.remove(&job);
             return;
         };
+        if work.pends {
+            // Its driver ran on the slice, where the resource is that it asked for.
+            let row = &mut cluster.jobs[job];
+            row.turn(JobStatus::Failed, now);
+            (row.message, row.error) = (Some(widowed(&work.ip)), Some("JOB_SUPERVISOR_ACTOR_DIED"));
+            self.work.remove(&job);
+            return;
+        }
         if gives_up {
             let last = lost(&work.run, &work.ip);
             fail(cluster, job, work, last, now);
@@ -316,6 +324,13 @@ fn failure(last: &[String]) -> String {
     )
 }
 
+/// Ray's message about a job whose entrypoint lost its node.
+fn widowed(ip: &str) -> String {
+    format!(
+        "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n\tclass_name: JobSupervisor\nThe actor died because its node has died.\n\tthe actor's node was terminated unexpectedly: health check failed due to missing too many heartbeats ({ip})."
+    )
+}
+
 /// The driver runs.
 fn start(cluster: &mut Cluster, job: usize, work: &mut Work, now: i64) {
     let row = &mut cluster.jobs[job];
@@ -340,4 +355,41 @@ fn fail(cluster: &mut Cluster, job: usize, work: &mut Work, last: Vec<String>, n
     let row = &mut cluster.jobs[job];
     row.turn(JobStatus::Failed, now);
     row.message = Some(message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::life::{Life, TpuType};
+    use super::super::scenario::{Clock, Scenario};
+    use super::*;
+    use std::sync::atomic::AtomicI64;
+
+    #[test]
+    fn an_entrypoint_that_asked_for_a_slice_runs_only_as_long_as_that_is_there() {
+        let life = Life {
+            types: vec![TpuType::new("tpu_worker", "v4-16", 0, 6)],
+            past_minutes: 0,
+            jobs_per_hour: 60.0,
+            preemptions_per_hour: 60.0,
+            ..Life::default()
+        };
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(1_795_000_000_000)));
+        let mut cluster = Cluster::new(&Scenario { jobs: 0, life: Some(life), clock, ..Scenario::default() });
+        let mut ran = 0;
+        for _ in 0..300 {
+            cluster.advance(cluster.now + 60_000);
+            for (place, job) in cluster.jobs.iter().enumerate() {
+                if job.asked.resources.is_some() && job.status == JobStatus::Running {
+                    assert!(
+                        !cluster.hosts_of(place).is_empty(),
+                        "{:?} holds what is not there",
+                        job.submission
+                    );
+                    ran += 1;
+                }
+            }
+        }
+        let died = cluster.jobs.iter().filter(|j| j.error == Some("JOB_SUPERVISOR_ACTOR_DIED")).count();
+        assert!(ran > 0 && died > 0, "{ran} {died}");
+    }
 }

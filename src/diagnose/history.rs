@@ -7,6 +7,9 @@ use std::time::Duration;
 /// An autoscaler whose report stands still for that long no longer works through its loop. The loop takes about 5 s;
 /// over HTTP autoscaler v1's report is read every 30 s only.
 pub const SILENT_AFTER: Duration = Duration::from_secs(60);
+/// One that is as old as that when it is seen first is silent at once: no clock that anybody keeps is that wrong. Should
+/// it move on all the same, the clocks do differ, and only that it stands still counts from then on.
+pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// Between two states further apart anything may have happened (the laptop slept, the connection was lost): what was
 /// going on before is no longer known to have gone on.
 pub const GAP: Duration = Duration::from_secs(120);
@@ -26,8 +29,18 @@ pub struct History {
     pub(super) failing: Option<Timestamp>,
     /// What no type can give is wanted: since then.
     pub(super) infeasible: Option<Timestamp>,
-    /// The autoscaler's last sign of life, and when it was first seen.
-    report: Option<(Timestamp, Timestamp)>,
+    report: Option<Report>,
+}
+
+/// The autoscaler's last sign of life.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    /// By its own clock.
+    at: Timestamp,
+    /// When that was first seen.
+    seen: Timestamp,
+    /// Its clock can be compared with ours, as far as is known.
+    comparable: bool,
 }
 
 impl History {
@@ -66,8 +79,11 @@ impl History {
         // A part that could not be read says nothing about who writes it.
         let unread = snapshot.missing.iter().any(|part| part.starts_with("autoscaler"));
         self.report = match (snapshot.autoscaler.reported, self.report) {
-            (Some(at), Some(before)) if at == before.0 && !unread => Some(before),
-            (Some(at), _) => Some((at, now)),
+            (Some(at), Some(before)) if at == before.at && !unread => Some(before),
+            (Some(at), before) => {
+                let comparable = !unread && before.is_none_or(|b| b.comparable && !b.is_old(b.seen));
+                Some(Report { at, seen: now, comparable })
+            }
             (None, _) => None,
         };
     }
@@ -82,10 +98,18 @@ impl History {
         self.taken.map_or(Duration::ZERO, |taken| at.age(taken))
     }
 
-    /// The autoscaler's last sign of life, once it has been silent for [`SILENT_AFTER`] under our eyes. Its clock and
-    /// ours may differ: only that the report stood still counts.
+    /// The autoscaler's last sign of life, once it has been silent for [`SILENT_AFTER`] under our eyes, or was as old as
+    /// [`SILENT_AT_ONCE`] when it was seen first.
     pub(super) fn silent_since(&self) -> Option<Timestamp> {
-        let (reported, seen) = self.report?;
-        (self.age_of(seen) >= SILENT_AFTER).then(|| reported.min(seen))
+        let report = self.report?;
+        let silent =
+            self.age_of(report.seen) >= SILENT_AFTER || report.comparable && report.is_old(report.seen);
+        silent.then(|| report.at.min(report.seen))
+    }
+}
+
+impl Report {
+    fn is_old(&self, now: Timestamp) -> bool {
+        self.at.age(now) >= SILENT_AT_ONCE
     }
 }

@@ -58,6 +58,20 @@ pub enum HeadAddress {
     },
 }
 
+impl ClusterSpec {
+    /// Where its head's address is from, in words for a table.
+    pub fn head_words(&self) -> String {
+        match &self.head {
+            HeadAddress::Ssh(host) => host.clone(),
+            HeadAddress::AskRay if self.provider == "gcp" => {
+                "google's label, else ray get-head-ip".to_owned()
+            }
+            HeadAddress::AskRay => "ray get-head-ip".to_owned(),
+            HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
+        }
+    }
+}
+
 /// The YAML's `auth` section (Ray cluster YAML reference, "auth").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshAuth {

@@ -41,6 +41,15 @@ impl fmt::Display for JobKey {
     }
 }
 
+/// By what Ray knows the two halves of a job: its driver, and the entrypoint that was submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobIds {
+    /// Its driver, once that has called `ray.init`.
+    pub driver: Option<JobId>,
+    /// Its submission; none when it was started by hand.
+    pub submission: Option<SubmissionId>,
+}
+
 /// Ray's job status (`ray.job_submission.JobStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobStatus {
@@ -126,6 +135,11 @@ impl Job {
             JobKey::Submission(id) => Some(id),
             JobKey::Driver(_) => None,
         }
+    }
+
+    /// By what Ray knows its halves.
+    pub fn ids(&self) -> JobIds {
+        JobIds { driver: self.driver.clone(), submission: self.submission_id().cloned() }
     }
 
     /// Who submitted it, where the metadata (`owner`, `user`, `submitter`, ...) or the id's pattern

@@ -381,6 +381,15 @@ pub enum Progress {
     Failed(StepName, Problem),
 }
 
+/// Why a cluster is not started: it runs, with so many jobs that have not ended.
+pub fn runs_already(jobs: usize) -> String {
+    match jobs {
+        0 => "it runs already, without any job".to_owned(),
+        1 => "it runs already, with 1 job that has not ended".to_owned(),
+        n => format!("it runs already, with {n} jobs that have not ended"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

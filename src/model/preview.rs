@@ -58,13 +58,13 @@ impl Doomed {
         }
     }
 
-    /// What it holds in a few words, chips first: `16 TPU`, `2 CPU`; `-` for nothing, `?` when that is not known.
+    /// What it holds in a few words, chips first: `TPU 16`, `CPU 2`; `-` for nothing, `?` when that is not known.
     pub fn holding(&self) -> String {
         let Some(holds) = &self.holds else { return "?".to_owned() };
         let held = holds.iter().filter(|(_, n)| *n > 0.0);
         match held.min_by_key(|(name, _)| rank(name.raw())) {
             Some((name, n)) if is_bytes(name.raw()) => format!("{:.1} GB", n / 1e9),
-            Some((name, n)) => format!("{} {name}", (n * 100.0).round() / 100.0),
+            Some((name, n)) => format!("{name} {}", (n * 100.0).round() / 100.0),
             None => "-".to_owned(),
         }
     }
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn what_a_job_holds_is_said_by_its_dearest_resource() {
         let said = |holds: Option<&[(&str, f64)]>| doomed(None, holds).holding();
-        assert_eq!(said(Some(&[("CPU", 12.0), ("TPU", 16.0)])), "16 TPU");
-        assert_eq!(said(Some(&[("CPU", 0.1 + 0.2), ("memory", 2e9)])), "0.3 CPU");
+        assert_eq!(said(Some(&[("CPU", 12.0), ("TPU", 16.0)])), "TPU 16");
+        assert_eq!(said(Some(&[("CPU", 0.1 + 0.2), ("memory", 2e9)])), "CPU 0.3");
         assert_eq!(said(Some(&[("memory", 2e9)])), "2.0 GB");
         assert_eq!((said(Some(&[("CPU", 0.0)])).as_str(), said(None).as_str()), ("-", "?"));
     }

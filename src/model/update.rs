@@ -2,7 +2,7 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, ClusterName, Cost, Job, JobId, Leftover, Link, LogBatch, LogSource, Node, NodeId,
+    Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, Leftover, Link, LogBatch, LogSource, Node, NodeId,
     Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
@@ -65,10 +65,10 @@ pub enum News {
         /// What was seen.
         outcome: Result<(), String>,
     },
-    /// What a job's driver does in Ray, or why that could not be read.
+    /// What a job does in Ray, or why that could not be read.
     Work {
-        /// Its driver.
-        driver: JobId,
+        /// Which.
+        job: JobIds,
         /// What was read.
         work: Result<Box<Work>, String>,
     },
@@ -101,6 +101,18 @@ pub enum JobStopOutcome {
     Failed(String),
 }
 
+impl JobStopOutcome {
+    /// How it came out, for the audit log; none as long as it is watched. May hold words of the cluster.
+    pub fn noted(&self) -> Option<String> {
+        match self {
+            Self::Asked => None,
+            Self::Ended(word) => Some(format!("ended ({word})")),
+            Self::StillThere(word) => Some(format!("still {word}")),
+            Self::Failed(why) => Some(format!("not stopped: {why}")),
+        }
+    }
+}
+
 /// What a front end asks of a cluster's task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
@@ -114,8 +126,8 @@ pub enum Request {
     StopJob(SubmissionId),
     /// Make Ray forget an ended job.
     DeleteJob(SubmissionId),
-    /// Read what this driver's tasks and actors do.
-    Work(JobId),
+    /// Read what this job's entrypoint, tasks and actors do.
+    Work(JobIds),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
     /// Close a stream.

@@ -19,10 +19,10 @@ pub fn is_bytes(resource: &str) -> bool {
     matches!(resource, "memory" | "object_store_memory")
 }
 
-/// What a driver's tasks and actors do.
+/// What a job's entrypoint, tasks and actors do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
-    /// What running tasks and living actors hold, by resource.
+    /// What the entrypoint, running tasks and living actors hold, by resource.
     pub holds: Vec<(Text, f64)>,
     /// What tasks and actors wait for a node for, most first.
     pub waits: Vec<Wait>,

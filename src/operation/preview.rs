@@ -2,16 +2,14 @@
 
 use super::backup::{Backed, Kept, left_out};
 use super::worker::hit;
-use crate::model::{
-    ClusterSpec, Doomed, Fate, Job, JobKey, JobStatus, Preview, Problem, Task, Text, Timestamp,
-};
+use crate::model::{ClusterSpec, Doomed, Fate, Job, JobKey, Preview, Problem, Task, Text, Timestamp};
 use crate::ray::{Client, Poller, RayError, Recorded};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Jobs whose tasks are looked at: each costs the dashboard two requests.
+/// Jobs whose tasks are looked at: each costs the head three requests.
 const LOOKED_AT: usize = 64;
 /// So many of them at once.
 const AT_ONCE: usize = 4;
@@ -37,7 +35,7 @@ pub async fn preview(
         let rows = hit(client, &snapshot, cluster, worker, drains).await?;
         let looks = rows.into_iter().enumerate().map(|(i, (job, doomed))| async move {
             let holds = match &job {
-                Some(job) if i < LOOKED_AT => holds(client, job, None).await,
+                Some(job) if i < LOOKED_AT => client.held(&job.ids()).await.ok(),
                 _ => None,
             };
             Doomed { holds, ..doomed }
@@ -58,7 +56,7 @@ pub async fn preview(
                 (Ok(saved), JobKey::Submission(id)) => saved.get(id.0.raw()),
                 _ => None,
             };
-            let holds = if i < LOOKED_AT { holds(client, &job, record.map(|r| &r.0)).await } else { None };
+            let holds = if i < LOOKED_AT { client.held(&job.ids()).await.ok() } else { None };
             let fate = match saved {
                 Ok(_) => fate(&job, record),
                 Err(why) => Fate::Lost((*why).to_owned()),
@@ -116,23 +114,4 @@ fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Fate {
         (None, []) => Fate::Back,
         (None, gone) => Fate::Lost(format!("its package is gone ({})", Text::from(gone.join(", ")))),
     }
-}
-
-/// What a job holds: its tasks and actors, and its entrypoint. None when that cannot be read.
-async fn holds(client: &Client, job: &Job, record: Option<&Recorded>) -> Option<Vec<(Text, f64)>> {
-    let mut sum: BTreeMap<Text, f64> = BTreeMap::new();
-    if let Some(driver) = &job.driver {
-        sum.extend(client.held(driver).await.ok()?);
-    }
-    if let Some(record) = record.filter(|r| r.status == JobStatus::Running) {
-        let s = &record.submission;
-        let cpus = s.entrypoint_num_cpus.map(|n| ("CPU", n));
-        let gpus = s.entrypoint_num_gpus.map(|n| ("GPU", n));
-        let memory = s.entrypoint_memory.map(|n| ("memory", n as f64));
-        let others = s.entrypoint_resources.iter().map(|(name, n)| (name.as_str(), *n));
-        for (name, n) in [cpus, gpus, memory].into_iter().flatten().chain(others) {
-            *sum.entry(Text::from(name)).or_default() += n;
-        }
-    }
-    Some(sum.into_iter().collect())
 }

@@ -60,6 +60,15 @@ impl Submission {
         SubmissionId(Text::from(self.submission_id.as_str()))
     }
 
+    /// What its entrypoint itself needs, by resource.
+    pub fn entrypoint_needs(&self) -> impl Iterator<Item = (&str, f64)> {
+        let cpus = self.entrypoint_num_cpus.map(|n| ("CPU", n));
+        let gpus = self.entrypoint_num_gpus.map(|n| ("GPU", n));
+        let memory = self.entrypoint_memory.map(|n| ("memory", n as f64));
+        let others = self.entrypoint_resources.iter().map(|(name, n)| (name.as_str(), *n));
+        [cpus, gpus, memory].into_iter().flatten().chain(others)
+    }
+
     /// Packages in the GCS that its runtime environment names (`gcs://...`), wherever in it.
     pub fn packages(&self) -> Vec<String> {
         fn collect(value: &Value, out: &mut Vec<String>) {

@@ -13,7 +13,7 @@ pub struct Ports {
     plan: Arc<Mutex<PortPlan>>,
     /// Local ports in the order of [`RAY`].
     pub local: [u16; 3],
-    /// Ports that had to be passed over, in words.
+    /// Ports that had to be passed over, in words: one line, or none.
     pub notes: Vec<String>,
 }
 
@@ -21,6 +21,7 @@ impl Ports {
     /// Takes the first free ports from those of the cluster's place on.
     pub fn take(plan: &Arc<Mutex<PortPlan>>, place: usize, cluster: &ClusterName) -> Result<Self, Problem> {
         let mut ports = Self { plan: Arc::clone(plan), local: [0; 3], notes: Vec::new() };
+        let mut passed = Vec::new();
         for (i, first) in RAY.into_iter().enumerate() {
             let preferred = first.saturating_add(u16::try_from(place).unwrap_or(0));
             let pick = ports.lock().take(preferred).ok_or_else(|| {
@@ -32,8 +33,9 @@ impl Ports {
                 )
             })?;
             ports.local[i] = pick.port;
-            ports.notes.extend(pick.taken.iter().map(|taken| format!("{taken}, using {}", pick.port)));
+            passed.extend(pick.taken.iter().map(|taken| format!("{taken}, using {}", pick.port)));
         }
+        ports.notes.extend((!passed.is_empty()).then(|| passed.join("; ")));
         Ok(ports)
     }
 

@@ -209,12 +209,12 @@ impl ClusterTask {
                     let _ = changed.send(());
                 });
             }
-            Some(Request::Work(driver)) => {
+            Some(Request::Work(job)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
                 // Not among the asides: somebody waits for the answer, also when the session ends meanwhile.
                 tokio::spawn(async move {
-                    let work = client.work(&driver).await.map(Box::new).map_err(|e| e.to_string());
-                    out.send(News::Work { driver, work }).await;
+                    let work = client.work(&job).await.map(Box::new).map_err(|e| e.to_string());
+                    out.send(News::Work { job, work }).await;
                 });
             }
             Some(other) => {

@@ -219,9 +219,9 @@ impl ClusterTask {
                 let outcome = Err("the cluster is not connected; nothing was sent".into());
                 self.out.send(News::JobDelete { id, outcome }).await;
             }
-            Some(Request::Work(driver)) => {
+            Some(Request::Work(job)) => {
                 let work = Err("the cluster is not connected".into());
-                self.out.send(News::Work { driver, work }).await;
+                self.out.send(News::Work { job, work }).await;
             }
             Some(other) => self.note(other),
         }

@@ -4,7 +4,8 @@
 use arboard::Clipboard;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 /// Where the terminal's own clipboard must be used and how its sequence must be wrapped to get there.
@@ -57,11 +58,17 @@ impl Copier {
         Self { place, desktop: None }
     }
 
-    /// Copies `text`; returns how, in words for the screen. `terminal` is where OSC 52 goes.
-    pub fn copy(&mut self, text: &str, terminal: &mut impl Write) -> io::Result<&'static str> {
+    /// Copies `text`; returns how, in words for the screen. `terminal` is where OSC 52 goes; it is asked for only when
+    /// that is needed.
+    pub fn copy<W: Write>(
+        &mut self,
+        text: &str,
+        terminal: impl FnOnce() -> io::Result<W>,
+    ) -> io::Result<&'static str> {
         if !self.place.remote && self.copy_to_desktop(text).is_ok() {
             return Ok("to the clipboard");
         }
+        let mut terminal = terminal()?;
         terminal.write_all(osc52(text, self.place.multiplexer).as_bytes())?;
         terminal.flush()?;
         Ok("through the terminal (OSC 52); if nothing arrives, your terminal refuses it")
@@ -80,6 +87,15 @@ impl Copier {
         };
         clipboard.set_text(text)
     }
+}
+
+/// The terminal of the person who runs a command: stdout, else the one that controls the process. What is meant for a
+/// terminal may be a secret, and a redirected stdout is a file that others can read.
+pub fn terminal() -> io::Result<Box<dyn Write>> {
+    if io::stdout().is_terminal() {
+        return Ok(Box::new(io::stdout()));
+    }
+    Ok(Box::new(File::options().write(true).open("/dev/tty")?))
 }
 
 fn osc52(text: &str, multiplexer: Multiplexer) -> String {
@@ -119,7 +135,7 @@ mod tests {
     fn osc52_carries_the_text_through_multiplexers() {
         let mut out = Vec::new();
         let mut copier = Copier::new(Place { remote: true, multiplexer: Multiplexer::None });
-        let how = copier.copy("hello", &mut out).unwrap();
+        let how = copier.copy("hello", || Ok(&mut out)).unwrap();
         assert!(how.contains("OSC 52"));
         assert_eq!(out, b"\x1b]52;c;aGVsbG8=\x07");
         let tmux = osc52("hello", Multiplexer::Tmux);

@@ -185,7 +185,7 @@ impl Performer {
     }
 
     fn copy(&mut self, what: &str, text: &str) {
-        let outcome = match self.copier.copy(text, &mut io::stdout()) {
+        let outcome = match self.copier.copy(text, || Ok(io::stdout())) {
             Ok(how) => Outcome::Copied(format!("copied {what} {how}")),
             Err(e) => Outcome::Failed(format!("could not copy {what}: {e}")),
         };

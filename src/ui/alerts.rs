@@ -17,7 +17,7 @@ pub fn lines<'a>(
     for finding in findings {
         let tone = if stale { d.theme.dim } else { words::severity(finding.severity, d.theme) };
         let since =
-            finding.since.map_or_else(String::new, |t| format!(" for {}", words::minutes(t.age(d.now))));
+            finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", words::minutes(age)));
         let glyph = if finding.severity == Severity::Bad { "▲" } else { "!" };
         lines.push((format!("{glyph} {}{since}", finding.kind.word()), tone.add_modifier(Modifier::BOLD)));
         for (words, style) in [(&finding.long, text), (&finding.mend, d.theme.dim)] {

@@ -15,6 +15,17 @@ use std::time::Duration;
 /// The monitor's loop takes about 5 s: a report younger than this is simply fresh.
 const FRESH: Duration = Duration::from_secs(30);
 
+/// Autoscaler v1 tells who is up, not who works.
+const COLUMNS_V1: [Column; 7] = [
+    Column::rest("TYPE", 12, 0),
+    Column::number("MIN", 4, 2),
+    Column::number("MAX", 4, 2),
+    Column::number("UP", 4, 0),
+    Column::number("PEND", 4, 0),
+    Column::number("LAUN", 4, 3),
+    Column::number("FAIL", 4, 0),
+];
+
 const COLUMNS: [Column; 8] = [
     Column::rest("TYPE", 12, 0),
     Column::number("MIN", 4, 2),
@@ -45,6 +56,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     let mut alerts = alerts::lines(worth_telling(cluster), d, inner.width.into(), stale);
     let lines = lines(report, d, stale);
     let table = report.types.len() + 1;
+    let tells_idle = report.version != AutoscalerVersion::V1;
     let total = alerts.len() + table + lines.len();
     let last = total.saturating_sub(inner.height.into());
     let top = cluster.autoscaler_top.min(last);
@@ -60,14 +72,14 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
         let height = u16::try_from(table - below).unwrap_or(u16::MAX).min(inner.bottom() - y);
         let text = if stale { d.theme.dim } else { d.theme.text };
         let grid = Grid {
-            columns: &COLUMNS,
+            columns: if tells_idle { &COLUMNS } else { &COLUMNS_V1 },
             sort: Sort::default(),
             sortable: &[],
             top: below,
             rows: report.types.len(),
             selected: None,
         };
-        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], text, d));
+        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], tells_idle, text, d));
         y += height;
     }
     let skip = below.saturating_sub(table);
@@ -104,7 +116,7 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     let wanted = cluster.tally.wants;
     if let Some(finding) = worth_telling(cluster).next() {
-        let since = finding.since.map_or_else(String::new, |t| format!(" {}", words::minutes(t.age(d.now))));
+        let since = finding.age(d.now).map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
         let text = format!("▲ {}{since}", finding.kind.word());
         return (text, words::severity(finding.severity, d.theme));
     }
@@ -115,20 +127,23 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     }
 }
 
-fn row<'a>(t: &'a NodeTypeCount, text: Style, d: &Draw<'_>) -> Vec<Cell<'a>> {
+fn row<'a>(t: &'a NodeTypeCount, tells_idle: bool, text: Style, d: &Draw<'_>) -> Vec<Cell<'a>> {
     let count = |n: u32, style| Cell::new(if n == 0 { "-".into() } else { n.to_string() }, style);
     let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), d.theme.dim);
     let missing = t.min.is_some_and(|min| t.active + t.idle < min);
-    vec![
+    let up: &[u32] = if tells_idle { &[t.active, t.idle] } else { &[t.active + t.idle] };
+    let mut cells = vec![
         Cell::ending(t.name.shown(), if missing { d.theme.warn } else { text }),
         limit(t.min),
         limit(t.max),
-        count(t.active, text),
-        count(t.idle, text),
+    ];
+    cells.extend(up.iter().map(|n| count(*n, text)));
+    cells.extend([
         count(t.pending, d.theme.warn),
         count(t.launching, d.theme.warn),
         count(t.failed, d.theme.bad),
-    ]
+    ]);
+    cells
 }
 
 fn lines(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {

@@ -277,8 +277,9 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
         context => {
             let shown =
                 d.app.keymap().hints(context).filter(|(a, _)| worth_showing(*a, d) && *a != Action::Help);
-            let labelled =
-                shown.map(|(a, key)| (key, a.describe().label)).filter(|(_, label)| !label.is_empty());
+            let labelled = shown
+                .map(|(a, key)| (key, a.describe().label_in(context)))
+                .filter(|(_, label)| !label.is_empty());
             labelled.chain([(key(Action::Help), "help")]).collect()
         }
     }

@@ -37,7 +37,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
         let top = log.top(size);
         for (y, i) in (body.y..body.bottom()).zip(top..log.len()) {
             let line = log.line(i).unwrap_or_default();
-            let style = style(line, log, d);
+            let style = style(i, log, d);
             let above = i.checked_sub(1).filter(|_| y > body.y).and_then(|i| log.line(i));
             match told_again(line, above) {
                 Some(rest) => {
@@ -61,7 +61,7 @@ fn wrapped(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView, size: Wind
     let mut rows: Vec<(&str, Style)> = Vec::with_capacity(size.height * 2);
     for i in log.top(size)..log.len() {
         let line = log.line(i).unwrap_or_default();
-        let style = style(line, log, d);
+        let style = style(i, log, d);
         rows.extend(pieces(line, size.width).map(|p| (p, style)));
         if !log.follows() && rows.len() >= size.height {
             break;
@@ -96,11 +96,13 @@ fn worker(line: &str) -> Option<usize> {
 }
 
 /// A match of the search, else trouble by its usual words.
-fn style(line: &str, log: &LogView, d: &Draw<'_>) -> Style {
+fn style(index: usize, log: &LogView, d: &Draw<'_>) -> Style {
+    let line = log.line(index).unwrap_or_default();
     // Long lines are judged by their beginning, where loggers put the level.
     let head = line.char_indices().nth(120).map_or(line, |(i, _)| &line[..i]);
     let says = |words: [&str; 3]| words.iter().any(|w| head.contains(w));
     match () {
+        () if log.is_at(index) => d.theme.found_here,
         () if log.matches(line) => d.theme.found,
         () if says(["ERROR", "Traceback", "CRITICAL"]) => d.theme.bad,
         () if says(["WARN", "Warning", "warning:"]) => d.theme.warn,

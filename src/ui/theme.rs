@@ -40,6 +40,8 @@ pub struct Theme {
     pub focused: Style,
     /// A match of the search.
     pub found: Style,
+    /// The one that was gone to last.
+    pub found_here: Style,
 }
 
 impl Theme {
@@ -85,6 +87,7 @@ impl Theme {
             border: fg(p.border),
             focused: fg(p.accent),
             found: Style::new().bg(p.warn).fg(Color::Black),
+            found_here: Style::new().bg(p.accent).fg(Color::Black).add_modifier(Modifier::BOLD),
         }
     }
 
@@ -106,7 +109,8 @@ impl Theme {
             marked: Style::new().add_modifier(Modifier::UNDERLINED),
             border: dim,
             focused: bold,
-            found: Style::new().add_modifier(Modifier::REVERSED),
+            found: Style::new().add_modifier(Modifier::UNDERLINED),
+            found_here: Style::new().add_modifier(Modifier::REVERSED),
         }
     }
 }

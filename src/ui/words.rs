@@ -32,7 +32,7 @@ pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
 
 /// A finding in a line: what, for how long, the details.
 pub fn finding(finding: &Finding, now: Timestamp) -> String {
-    let since = finding.since.map_or_else(String::new, |t| format!(" {}", minutes(t.age(now))));
+    let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));
     let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
     format!("{}{since}{details}", finding.kind.word())
 }

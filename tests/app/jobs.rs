@@ -243,24 +243,27 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
     let mut app = shown();
     let asked = press(&mut app, "d");
     let driver = JobId("0a000000".into());
-    let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(driver.clone()));
+    let ids = app.current().unwrap().job().unwrap().ids();
+    assert_eq!((&ids.driver, ids.submission.is_some()), (&Some(driver), true));
+    let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(ids.clone()));
     assert_eq!(asked, [request]);
     let before = told(&app);
     assert!(before.contains(&"holds: asking ray...".to_owned()), "{before:?}");
 
-    let answer = |driver: &JobId, work| News::Work { driver: driver.clone(), work };
-    tell(&mut app, CLUSTER, answer(&JobId("0b000000".into()), Ok(Box::new(work()))));
+    let answer = |job: &JobIds, work| News::Work { job: job.clone(), work };
+    let another = JobIds { driver: Some(JobId("0b000000".into())), ..ids.clone() };
+    tell(&mut app, CLUSTER, answer(&another, Ok(Box::new(work()))));
     assert_eq!(told(&app), before, "another driver's");
-    tell(&mut app, CLUSTER, answer(&driver, Ok(Box::new(work()))));
+    tell(&mut app, CLUSTER, answer(&ids, Ok(Box::new(work()))));
     let after = told(&app);
     assert!(after.contains(&"holds: TPU 16, CPU 1".to_owned()), "{after:?}");
     assert!(after.contains(&"waits for: 3 times TPU 4, CPU 1, for 22m".to_owned()), "{after:?}");
-    tell(&mut app, CLUSTER, answer(&driver, Err("too late".into())));
+    tell(&mut app, CLUSTER, answer(&ids, Err("too late".into())));
     assert_eq!(told(&app), after);
 
     press(&mut app, "<esc>");
     press(&mut app, "d");
-    tell(&mut app, CLUSTER, answer(&driver, Err("ray answers 500: \u{1b}[31mno".into())));
+    tell(&mut app, CLUSTER, answer(&ids, Err("ray answers 500: \u{1b}[31mno".into())));
     assert!(told(&app).contains(&"holds: ? (ray answers 500: ·[31mno)".to_owned()));
 }
 

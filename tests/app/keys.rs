@@ -169,3 +169,123 @@ fn an_effect_of_every_action_that_concerns_a_cluster_names_it() {
         [Effect::CopyToken(name.clone()), Effect::OpenDashboard(name.clone()), Effect::SshHead(name)]
     );
 }
+
+#[test]
+fn a_key_that_means_nothing_here_says_where_it_does() {
+    let mut app = shown();
+    press(&mut app, "4");
+    for (key, words) in [
+        ("s", "s means nothing here: it is stop-job in the jobs pane or the jobs of all"),
+        ("x", "clean-preempted in the tpus"),
+        ("w", "w means nothing here: it is wrap in the log pane"),
+        (" ", "space means nothing here: it is mark in "),
+    ] {
+        assert_eq!(press(&mut app, key), []);
+        assert!(said(&app).contains(words), "{}", said(&app));
+        press(&mut app, "<esc>");
+    }
+    press(&mut app, "T");
+    press(&mut app, "T");
+    assert_eq!(app.toasts().shown(), [], "there it is");
+    press(&mut app, "<esc>4u");
+    assert_eq!(app.toasts().shown(), [], "that means nothing anywhere");
+    press(&mut app, "dd");
+    assert!(app.dialog().is_none() && said(&app).contains("describe in"));
+    press(&mut app, ":stop-job<enter>");
+    assert!(said(&app).contains("`stop-job` means nothing here, but in the jobs pane or the jobs of all"));
+    // In a dialog nothing is said.
+    press(&mut app, "<esc>?");
+    let before = said(&app).to_owned();
+    press(&mut app, "x");
+    assert_eq!(said(&app), before);
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help") };
+    let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();
+    assert_eq!(zoom.1, "in the log pane: wrap long lines  (wrap)");
+    let fleet = &mut super::app(&["a", "b"]);
+    for (key, words) in [("z", "zoom in a cluster's panes"), ("1", "pane-1 in a cluster's panes")] {
+        press(fleet, key);
+        assert!(said(fleet).contains(words), "{}", said(fleet));
+    }
+    // Keys that mean something, and find nothing.
+    press(fleet, "/nowhere<enter>n");
+    assert!(
+        fleet.dialog().is_none() && said(fleet).contains("submit: no row is chosen here"),
+        "{}",
+        said(fleet)
+    );
+    press(fleet, "d");
+    assert!(fleet.dialog().is_none() && said(fleet).contains("describe: no row is chosen here"));
+}
+
+#[test]
+fn a_name_that_fits_no_cluster_or_many_is_told_so() {
+    let names =
+        ["marin-us-central1", "marin-us-central2", "marin-us-east1", "marin-us-east5", "marin-us-west4"];
+    let mut app = app(&names);
+    press(&mut app, ":cluster us<enter>");
+    let could = "`us` could be marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; write more";
+    assert!(said(&app).contains(could), "{}", said(&app));
+    press(&mut app, ":cluster foo<enter>");
+    assert!(said(&app).contains("no cluster `foo`"), "{}", said(&app));
+    assert_eq!(app.view(), View::Clusters);
+    press(&mut app, ":cluster us-west<enter>");
+    assert_eq!(app.view(), View::Cluster(4), "a beginning that only one has");
+}
+
+#[test]
+fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
+    let mut app = shown();
+    let cluster = app.current().unwrap();
+    let stream = cluster.log.stream();
+    let lines =
+        ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(String::from).to_vec();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    press(&mut app, "3z");
+    let text = footer(&mut app);
+    assert!(text.contains("/ search") && !text.contains("/ filter"), "{text}");
+    let at = |app: &App| {
+        let log = &app.current().unwrap().log;
+        (0..log.len()).filter(|i| log.is_at(*i)).map(|i| log.line(i).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    press(&mut app, "n");
+    assert!(said(&app).contains("nothing is searched; / begins"), "{}", said(&app));
+    press(&mut app, "<esc>/WAITING for<enter>");
+    assert_eq!((at(&app), app.toasts().shown().len()), (vec!["still waiting for a slice".to_owned()], 0));
+    press(&mut app, "n");
+    assert!(said(&app).contains("no further match of `waiting for` below; N goes up"), "{}", said(&app));
+    press(&mut app, "N");
+    assert_eq!(at(&app), ["waiting for a slice"]);
+    press(&mut app, "N");
+    assert!(said(&app).contains("no further match of `waiting for` above; n goes down"), "{}", said(&app));
+    assert!(app.current().unwrap().log.follows(), "all of it is seen: nothing moves");
+    press(&mut app, "/<^u>nowhere<enter>");
+    assert!(said(&app).contains("no match of `nowhere`"));
+}
+
+#[test]
+fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
+    let names = ["a", "b", "c"];
+    let mut app = app(&names);
+    let ports = |note: &str| News::Ports { dashboard: 1, gcs: 2, client: 3, notes: vec![note.to_owned()] };
+    tell(&mut app, "a", ports("8265 is held by ssh (pid 7), using 8300"));
+    assert!(said(&app).contains("a: 8265 is held by ssh"), "{}", said(&app));
+    for name in names {
+        tell(&mut app, name, ports("8265 is held by ssh (pid 7), using 8300"));
+    }
+    let shown: Vec<&str> = app.toasts().shown().iter().map(|t| t.text.as_str()).collect();
+    assert_eq!(shown, ["3 clusters use other local ports than usual; m lists them"]);
+    assert_eq!(app.toasts().said().len(), 3, "once for each cluster");
+}
+
+#[test]
+fn a_cluster_that_runs_is_not_offered_to_be_started() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "S"), []);
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(lines[0], (CLUSTER.to_owned(), "it runs already, with 4 jobs that have not ended".to_owned()));
+    press(&mut app, "<esc>");
+    let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    press(&mut app, "S");
+    assert!(matches!(app.dialog(), Some(Dialog::Plan(_))));
+}

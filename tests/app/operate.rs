@@ -25,6 +25,12 @@ fn previewed(owners: &[&str]) -> OperationNews {
     )
 }
 
+/// What runs is not offered to be started.
+fn lose(app: &mut App) {
+    let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
+    tell(app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+}
+
 fn plan(app: &App) -> &marin_tui::app::Plan {
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
     plan
@@ -117,6 +123,7 @@ fn without_saving_the_jobs_it_is_another_operation() {
 #[test]
 fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     let mut app = shown();
+    lose(&mut app);
     press(&mut app, "S");
     hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
@@ -137,6 +144,7 @@ fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
 #[test]
 fn what_cannot_begin_is_said_with_its_mend_and_cannot_be_pressed() {
     let mut app = shown();
+    lose(&mut app);
     press(&mut app, "S");
     let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
     hears(&mut app, OperationNews::Refused(OperationKind::Start, refused));

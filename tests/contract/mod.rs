@@ -5,7 +5,7 @@ mod raw;
 
 use futures_util::StreamExt;
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::model::{AutoscalerVersion, Counted, JobId, JobStatus, Secret, Work};
+use marin_tui::model::{AutoscalerVersion, Counted, JobId, JobIds, JobStatus, Secret, Work};
 use marin_tui::ray::Endpoint;
 pub use raw::{call, fields};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
@@ -336,7 +336,7 @@ pub async fn work(t: &Target) -> Work {
     let jobs = t.value("/api/jobs/").await;
     let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
     let driver = running.find_map(|job| job["job_id"].as_str()).unwrap();
-    client.work(&JobId(driver.into())).await.unwrap()
+    client.work(&JobIds { driver: Some(JobId(driver.into())), submission: None }).await.unwrap()
 }
 
 /// Lists and summaries tell the same of a driver's tasks and actors.

@@ -122,7 +122,8 @@ fn dialogs() {
     press(&mut app, "<esc>1d");
     snap("describe_node", &mut app);
     press(&mut app, "<esc>2d");
-    tell(&mut app, CLUSTER, News::Work { driver: JobId("0a000000".into()), work: Ok(Box::new(work())) });
+    let job = app.current().unwrap().job().unwrap().ids();
+    tell(&mut app, CLUSTER, News::Work { job, work: Ok(Box::new(work())) });
     snap("describe_job", &mut app);
     press(&mut app, "<esc>1");
     let changed = ProblemKind::HostKeyChanged {

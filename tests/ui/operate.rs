@@ -52,7 +52,7 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
         let text = seen(&mut app, width, height);
         assert!(text.contains("31 of 32 jobs come back"), "{text}");
         let row = |name: &str| text.lines().find(|l| l.contains(name)).unwrap_or_default().to_owned();
-        assert!(row("exp1395").contains("16 TPU") && row("exp1395").contains("6h 02m"), "{text}");
+        assert!(row("exp1395").contains("TPU 16") && row("exp1395").contains("6h 02m"), "{text}");
         assert!(row("notebook").contains("NO: its pack") && row("notebook").contains("bo"), "{text}");
         for needed in
             ["[ ] end the jobs of bo, too", "[x] save the jobs", "9 workers", "[ Cancel ]", "Restart"]

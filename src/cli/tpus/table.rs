@@ -167,7 +167,11 @@ fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
             }
             _ => String::new(),
         };
-        lines.push(format!("{} {}: {mend}{missing}", mine.len(), standing.word()));
+        let word = match standing {
+            Standing::EatsQuota if mine.len() > 1 => "eat quota",
+            standing => standing.word(),
+        };
+        lines.push(format!("{} {word}: {mend}{missing}", mine.len()));
     }
     for count in types.iter().filter(|t| t.short() > 0) {
         lines.push(format!(

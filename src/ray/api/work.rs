@@ -1,4 +1,4 @@
-//! What a driver's tasks and actors do, from the state API (`/api/v0/*`).
+//! What a job's entrypoint, tasks and actors do, from the state API (`/api/v0/*`).
 //!
 //! It answers 10,000 rows at most and cuts a list without a word, but says how many there would have been.
 
@@ -6,7 +6,7 @@ use super::super::client::{Client, encoded};
 use super::super::convert::{envelope, names::is_shadow};
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::RayError;
-use crate::model::{Counted, JobId, Text, Wait, Work};
+use crate::model::{Counted, JobId, JobIds, JobStatus, Text, Wait, Work};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -118,28 +118,42 @@ fn plain(name: &str) -> Option<&str> {
 }
 
 impl Client {
-    /// What a driver's running tasks and living actors hold, by resource (`GET /api/v0/tasks` and `/api/v0/actors`).
-    pub async fn held(&self, job: &JobId) -> Result<Vec<(Text, f64)>, RayError> {
+    /// What a job holds, by resource: its driver's running tasks and living actors (`GET /api/v0/tasks` and
+    /// `/api/v0/actors`), and its entrypoint while that runs. Ray counts the entrypoint among no driver's actors; what it
+    /// needs stands in its submission, which only the GCS tells whole.
+    pub async fn held(&self, job: &JobIds) -> Result<Vec<(Text, f64)>, RayError> {
         let mut all: BTreeMap<String, f64> = BTreeMap::new();
-        for (kind, state) in [("tasks", "RUNNING"), ("actors", "ALIVE")] {
-            let body = self.get(&in_state(kind, job, state)).await?;
-            for (name, n) in read_with("/api/v0", &body, sum)? {
-                *all.entry(name).or_default() += n;
+        if let Some(driver) = &job.driver {
+            for (kind, state) in [("tasks", "RUNNING"), ("actors", "ALIVE")] {
+                let body = self.get(&in_state(kind, driver, state)).await?;
+                for (name, n) in read_with("/api/v0", &body, sum)? {
+                    *all.entry(name).or_default() += n;
+                }
+            }
+        }
+        if let Some(id) = &job.submission
+            && let Some(record) = self.record(id).await?
+            && record.status == JobStatus::Running
+        {
+            for (name, n) in record.submission.entrypoint_needs() {
+                *all.entry(name.to_owned()).or_default() += n;
             }
         }
         Ok(all.into_iter().map(|(name, n)| (Text::from(name), n)).collect())
     }
 
-    /// What a driver's tasks and actors do: five requests, the heaviest of which lists what holds or waits now
-    /// (`GET /api/v0/tasks`, `/api/v0/actors`, and `summarize` of both).
-    pub async fn work(&self, job: &JobId) -> Result<Work, RayError> {
+    /// What a job does: six requests, the heaviest of which lists what holds or waits now (`GET /api/v0/tasks`,
+    /// `/api/v0/actors`, and `summarize` of both).
+    pub async fn work(&self, job: &JobIds) -> Result<Work, RayError> {
+        let holds = self.held(job).await?;
+        let Some(job) = &job.driver else { return Ok(Work { holds, ..Work::default() }) };
         let counted_of = async |kind| {
             let body = self.get(&of_job(kind, job)).await?;
             read_with("/api/v0", &body, counted)
         };
         let waiting = self.get(&in_state("tasks", job, "PENDING_NODE_ASSIGNMENT")).await?;
         Ok(Work {
-            holds: self.held(job).await?,
+            holds,
             waits: read_with("/api/v0/tasks", &waiting, waits)?,
             tasks: counted_of("tasks/summarize").await?,
             actors: counted_of("actors/summarize").await?,
