@@ -153,7 +153,9 @@ mod tests {
             std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(0o755)).unwrap();
         };
         // Nothing of this machine is looked for, nor ended.
-        ["pkill", "bash", "ray"].into_iter().for_each(|name| program(name, "exit 0"));
+        for name in ["pkill", "bash", "ray"] {
+            program(name, "exit 0");
+        }
         program("pgrep", "exit 1");
         program(
             "docker",
