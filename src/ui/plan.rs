@@ -52,12 +52,9 @@ pub fn draw(
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
-    let title = Title {
-        left: &plan.operation.title,
-        right: zone.as_deref().unwrap_or_default(),
-        tone: None,
-        focused: true,
-    };
+    let called = plan.title();
+    let title =
+        Title { left: &called, right: zone.as_deref().unwrap_or_default(), tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
     let mut y = inner.y;
