@@ -125,6 +125,31 @@ fn at_work_with_every_kind_of_trouble() {
 }
 
 #[test]
+fn lost_nodes_are_counted_at_every_width() {
+    let mut app = app(&["marin-us-east1-d", "marin-eu-west4"]);
+    app.start(None);
+    let mut state = snapshot();
+    let nodes = Arc::make_mut(&mut state.nodes);
+    nodes.truncate(4);
+    nodes.extend((5..=233).map(|n| node(n, "tpu_worker", 4.0, 0.0)));
+    nodes.extend((0..64).map(|n| {
+        let id = NodeId::from_bytes(&[n; 28].map(|b: u8| b ^ 0xa5)).unwrap();
+        let (state, ended) = (NodeState::Dead, Some(before(60)));
+        Node { id, state, ended, ..node(n, "tpu_worker", 4.0, 0.0) }
+    }));
+    let report = Arc::make_mut(&mut state.autoscaler);
+    report.pending.extend(std::iter::repeat_n(report.pending[0].clone(), 27));
+    tell(&mut app, "marin-us-east1-d", News::Link(up()));
+    tell(&mut app, "marin-us-east1-d", News::Snapshot(Arc::new(state)));
+    for (width, height, counts) in
+        [(80, 24, "233+28✕64 "), (120, 40, "233 +28 ✕64 "), (200, 60, "233 +28 ✕64 ")]
+    {
+        let seen = text(&paint(&mut app, Colors::None, width, height));
+        assert!(seen.contains(counts) && seen.contains("JOBS"), "{width}: {seen}");
+    }
+}
+
+#[test]
 fn before_the_first_news() {
     snap("fleet_loading", &mut app(&NAMES));
     let mut all = app(&NAMES);
@@ -240,8 +265,8 @@ fn no_size_is_too_small_for_the_fleet() {
     for keys in ["", "N", "J", "J/x", "NI", "?", ":c"] {
         let mut app = at_work();
         press(&mut app, keys);
-        for width in 1..32 {
-            for height in 1..14 {
+        for width in 1..56 {
+            for height in 1..20 {
                 paint(&mut app, Colors::Sixteen, width, height);
             }
         }
