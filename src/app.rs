@@ -54,7 +54,7 @@ use crate::model::{
     ClusterName, Draft, FormId, FormNews, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem,
     Request, StreamId, SubmissionId, Timestamp, Update,
 };
-use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, MouseEvent};
 use keymap::Meaning;
 use std::sync::Arc;
 use std::time::Duration;
@@ -323,6 +323,11 @@ impl App {
         let meaning = self.keymap.meaning(self.context(), &self.pressed, key);
         if meaning == Meaning::Action(Action::ForceQuit) {
             return vec![Effect::Quit];
+        }
+        // What nobody sees does nothing.
+        if self.areas.is_too_small {
+            let quits = key.code == KeyCode::Char('q') && key.modifiers.is_empty();
+            return if quits { self.act(Action::Quit, now) } else { Vec::new() };
         }
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
