@@ -4,7 +4,7 @@ use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
 use super::frame::{Title, more_below, pane};
-use super::grid::{Cell, Column, Grid, cut, put};
+use super::grid::{Cell, Column, Grid, cut, cut_middle, put};
 use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
@@ -56,7 +56,9 @@ pub fn draw(
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
+    // A worker's name may be long, and its address stands behind it.
     let called = plan.title();
+    let called = cut_middle(&called, usize::from(width.saturating_sub(6)));
     let title =
         Title { left: &called, right: zone.as_deref().unwrap_or_default(), tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
