@@ -7,6 +7,7 @@ pub mod actions;
 pub mod cluster;
 pub mod describe;
 mod dialog;
+mod event;
 mod fleet;
 pub mod form;
 mod keymap;
@@ -34,6 +35,7 @@ mod workers;
 pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};
 pub use dialog::{Dialog, Question};
+pub use event::{Effect, Event, Outcome};
 pub use fleet::{Sum, Totals};
 pub use keymap::{Keymap, KeymapError};
 pub use logview::{LogView, Window, pieces};
@@ -49,104 +51,11 @@ pub use toast::{Toast, Toasts, Tone};
 pub use tpus::{TPU_COLUMNS, Tpus};
 pub use trend::{FULL, Trend};
 
-use crate::model::cloud::TpuHost;
-use crate::model::{
-    ClusterName, Draft, FormId, FormNews, Job, JobKey, Link, Node, NodeId, OperationNews, Order, Problem,
-    Request, StreamId, SubmissionId, Timestamp, Update,
-};
-use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+use crate::model::{ClusterName, Job, JobKey, Link, Node, NodeId, Problem, Request, StreamId, Timestamp};
+use crossterm::event::{KeyCode, KeyEvent};
 use keymap::Meaning;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What comes in.
-#[derive(Debug)]
-pub enum Event {
-    /// A key.
-    Key(KeyEvent),
-    /// The mouse.
-    Mouse(MouseEvent),
-    /// Text pasted by the terminal.
-    Paste(String),
-    /// The terminal has another size.
-    Resize,
-    /// News of a cluster.
-    Update(Update),
-    /// A clock text on the screen may have changed.
-    Tick,
-    /// News of an operation on a cluster.
-    Operation(ClusterName, OperationNews),
-    /// News for the form of a job.
-    Form(ClusterName, FormId, FormNews),
-    /// An effect came out so.
-    Done(Outcome),
-    /// Nothing of interest.
-    Ignored,
-}
-
-impl From<crossterm::event::Event> for Event {
-    fn from(event: crossterm::event::Event) -> Self {
-        use crossterm::event::Event as Input;
-        match event {
-            Input::Key(key) if key.kind != KeyEventKind::Release => Self::Key(key),
-            Input::Mouse(mouse) => Self::Mouse(mouse),
-            Input::Paste(text) => Self::Paste(text),
-            Input::Resize(..) => Self::Resize,
-            Input::Key(_) | Input::FocusGained | Input::FocusLost => Self::Ignored,
-        }
-    }
-}
-
-/// What goes out.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Leave.
-    Quit,
-    /// Paint everything anew.
-    Redraw,
-    /// Ask a cluster's task.
-    Ask(ClusterName, Request),
-    /// Put text on the clipboard.
-    Copy {
-        /// What it is, for the message.
-        what: String,
-        /// The text.
-        text: String,
-    },
-    /// Put the cluster's token on the clipboard.
-    CopyToken(ClusterName),
-    /// Open the cluster's dashboard in the browser.
-    OpenDashboard(ClusterName),
-    /// Hand the terminal to a login on the cluster's head.
-    SshHead(ClusterName),
-    /// Hand it to a login on one of its TPU hosts.
-    SshHost(ClusterName, TpuHost),
-    /// Submit the job of a form.
-    Submit(ClusterName, FormId, Box<Draft>),
-    /// Read what a job was submitted with, for the form.
-    Fill(ClusterName, FormId, SubmissionId),
-    /// Write down what was done to a cluster, and how it came out.
-    Note(ClusterName, String, String),
-    /// Have something done about an operation on a cluster or its workers.
-    Operate(ClusterName, Order),
-}
-
-/// How an effect came out, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Copied.
-    Copied(String),
-    /// Opened.
-    Opened(String),
-    /// It is being done, and takes a while.
-    Doing(String),
-    /// Taken off the clipboard.
-    Cleared(String),
-    /// The terminal is ours again.
-    Returned(String),
-    /// It did not work.
-    Failed(String),
-}
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,6 +232,11 @@ impl App {
         let meaning = self.keymap.meaning(self.context(), &self.pressed, key);
         if meaning == Meaning::Action(Action::ForceQuit) {
             return vec![Effect::Quit];
+        }
+        // What nobody sees does nothing.
+        if self.areas.is_too_small {
+            let quits = key.code == KeyCode::Char('q') && key.modifiers.is_empty();
+            return if quits { self.act(Action::Quit, now) } else { Vec::new() };
         }
         if self.prompt.is_some() {
             return self.prompt_key(key, now);

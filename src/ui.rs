@@ -42,7 +42,7 @@ use ratatui::style::Style;
 /// From this width on all four panes stand side by side.
 const WIDE: u16 = 110;
 /// Below this nothing sensible can be shown.
-const SMALLEST: (u16, u16) = (24, 6);
+const SMALLEST: (u16, u16) = (40, 10);
 
 /// What every part needs to draw itself.
 struct Draw<'a> {
@@ -90,7 +90,12 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     let mut areas = Areas::default();
     let mut cursor = None;
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        grid::put(buf, area.x, area.y, area.width, false, "make the window larger", theme.warn);
+        let (width, height) = SMALLEST;
+        let text = format!("make the window larger: {width}x{height} at least");
+        for (y, line) in (area.y..area.bottom()).zip(chrome::wrap(&text, area.width.into())) {
+            grid::put(buf, area.x, y, area.width, false, &line, theme.warn);
+        }
+        areas.is_too_small = true;
         return areas;
     }
     let (header, rest) = split_top(area, 1);

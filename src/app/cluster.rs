@@ -57,8 +57,8 @@ pub struct Cluster {
     /// How its chips were used lately.
     pub trend: Trend,
     history: History,
-    /// Host names tell its nodes apart.
-    hosts_tell: bool,
+    /// The names that nodes are shown by, of those that have one beside their address.
+    names: HashMap<NodeId, Text>,
     /// Some node is shown by another name than its address.
     addressed: bool,
     /// Machine figures by node, and when each sample was first seen.
@@ -99,7 +99,7 @@ impl Cluster {
             findings: Vec::new(),
             trend: Trend::default(),
             history: History::default(),
-            hosts_tell: false,
+            names: HashMap::new(),
             addressed: false,
             physical: HashMap::new(),
             watched: 0,
@@ -134,8 +134,8 @@ impl Cluster {
         self.tally = Tally::of(now);
         self.history.learn(now);
         if nodes || first {
-            self.hosts_tell = hosts_tell(&now.nodes);
-            self.addressed = now.nodes.iter().any(|n| *shown_name(n, self.hosts_tell) != n.address);
+            name_nodes(&mut self.names, &now.nodes);
+            self.addressed = now.nodes.iter().any(|n| *shown_name(&self.names, n) != n.address);
             self.physical.retain(|id, _| now.nodes.iter().any(|n| n.id == *id));
             self.arrange_nodes();
         }
@@ -217,19 +217,19 @@ impl Cluster {
         self.addressed
     }
 
-    /// The name that a node is shown by: its own where it has one beside its address, else its host's, else the
-    /// address.
-    pub fn node_name<'n>(&self, node: &'n Node) -> &'n Text {
-        shown_name(node, self.hosts_tell)
+    /// The name that a node is shown by: its own where it has one beside its address, else its host's where that is
+    /// no other's, else the address. A node keeps the name that it was first shown by.
+    pub fn node_name<'n>(&'n self, node: &'n Node) -> &'n Text {
+        shown_name(&self.names, node)
     }
 
     /// Puts the nodes in order.
     pub fn arrange_nodes(&mut self) {
         let snapshot = self.snapshot.clone();
-        let (nodes, hosts_tell) = (&snapshot.nodes, self.hosts_tell);
+        let (nodes, names) = (&snapshot.nodes, &self.names);
         let named = |i: usize| order::Placed {
             node: &nodes[i],
-            name: shown_name(&nodes[i], hosts_tell),
+            name: shown_name(names, &nodes[i]),
             seen: snapshot.taken,
         };
         self.nodes.arrange(
@@ -305,16 +305,27 @@ impl Cluster {
     }
 }
 
-fn shown_name(node: &Node, hosts_tell: bool) -> &Text {
-    match () {
-        () if !node.name.is_empty() && node.name != node.address => &node.name,
-        () if hosts_tell && !node.hostname.is_empty() => &node.hostname,
-        () => &node.address,
-    }
+fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text {
+    names.get(&node.id).unwrap_or(&node.address)
 }
 
-/// Whether no two living nodes have the same host name (those of containers on one machine may).
-fn hosts_tell(nodes: &[Node]) -> bool {
-    let mut seen = HashSet::new();
-    nodes.iter().filter(|n| n.state.is_alive()).all(|n| seen.insert(n.hostname.raw()))
+/// Learns the names of nodes and forgets those of nodes that are gone. What is known stays: Ray tells a node's state
+/// some seconds before it tells by what name the node registered, and a host that joins may have a known one's name.
+fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
+    let mut hosts: HashMap<&str, usize> = HashMap::new();
+    for node in nodes.iter().filter(|n| n.state.is_alive()) {
+        *hosts.entry(node.hostname.raw()).or_default() += 1;
+    }
+    let mut known = std::mem::take(names);
+    names.extend(nodes.iter().filter_map(|node| {
+        // Containers on one machine may have its name, all of them.
+        let tells = !node.hostname.is_empty() && hosts.get(node.hostname.raw()).is_none_or(|n| *n < 2);
+        let name = match known.remove(&node.id) {
+            Some(name) => name,
+            None if !node.name.is_empty() && node.name != node.address => node.name.clone(),
+            None if tells => node.hostname.clone(),
+            None => return None,
+        };
+        Some((node.id, name))
+    }));
 }

@@ -34,6 +34,8 @@ pub struct Totals {
     pub clusters: usize,
     /// Clusters that are reached.
     pub up: usize,
+    /// Clusters of which anything is known yet; without one all that follows is unknown.
+    pub known: usize,
     /// Files that could not be read.
     pub broken: usize,
     /// Nodes alive.
@@ -56,6 +58,7 @@ impl App {
         for c in &self.clusters {
             let t = &c.tally;
             all.up += usize::from(matches!(c.link, Some(Link::Up { .. })));
+            all.known += usize::from(c.known);
             all.nodes += t.alive;
             all.running += t.running;
             all.waiting += t.waiting;

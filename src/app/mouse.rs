@@ -52,6 +52,8 @@ pub struct Areas {
     pub buttons: Option<[Area; 2]>,
     /// Highest first line of the dialog.
     pub dialog_last: usize,
+    /// Nothing could be drawn: the window is too small.
+    pub is_too_small: bool,
 }
 
 impl App {
@@ -62,6 +64,9 @@ impl App {
             MouseEventKind::Down(MouseButton::Left) => 0,
             _ => return Vec::new(),
         };
+        if self.areas.is_too_small {
+            return Vec::new();
+        }
         self.dirty = true;
         let (column, row) = (mouse.column, mouse.row);
         if let (Some(dialog), Some(area)) = (&mut self.dialog, self.areas.dialog) {

@@ -51,6 +51,8 @@ pub struct Plan {
     pub blind: bool,
     /// More on whom is meant; may be empty.
     pub note: String,
+    /// The worker as its row names it, where the operation knows it by its address alone; may be empty.
+    pub called: String,
     /// The form that it came from, and that cancel leads back to.
     pub form: Option<Box<WorkerForm>>,
     /// The name as far as it is typed.
@@ -77,6 +79,7 @@ impl Plan {
             others: false,
             blind: false,
             note: String::new(),
+            called: String::new(),
             form: None,
             name: String::new(),
             spot: Spot::Cancel,
@@ -84,6 +87,15 @@ impl Plan {
             top: 0,
             last: 0,
         }
+    }
+
+    /// What is to be done to whom, safe to print: a worker by the name of its row, with its address beside it.
+    pub fn title(&self) -> String {
+        let subject = self.operation.task.subject();
+        if self.called.is_empty() || subject.is_empty() {
+            return self.operation.title.clone();
+        }
+        self.operation.title.replacen(&subject, &format!("{}, {subject}", printable(&self.called)), 1)
     }
 
     /// Whether jobs are saved.

@@ -16,6 +16,8 @@ struct Chosen {
     cluster: ClusterName,
     /// Name of a TPU VM or a queued resource, or address of a host.
     worker: String,
+    /// The name of its row, where that is another; may be empty.
+    called: String,
     /// Ray may have something that works there.
     is_in_ray: bool,
     /// Why nothing can be started there; empty when it can.
@@ -77,7 +79,7 @@ impl App {
         let Some(chosen) = self.chosen_worker(Action::StopCluster, now) else { return Vec::new() };
         let drain = chosen.is_in_ray.then_some(DRAIN_SECS);
         let task = Task::RemoveWorker { worker: chosen.worker, drain };
-        self.plan_of_worker(chosen.cluster, task, chosen.note, now)
+        self.plan_of_worker(chosen.cluster, task, (chosen.called, chosen.note), now)
     }
 
     /// Opens the dialog before Ray is started anew on the selected worker.
@@ -87,19 +89,20 @@ impl App {
             self.toasts.say(Tone::Info, chosen.hostless, now);
             return Vec::new();
         }
-        self.plan_of_worker(chosen.cluster, Task::InitWorker { worker: chosen.worker }, chosen.note, now)
+        let task = Task::InitWorker { worker: chosen.worker };
+        self.plan_of_worker(chosen.cluster, task, (chosen.called, chosen.note), now)
     }
 
     fn plan_of_worker(
         &mut self,
         cluster: ClusterName,
         task: Task,
-        note: String,
+        (called, note): (String, String),
         now: Timestamp,
     ) -> Vec<Effect> {
         let effects = self.plan_on(cluster, task, now);
         if let Some(Dialog::Plan(plan)) = &mut self.dialog {
-            plan.note = note;
+            (plan.called, plan.note) = (called, note);
         }
         effects
     }
@@ -112,6 +115,7 @@ impl App {
             return Some(Chosen {
                 cluster: cluster.name().clone(),
                 worker: row.name.raw().to_owned(),
+                called: String::new(),
                 is_in_ray: row.hosts.1 > 0 || !cluster.tpus.knows_ray(),
                 hostless: hostless(row, &self.key_of(Action::RemoveWorker)),
                 note: String::new(),
@@ -133,9 +137,11 @@ impl App {
             let (name, heir) = (known.node_name(node), known.node_name(heir));
             format!("{name} is dead, and {} is the address of {heir} now: choose that row", node.address)
         } else {
+            let name = known.node_name(node);
             return Some(Chosen {
                 cluster,
                 worker: node.address.raw().to_owned(),
+                called: if *name == node.address { String::new() } else { name.raw().to_owned() },
                 is_in_ray: node.state.is_alive(),
                 hostless: String::new(),
                 note: slice(&known.tpus, node),

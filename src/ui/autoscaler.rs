@@ -1,6 +1,6 @@
 //! The autoscaler pane: is it alive, what it has, what it is asked for, what it fails at.
 
-use super::frame::{Title, pane};
+use super::frame::{Title, more_below, pane};
 use super::grid::{Cell, Column, Grid, put};
 use super::{Draw, alerts, words};
 use crate::app::describe::{ago, amount};
@@ -54,12 +54,14 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     }
     let stale = cluster.is_stale(d.now);
     let mut alerts = alerts::lines(worth_telling(cluster), d, inner.width.into(), stale);
+    alerts.extend(wanted(report, d, stale));
     let lines = lines(report, d, stale);
     let table = report.types.len() + 1;
     let tells_idle = report.version != AutoscalerVersion::V1;
     let total = alerts.len() + table + lines.len();
     let last = total.saturating_sub(inner.height.into());
     let top = cluster.autoscaler_top.min(last);
+    more_below(buf, area, d.theme, last - top, "");
     let above = alerts.len();
     alerts.drain(..top.min(above));
     let mut y = inner.y;
@@ -146,6 +148,17 @@ fn row<'a>(t: &'a NodeTypeCount, tells_idle: bool, text: Style, d: &Draw<'_>) ->
     cells
 }
 
+/// What is asked for, with a blank line after it: before what there is, which may be long.
+fn wanted(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
+    if report.demands.is_empty() {
+        return Vec::new();
+    }
+    let demands = report.demands.iter().map(|x| demand(x, d));
+    let demands = demands.map(|(text, style)| (text, if stale { d.theme.dim } else { style }));
+    let title = std::iter::once(("WANTED".to_owned(), d.theme.heading));
+    title.chain(demands).chain([(String::new(), d.theme.text)]).collect()
+}
+
 fn lines(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
     let tone = |style: Style| if stale { d.theme.dim } else { style };
     let mut lines = Vec::new();
@@ -159,7 +172,6 @@ fn lines(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)>
     if !report.error.is_empty() {
         section("ERROR", vec![(report.error.to_string(), tone(d.theme.bad))]);
     }
-    section("WANTED", report.demands.iter().map(|x| demand(x, d)).map(|(t, s)| (t, tone(s))).collect());
     let failures = report.failures.iter().map(|f| {
         let since = f.at.map(|t| format!(", {}", ago_minutes(t, d.now))).unwrap_or_default();
         let reason = if f.reason.is_empty() {

@@ -127,6 +127,10 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     for word in text.split(' ') {
         let line = lines.last().map_or(0, |l| l.width());
         if line > 0 && line + 1 + word.width() > width {
+            // A second blank between words does not begin a line.
+            if word.is_empty() {
+                continue;
+            }
             lines.push(" ".repeat(indent));
         }
         let Some(line) = lines.last_mut() else { break };
@@ -382,5 +386,17 @@ pub fn clear(buf: &mut Buffer, area: Rect) {
         for x in area.left()..area.right() {
             buf[(x, y)].reset();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn a_line_that_goes_on_begins_where_the_first_does() {
+        assert_eq!(wrap("opens it  (open)", 8), ["opens it", "(open)"]);
+        assert_eq!(wrap("opens it  (open)", 10), ["opens it  ", "(open)"]);
+        assert_eq!(wrap("  the mend of it", 10), ["  the mend", "  of it"]);
     }
 }

@@ -13,6 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use std::borrow::Cow;
+use unicode_width::UnicodeWidthStr;
 
 /// Width of the link's column where there is no room for words.
 const NARROW: u16 = 9;
@@ -27,20 +28,30 @@ const HUGE: u16 = 180;
 /// Rows below the table that are worth telling the selected row's trouble in.
 const DETAILS: u16 = 5;
 
-/// The columns; below [`ROOMY`] the ones that grow with their words are narrower.
-fn columns(width: u16, names: &Names) -> [Column; 12] {
-    let (link, jobs, says, history) = match width {
+/// Narrowest and widest column of nodes.
+const NODES: (u16, u16) = (9, 16);
+/// What the last column keeps where the nodes need some of it.
+const SAYS: u16 = 12;
+
+/// The columns; below [`ROOMY`] the ones that grow with their words are narrower. The nodes' is as
+/// wide as the longest of them: how many are lost stands at the end.
+fn columns(width: u16, names: &Names, d: &Draw<'_>) -> [Column; 12] {
+    let (link, jobs, says, history): (u16, u16, u16, u16) = match width {
         0..ROOMY => (9, 9, 17, 8),
         ROOMY..VAST => (15, 10, 27, 8),
         VAST..HUGE => (17, 11, 36, 8),
         _ => (18, 12, 40, 20),
     };
+    let counts = d.app.clusters().iter().filter(|c| c.known).map(words::node_counts);
+    let counts = counts.map(|c| if width < ROOMY { words::squeezed(c, NODES.0) } else { c }.width());
+    let nodes = u16::try_from(counts.max().unwrap_or(0)).unwrap_or(NODES.1).clamp(NODES.0, NODES.1);
+    let says = says.saturating_sub(nodes - NODES.0).max(SAYS);
     [
         Column::text("", 1, 0),
         Column::text("CLUSTER", names.width, 0),
         Column::text("LINK", link, 0),
         Column::text("RAY", 7, 8),
-        Column::text("NODES", 9, 0),
+        Column::text("NODES", nodes, 0),
         Column::text("", BAR, 4),
         Column::number("CHIPS", 9, 1),
         Column::text("USE", history, 7),
@@ -73,7 +84,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
             _ => 32,
         },
     );
-    let columns = columns(inner.width, &names);
+    let columns = columns(inner.width, &names, d);
     let grid = Grid {
         columns: &columns,
         sort: list.sort(),
@@ -105,7 +116,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
             totals.y + 1,
             totals.width.saturating_sub(2),
             false,
-            &sums(&d.app.totals()),
+            &sums(&d.app.totals(), totals.width.saturating_sub(2).into()),
             d.theme.dim,
         );
     }
@@ -154,6 +165,7 @@ fn row<'a>(cluster: &'a Cluster, d: &Draw<'_>, columns: &[Column], names: &Names
     let (nodes, jobs) = (words::node_counts(cluster), words::job_counts(cluster, d.now));
     let t = &cluster.tally;
     let known = |s: String| if cluster.known { s } else { "?".into() };
+    let (nodes, jobs) = (words::squeezed(nodes, columns[4].width), words::squeezed(jobs, columns[8].width));
     let (says, says_tone) = says(cluster, d, columns[2].width > NARROW);
     let name = if says_tone == d.theme.bad { text.patch(d.theme.bad) } else { text };
     let wants = if t.wants > 0 { t.wants.to_string() } else { "-".into() };
@@ -290,24 +302,44 @@ fn sparkline(trend: &Trend, width: usize) -> String {
         .collect()
 }
 
-/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 waiting`.
-fn sums(t: &Totals) -> String {
+/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 waiting`; with fewer words where
+/// those have no room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 wait`.
+fn sums(t: &Totals, width: usize) -> String {
+    let long = sums_in(t, false);
+    if long.width() > width { sums_in(t, true) } else { long }
+}
+
+fn sums_in(t: &Totals, brief: bool) -> String {
     let many =
         |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(n)) };
+    // Before anything is known, none is not what is there.
+    let told =
+        |text: String, what: &str| if t.known > 0 || t.clusters == 0 { text } else { format!("? {what}") };
+    let (least, over) = if brief { ("≥", "/") } else { ("at least ", " of ") };
     let of = |sum: Sum, what: &str| {
-        let least = if sum.is_least { "at least " } else { "" };
+        let least = if sum.is_least { least } else { "" };
         let used = sum
             .used
             .map_or_else(|| "?".to_owned(), |used| format!("{least}{}", grouped(used.round() as usize)));
-        (sum.all > 0.0).then(|| format!("{used} of {} {what}", grouped(sum.all.round() as usize)))
+        (sum.all > 0.0).then(|| format!("{used}{over}{} {what}", grouped(sum.all.round() as usize)))
     };
-    let mut parts = vec![many(t.clusters, "cluster"), format!("{} up", t.up)];
-    parts.extend((t.broken > 0).then(|| many(t.broken, "broken file")));
-    parts.push(many(t.nodes, "node"));
+    let mut parts = if brief {
+        vec![format!("{} of {} up", t.up, t.clusters)]
+    } else {
+        vec![many(t.clusters, "cluster"), format!("{} up", t.up)]
+    };
+    let broken = if brief { format!("{} broken", t.broken) } else { many(t.broken, "broken file") };
+    parts.extend((t.broken > 0).then_some(broken));
+    parts.push(told(many(t.nodes, "node"), "nodes"));
     parts.extend(of(t.tpus, "chips"));
     parts.extend(of(t.gpus, "gpus"));
-    let waiting = if t.waiting > 0 { format!(", {} waiting", grouped(t.waiting)) } else { String::new() };
-    parts.push(format!("{} running{waiting}", many(t.running, "job")));
+    let (running, waiting) = if brief {
+        (format!("{} run", grouped(t.running)), "wait")
+    } else {
+        (format!("{} running", many(t.running, "job")), "waiting")
+    };
+    let waiting = if t.waiting > 0 { format!(", {} {waiting}", grouped(t.waiting)) } else { String::new() };
+    parts.push(told(format!("{running}{waiting}"), "jobs"));
     parts.join(" · ")
 }
 
@@ -356,11 +388,36 @@ mod tests {
 
     #[test]
     fn a_sum_says_where_use_is_not_known() {
-        let said =
-            |used, is_least| sums(&Totals { tpus: Sum { used, is_least, all: 2048.0 }, ..Totals::default() });
+        let said = |used, is_least| {
+            sums(&Totals { tpus: Sum { used, is_least, all: 2048.0 }, ..Totals::default() }, 200)
+        };
         assert!(said(Some(1000.0), false).contains("· 1,000 of 2,048 chips"));
         assert!(said(Some(1000.0), true).contains("· at least 1,000 of 2,048 chips"));
         assert!(said(None, true).contains("· ? of 2,048 chips"));
+    }
+
+    #[test]
+    fn a_sum_has_room_for_what_waits() {
+        let tpus = Sum { used: Some(11_000.0), is_least: true, all: 24_048.0 };
+        let (known, clusters) = (20, 20);
+        let all = Totals {
+            clusters,
+            known,
+            up: 19,
+            nodes: 2344,
+            tpus,
+            running: 146,
+            waiting: 14,
+            ..Totals::default()
+        };
+        assert!(
+            sums(&all, 120).ends_with("· at least 11,000 of 24,048 chips · 146 jobs running, 14 waiting")
+        );
+        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 146 run, 14 wait";
+        assert_eq!(sums(&all, 74), brief);
+        assert!(brief.width() <= 74);
+        let unknown = Totals { clusters: 20, ..Totals::default() };
+        assert_eq!(sums(&unknown, 74), "20 clusters · 0 up · ? nodes · ? jobs");
     }
 
     #[test]

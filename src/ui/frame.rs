@@ -57,6 +57,15 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
     inside(area)
 }
 
+/// Says on the lower border how many `things` have no room above it.
+pub fn more_below(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: usize, things: &str) {
+    let more = format!(" {hidden} more {things}below ");
+    let width = u16::try_from(more.width()).unwrap_or(u16::MAX);
+    if hidden > 0 && area.height > 1 && area.width > width.saturating_add(4) {
+        buf.set_string(area.right() - 2 - width, area.bottom() - 1, more, theme.warn);
+    }
+}
+
 /// What is inside a border.
 pub fn inside(area: Rect) -> Rect {
     if area.width < 4 || area.height < 2 {

@@ -50,19 +50,33 @@ pub struct Cell<'a> {
     style: Style,
     /// Takes the rest of the row.
     spans: bool,
-    /// Its end tells more than its beginning, and stays when it is cut.
-    ends: bool,
+    /// What stays when it is cut.
+    keeps: Keeps,
+}
+
+/// What stays of a text that is cut.
+#[derive(Clone, Copy, Debug)]
+enum Keeps {
+    Beginning,
+    End,
+    Both,
 }
 
 impl<'a> Cell<'a> {
     /// Text that is safe to print, in a style.
     pub fn new(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
-        Self { text: text.into(), style, spans: false, ends: false }
+        Self { text: text.into(), style, spans: false, keeps: Keeps::Beginning }
     }
 
     /// The same, cut at its beginning: names that differ at their end (`t1v-n-1a2b3c4d-w-3`, `tpu_slice_v4_32`).
     pub fn ending(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
-        Self { ends: true, ..Self::new(text, style) }
+        Self { keeps: Keeps::End, ..Self::new(text, style) }
+    }
+
+    /// The same, cut in its middle: ids that begin with what they are and end with what makes them one of many
+    /// (`ray-run-alice-exp1395_qwen3-4f1c`).
+    pub fn named(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
+        Self { keeps: Keeps::Both, ..Self::new(text, style) }
     }
 
     /// The same over the rest of the row, in place of the cells that would follow.
@@ -75,7 +89,7 @@ impl<'a> Cell<'a> {
 fn fit(columns: &[Column], total: u16) -> Vec<u16> {
     let mut kept: Vec<bool> = vec![true; columns.len()];
     let need = |kept: &[bool]| -> u16 {
-        let chosen = columns.iter().zip(kept).filter(|(_, k)| **k);
+        let chosen = columns.iter().zip(kept).filter(|(c, k)| **k && c.width > 0);
         chosen.map(|(c, _)| c.width + GAP).sum::<u16>().saturating_sub(GAP)
     };
     while need(&kept) > total {
@@ -157,8 +171,11 @@ impl Grid<'_> {
                     chosen.map_or(cell.style, |(_, s)| if s.fg.is_some() { s } else { cell.style.patch(s) });
                 let (width, right) =
                     if cell.spans { (body.right() - x, false) } else { (*width, column.right) };
-                let text =
-                    if cell.ends { cut_front(&cell.text, width.into()) } else { Cow::Borrowed(&*cell.text) };
+                let text = match cell.keeps {
+                    Keeps::Beginning => Cow::Borrowed(&*cell.text),
+                    Keeps::End => cut_front(&cell.text, width.into()),
+                    Keeps::Both => cut_middle(&cell.text, width.into()),
+                };
                 put(buf, x, y, width, right, &text, style);
                 x += width + GAP;
             }
@@ -221,6 +238,20 @@ pub fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
     if width == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("…{}", &text[start..])) }
 }
 
+/// The text in at most so many columns, with `…` in its middle when something was cut: a little more of its beginning
+/// stays than of its end.
+pub fn cut_middle(text: &str, width: usize) -> Cow<'_, str> {
+    if (text.is_ascii() && text.len() <= width) || text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    if width < 3 {
+        return cut(text, width);
+    }
+    let head = cut(text, width / 2 + 1);
+    let tail = cut_front(text, width.saturating_sub(head.width()) + 1);
+    Cow::Owned(format!("{head}{}", tail.trim_start_matches('…')))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,6 +266,10 @@ mod tests {
         assert_eq!(cut_front("abc", 3), "abc");
         assert_eq!(cut_front("t1v-n-1a2b3c4d-w-3", 6), "…d-w-3");
         assert_eq!(cut_front("日本語", 4), "…語");
+        assert_eq!(cut_middle("abc", 3), "abc");
+        assert_eq!(cut_middle("ray-run-alice-exp1-4f1c", 10), "ray-r…4f1c");
+        assert_eq!(cut_middle("日本語日本語", 6), "日…語");
+        assert_eq!(["", "…", "a…", "a…d"], [0, 1, 2, 3].map(|n| cut_middle("abcd", n).into_owned())[..]);
         assert_eq!(cut_front("x", 0), "");
     }
 

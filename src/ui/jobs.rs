@@ -5,15 +5,22 @@ use super::grid::{Cell, Column, Grid};
 use super::{Draw, filtered, words};
 use crate::app::{Area, Cluster, JOB_COLUMNS, Pane};
 use crate::model::text::printable;
-use crate::model::{Job, JobStatus};
+use crate::model::{Job, JobKey, JobStatus};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::borrow::Cow;
+use unicode_width::UnicodeWidthStr;
 
-/// The columns of a job.
-pub const COLUMNS: [Column; 8] = [
+/// Places of columns among them: the id's, and of those that have room only where a job has something for them.
+const ID: usize = 1;
+const TOOK: usize = 5;
+const MESSAGE: usize = 7;
+/// Jobs that are looked at for the width of columns: the newest of a cluster.
+const LOOKED_AT: usize = 500;
+
+const COLUMNS: [Column; 8] = [
     Column::text("", 1, 0),
-    Column::rest("JOB", 20, 0),
+    Column::text("JOB", 20, 0),
     Column::text("OWNER", 8, 2),
     Column::text("STATE", 9, 0),
     Column::number("AGE", 7, 1),
@@ -21,6 +28,27 @@ pub const COLUMNS: [Column; 8] = [
     Column::rest("ENTRYPOINT", 14, 3),
     Column::rest("MESSAGE", 16, 5),
 ];
+
+/// The columns of the jobs of these clusters in so many cells. The id has the room first, up to the longest, beside what
+/// tells whose job it is and how it stands; what no job has anything for takes no room.
+pub fn columns<'a>(clusters: impl IntoIterator<Item = &'a Cluster>, width: u16) -> Vec<Column> {
+    let mut columns = COLUMNS.to_vec();
+    let (mut longest, mut ended, mut tells) = (0, false, false);
+    for job in clusters.into_iter().flat_map(|c| c.snapshot.jobs.iter().take(LOOKED_AT)) {
+        longest = longest.max(id(job).width());
+        ended |= job.ended.is_some();
+        tells |= message(job).is_some();
+    }
+    for (place, _) in [(TOOK, ended), (MESSAGE, tells)].into_iter().filter(|(_, there)| !there) {
+        columns[place] = Column::text("", 0, columns[place].spare);
+    }
+    // The glyph's, and those between the id and the first that can be missed.
+    let beside = columns[0].width + columns[ID + 1..TOOK].iter().map(|c| c.width + 1).sum::<u16>() + 1;
+    let least = columns[ID].width;
+    let most = width.saturating_sub(beside).max(least);
+    columns[ID].width = u16::try_from(longest).unwrap_or(most).clamp(least, most);
+    columns
+}
 
 /// Draws it; returns where the rows are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
@@ -34,8 +62,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let title = filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len());
     let focused = d.is_focused(Pane::Jobs);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
+    let columns = columns([cluster], inner.width);
     let grid = Grid {
-        columns: &COLUMNS,
+        columns: &columns,
         sort: cluster.jobs.sort(),
         sortable: &JOB_COLUMNS,
         top: cluster.jobs.window(usize::from(inner.height.saturating_sub(1))),
@@ -62,29 +91,33 @@ pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
     let stopping = job.submission_id().is_some_and(|id| cluster.stopping.contains(id));
     let state = if stopping { "stopping…" } else { job.status.word() };
     let marked = job.submission_id().is_some_and(|id| cluster.marked.contains(id));
-    let id: Cow<'a, str> = match &job.key {
-        crate::model::JobKey::Submission(id) if marked => Cow::Owned(format!("◆ {id}")),
-        crate::model::JobKey::Submission(id) => id.0.shown(),
-        crate::model::JobKey::Driver(id) => Cow::Owned(format!("{id} (by hand)")),
-    };
+    let id = if marked { Cow::Owned(format!("◆ {}", id(job))) } else { id(job) };
     let age = job.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
     let took = match (job.started, job.ended) {
         (Some(from), Some(to)) => crate::model::time::brief(from.age(to)),
         _ => "-".into(),
     };
-    let message = if job.status == JobStatus::Running || job.message.is_empty() {
-        Cow::Borrowed("-")
-    } else {
-        printable(job.message.raw().lines().next().unwrap_or_default())
-    };
     vec![
         Cell::new(glyph, tone),
-        Cell::new(id, if marked { d.theme.accent } else { text }),
+        Cell::named(id, if marked { d.theme.accent } else { text }),
         Cell::new(job.owner().map_or(Cow::Borrowed("-"), printable), text),
         Cell::new(state, if stopping { d.theme.warn } else { tone }),
         Cell::new(age, text),
         Cell::new(took, text),
         Cell::new(job.entrypoint.shown(), text),
-        Cell::new(message, d.theme.dim),
+        Cell::new(message(job).unwrap_or(Cow::Borrowed("-")), d.theme.dim),
     ]
+}
+
+fn id(job: &Job) -> Cow<'_, str> {
+    match &job.key {
+        JobKey::Submission(id) => id.0.shown(),
+        JobKey::Driver(id) => Cow::Owned(format!("{id} (by hand)")),
+    }
+}
+
+/// The first line of what it says; what a running job says is told by its state already.
+fn message(job: &Job) -> Option<Cow<'_, str>> {
+    let line = job.message.raw().lines().next().filter(|_| job.status != JobStatus::Running)?;
+    (!line.is_empty()).then(|| printable(line))
 }

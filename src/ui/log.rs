@@ -1,7 +1,9 @@
 //! The log pane: the visible lines of the ring, a title that says what is read and how it stands.
 
+use super::Draw;
+use super::chrome::wrap;
 use super::frame::{Title, inside, pane};
-use super::{Draw, grid::cut};
+use super::grid::{cut, cut_middle};
 use crate::app::{Area, Cluster, LogView, Pane, Window, pieces};
 use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;
@@ -9,19 +11,20 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
+/// Cells of what is looked for in the title, at most, and of what is read, at least.
+const SOUGHT: usize = 20;
+const SHORTEST: usize = 6;
+
 /// Draws it; returns where the lines are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
     let log = &cluster.log;
-    let mut title = format!("3 Log {}", source(log.source()));
-    if !log.search().is_empty() {
-        title = format!("{title}  /{} {} found", log.search(), log.match_count());
-    }
     let note = note(log);
     let inner = inside(area);
     let height = inner.height.saturating_sub(u16::from(note.is_some()));
     let body = Rect { height, ..inner };
     let size = Window { width: body.width.into(), height: height.into() };
     let (state, tone) = state(log, size, d);
+    let title = title(log, usize::from(area.width).saturating_sub(state.width() + 9));
     let focused = d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     if log.is_empty() {
@@ -30,7 +33,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
         } else {
             "no log is open: choose a job, a node or the autoscaler and open its log"
         };
-        buf.set_stringn(body.x, body.y, if height > 0 { hint } else { "" }, body.width.into(), d.theme.dim);
+        for (y, line) in (body.y..body.bottom()).zip(wrap(hint, body.width.into())) {
+            buf.set_stringn(body.x, y, line, body.width.into(), d.theme.dim);
+        }
     } else if log.wraps() {
         wrapped(buf, body, d, log, size);
     } else {
@@ -54,6 +59,17 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
         buf.set_stringn(inner.x, inner.bottom().saturating_sub(1), text, inner.width.into(), d.theme.warn);
     }
     Area { x: body.x, y: body.y, width: body.width, height: body.height }
+}
+
+/// What is read and what is looked for in it, in so many cells: the name gives way first, in its middle.
+fn title(log: &LogView, width: usize) -> String {
+    let found = match log.search() {
+        "" => String::new(),
+        sought => format!("  /{} {} found", cut(sought, SOUGHT), log.match_count()),
+    };
+    let name = source(log.source());
+    let room = width.saturating_sub("3 Log ".len() + found.width()).max(SHORTEST);
+    format!("3 Log {}{found}", cut_middle(&name, room))
 }
 
 /// Long lines over several rows; when following, the end of the last one is at the bottom.
@@ -145,7 +161,7 @@ fn note(log: &LogView) -> Option<String> {
 /// The pane's truth in one line, for the tabs.
 pub fn summary(log: &LogView, d: &Draw<'_>) -> String {
     let name = source(log.source());
-    let name = cut(&name, 18).into_owned();
+    let name = cut_middle(&name, 18).into_owned();
     let (state, _) = state(log, log.size(), d);
     [name, state.to_lowercase()].into_iter().filter(|s| s.width() > 0).collect::<Vec<_>>().join(" ")
 }

@@ -1,10 +1,10 @@
 //! The nodes and the jobs of all clusters: the same columns as within a cluster, the cluster's before them.
 
-use super::frame::{Title, pane};
+use super::frame::{Title, inside, pane};
 use super::grid::{Cell, Column, Grid, put};
 use super::names::Names;
 use super::{Draw, filtered, jobs, nodes};
-use crate::app::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, Area, Cluster, Merged};
+use crate::app::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, Area, Cluster, Merged, Totals};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -19,7 +19,8 @@ pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let rows = d.app.all_nodes();
     let addressed = clusters.iter().any(Cluster::shows_addresses);
     let totals = d.app.totals();
-    let counts = format!("{} alive in {} clusters", totals.nodes, totals.clusters);
+    let alive = told(totals.nodes, &totals);
+    let counts = format!("{alive} alive in {} clusters", totals.clusters);
     let names = names(area, d);
     let columns = with_cluster(nodes::columns(addressed), &names);
     let titles = ("Nodes of all", counts.as_str(), "no node");
@@ -37,15 +38,22 @@ pub fn jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let totals = d.app.totals();
     let marked = d.app.marked();
     let marked = if marked > 0 { format!(" · {marked} marked") } else { String::new() };
-    let counts = format!("{} running · {} waiting{marked}", totals.running, totals.waiting);
+    let (running, waiting) = (told(totals.running, &totals), told(totals.waiting, &totals));
+    let counts = format!("{running} running · {waiting} waiting{marked}");
     let names = names(area, d);
-    let columns = with_cluster(jobs::COLUMNS.to_vec(), &names);
+    let width = inside(area).width.saturating_sub(names.width + 1);
+    let columns = with_cluster(jobs::columns(clusters, width), &names);
     let titles = ("Jobs of all", counts.as_str(), "no job");
     table(buf, area, d, rows, titles, (&columns, &ALL_JOB_COLUMNS, &names), |position| {
         let (place, job) = rows.job(clusters, position)?;
         let cluster = clusters.get(place)?;
         Some((cluster, jobs::row(job, d, cluster)))
     })
+}
+
+/// A figure of all; before anything is known it is not 0.
+fn told(n: usize, totals: &Totals) -> String {
+    if totals.known > 0 { n.to_string() } else { "?".to_owned() }
 }
 
 fn names(area: Rect, d: &Draw<'_>) -> Names {

@@ -77,7 +77,7 @@ pub fn row<'a>(
     node: &'a Node,
     physical: Option<&Physical>,
     d: &Draw<'_>,
-    cluster: &Cluster,
+    cluster: &'a Cluster,
     addressed: bool,
 ) -> Vec<Cell<'a>> {
     let stale = cluster.is_stale(d.now);

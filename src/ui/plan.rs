@@ -3,8 +3,8 @@
 use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
-use super::frame::{Title, pane};
-use super::grid::{Cell, Column, Grid, cut, put};
+use super::frame::{Title, more_below, pane};
+use super::grid::{Cell, Column, Grid, cut, cut_middle, put};
 use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
@@ -13,12 +13,16 @@ use crate::model::{DRAIN_SECS, Doomed, Fate, OperationKind, Task};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns it takes where there is room.
 const WIDEST: u16 = 108;
 /// Rows that the table gets at least: titles and two jobs.
 const TABLE: u16 = 3;
+
+/// What stands before the line that has the focus.
+const MARK: &str = "▸ ";
 
 /// A line below the table, its style, and what is focused there.
 struct Line {
@@ -52,12 +56,11 @@ pub fn draw(
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
-    let title = Title {
-        left: &plan.operation.title,
-        right: zone.as_deref().unwrap_or_default(),
-        tone: None,
-        focused: true,
-    };
+    // A worker's name may be long, and its address stands behind it.
+    let called = plan.title();
+    let called = cut_middle(&called, usize::from(width.saturating_sub(6)));
+    let title =
+        Title { left: &called, right: zone.as_deref().unwrap_or_default(), tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
     let mut y = inner.y;
@@ -69,7 +72,9 @@ pub fn draw(
     if table > 0 {
         let last_row = inner.bottom().saturating_sub(1);
         let place = Rect { y, height: table.min(last_row.saturating_sub(y)), ..inner };
-        areas.dialog_last = draw_jobs(buf, place, d, plan);
+        let (top, last) = draw_jobs(buf, place, d, plan);
+        areas.dialog_last = last;
+        more_below(buf, frame, d.theme, last - top, if last - top == 1 { "job " } else { "jobs " });
         y += table;
     }
     y += air;
@@ -78,11 +83,10 @@ pub fn draw(
         if y + 1 >= inner.bottom() {
             break;
         }
-        let style = if line.spot == Some(plan.spot) { line.style.patch(d.theme.marked) } else { line.style };
-        put(buf, inner.x, y, inner.width, false, &line.text, style);
+        let (text, style) = shown(line, plan.spot, d);
+        put(buf, inner.x, y, inner.width, false, &text, style);
         if line.spot == Some(Spot::Name) && plan.spot == Spot::Name {
-            let column =
-                u16::try_from(line.text.width()).unwrap_or(u16::MAX).min(inner.width.saturating_sub(1));
+            let column = u16::try_from(text.width()).unwrap_or(u16::MAX).min(inner.width.saturating_sub(1));
             cursor = Some((inner.x + column, y));
         }
         y += 1;
@@ -94,6 +98,19 @@ pub fn draw(
     };
     areas.buttons = Some(buttons(buf, inner, d, go(plan), focused));
     cursor
+}
+
+/// A line; one that can have the focus shows by a mark and, as a button does, by its style whether it has it.
+fn shown<'l>(line: &'l Line, focus: Spot, d: &Draw<'_>) -> (Cow<'l, str>, Style) {
+    match line.spot {
+        None => (Cow::Borrowed(&line.text), line.style),
+        Some(spot) if spot != focus => {
+            (format!("{}{}", " ".repeat(MARK.width()), line.text).into(), line.style)
+        }
+        // What is typed has the cursor besides.
+        Some(Spot::Name) => (format!("{MARK}{}", line.text).into(), line.style.patch(d.theme.marked)),
+        Some(_) => (format!("{MARK}{}", line.text).into(), d.theme.selected),
+    }
 }
 
 fn go(plan: &Plan) -> &'static str {
@@ -173,7 +190,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     if spots.contains(&Spot::Others) {
         let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "hit" };
         let text = switch(plan.others, format!("{deed} the jobs of {}, too", plan.strangers().join(", ")));
-        let text = cut(&text, width).into_owned();
+        let text = cut(&text, width.saturating_sub(MARK.width())).into_owned();
         lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Others) });
     }
     if spots.contains(&Spot::Blind) {
@@ -200,20 +217,11 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     lines
 }
 
-fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> usize {
-    let jobs = &plan.preview.jobs;
-    let widest = jobs.iter().map(|j| j.key.to_string().width()).max().unwrap_or(0).clamp(3, 36);
-    let columns = [
-        Column::text("JOB", u16::try_from(widest).unwrap_or(36).min(area.width / 3), 0),
-        Column::text("OWNER", 8, 0),
-        Column::number("AGE", 7, 1),
-        Column::text("HOLDS", 9, 0),
-        Column::rest(
-            if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT RUNS THERE" },
-            18,
-            0,
-        ),
-    ];
+/// Draws the jobs, those that are lost first; returns the first that is shown, and the highest that could be.
+fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize, usize) {
+    let mut jobs: Vec<&Doomed> = plan.preview.jobs.iter().collect();
+    jobs.sort_by_key(|j| !matches!(j.fate, Fate::Lost(_)));
+    let columns = columns(&jobs, area.width, plan);
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
     let top = plan.top.min(last);
@@ -226,12 +234,38 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> usize {
         selected: None,
     };
     grid.draw(buf, area, d.theme, |i| jobs.get(i).map(|j| row(j, d, plan)).unwrap_or_default());
-    if last > top {
-        let more = format!("{} more below", last - top);
-        let width = u16::try_from(more.width()).unwrap_or(0).min(area.width);
-        put(buf, area.right() - width, area.y, width, true, &more, d.theme.dim);
+    (top, last)
+}
+
+/// Each as wide as what stands in it. Where that has no room the ids give way first, which are cut in their middle,
+/// then what becomes of the jobs, then what they hold.
+fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
+    const LEAST: (u16, u16, u16) = (20, 18, 9);
+    let widest = |say: &dyn Fn(&Doomed) -> usize, least: u16, most: u16| {
+        let widest = jobs.iter().map(|j| say(j)).max().unwrap_or(0);
+        u16::try_from(widest).unwrap_or(most).clamp(least, most)
+    };
+    let owner = widest(&|j| j.owner.as_ref().map_or(1, |o| o.shown().width()), 5, 12);
+    let mut job = widest(&|j| j.key.to_string().width(), 3, 80);
+    let mut fate = widest(&|j| plan.fate(j).width(), 10, 80);
+    let mut holds = widest(&|j| j.holding().width(), 5, 40);
+    let room = width.saturating_sub(owner + 7 + 4);
+    let mut over = (job + fate + holds).saturating_sub(room);
+    for (column, least) in [(&mut job, LEAST.0), (&mut fate, LEAST.1), (&mut holds, LEAST.2)] {
+        let less = over.min(column.saturating_sub(least));
+        (*column, over) = (*column - less, over - less);
     }
-    last
+    [
+        Column::text("JOB", job, 0),
+        Column::text("OWNER", owner, 0),
+        Column::number("AGE", 7, 1),
+        Column::text("HOLDS", holds, 0),
+        Column::rest(
+            if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT RUNS THERE" },
+            fate,
+            0,
+        ),
+    ]
 }
 
 fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
@@ -246,7 +280,7 @@ fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
         Fate::Unknown => d.theme.dim,
     };
     vec![
-        Cell::new(job.key.to_string(), d.theme.text),
+        Cell::named(job.key.to_string(), d.theme.text),
         Cell::new(owner, if ours || plan.looked != Looked::Seen { d.theme.text } else { d.theme.warn }),
         Cell::new(age, d.theme.text),
         Cell::new(job.holding(), d.theme.text),

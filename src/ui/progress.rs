@@ -25,8 +25,17 @@ const GOES_ON: &str = "it goes on when this is closed; quitting the console stop
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: usize, areas: &mut Areas) {
     let width = area.width.saturating_sub(4).min(WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
-    let steps: Vec<(String, Style)> =
-        running.operation.steps.iter().zip(&running.marks).map(|(s, m)| step(*s, m, running, d)).collect();
+    let steps: Vec<Vec<(String, Style)>> = running
+        .operation
+        .steps
+        .iter()
+        .zip(&running.marks)
+        .map(|(s, m)| wrapped(step(*s, m, running, d), inside))
+        .collect();
+    // The lines up to the step that it is at.
+    let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
+    let at: usize = steps.iter().take(at).map(Vec::len).sum();
+    let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
     let verdict = verdict(running, d, inside);
     let output: Vec<&str> = running.output().collect();
     let fixed = steps.len() + verdict.len() + 2;
@@ -51,7 +60,6 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
     // Where not all has room, what is to be done stays, and the step that it is at.
     let kept = usize::from(inner.height).saturating_sub(verdict.len() + gap + shown).max(1);
-    let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
     let first = at.saturating_sub(kept).min(steps.len().saturating_sub(kept));
     let mut lines: Vec<(String, Style)> = steps.into_iter().skip(first).take(kept).collect();
     lines.extend((gap > 0).then(|| (String::new(), d.theme.text)));
@@ -64,6 +72,17 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
         put(buf, inner.x, y, inner.width, false, &text, style);
     }
     areas.dialog_last = last;
+}
+
+/// A step over as many lines as it needs.
+fn wrapped((text, style): (String, Style), width: usize) -> Vec<(String, Style)> {
+    const INDENT: usize = 4;
+    let mut lines = wrap(&text, width).into_iter();
+    let first = lines.next().unwrap_or_default();
+    let rest = text.get(first.trim_end().len()..).unwrap_or_default().trim_start();
+    let rest = if rest.is_empty() { Vec::new() } else { wrap(rest, width.saturating_sub(INDENT).max(1)) };
+    let rest = rest.into_iter().map(|line| format!("{}{line}", " ".repeat(INDENT)));
+    std::iter::once(first).chain(rest).map(|line| (line, style)).collect()
 }
 
 fn step(step: StepName, mark: &Mark, running: &Running, d: &Draw<'_>) -> (String, Style) {

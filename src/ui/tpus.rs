@@ -1,7 +1,7 @@
 //! The TPUs of a cluster: Google's half, Ray's half and the file's limits, what wants attention first.
 
 use super::chrome::wrap;
-use super::frame::{Title, pane};
+use super::frame::{Title, more_below, pane};
 use super::grid::{Cell, Column, Grid, put};
 use super::{Draw, Theme, filtered, split_bottom, words};
 use crate::app::{Action, Area, Cluster, TPU_COLUMNS, Tpus};
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 10] = [
 /// From this width on there is room for a whole name, and all that is left over goes to what to do.
 const WIDE: u16 = 150;
 const NAME: (usize, Column) = (2, Column::text("NAME", 42, 0));
-/// Lines that the worker types take at most.
+/// Lines that the worker types take at most, where the rows above have need of more.
 const TYPES: usize = 6;
 /// Below this height the table needs every line.
 const LOW: u16 = 14;
@@ -36,12 +36,15 @@ const LOW: u16 = 14;
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
     let tpus = &cluster.tpus;
     let area = troubles(buf, area, d, cluster);
-    let wanted: Vec<&TypeCount> = tpus.types().iter().filter(|t| t.min > 0 || t.there > 0).collect();
-    let lines = if area.height < LOW { 0 } else { wanted.len().min(TYPES) };
+    let mut wanted: Vec<&TypeCount> = tpus.types().iter().filter(|t| t.min > 0 || t.there > 0).collect();
+    wanted.sort_by_key(|t| t.short() == 0);
+    // What the rows above leave, with both borders, both titles and a line of advice.
+    let left = usize::from(area.height).saturating_sub(tpus.table().len() + 7);
+    let lines = if area.height < LOW { 0 } else { wanted.len().min(TYPES.max(left)) };
     let below = if lines > 0 { u16::try_from(lines).unwrap_or(0) + 3 } else { 0 };
     let (limits, area) = split_bottom(area, below);
     if lines > 0 {
-        types(buf, limits, d, &wanted, cluster);
+        types(buf, limits, d, &wanted, lines, cluster);
     }
     let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && tpus.selected().is_some()));
     let drawn = table(buf, area, d, cluster);
@@ -88,6 +91,8 @@ fn table(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area 
     let drawn = grid.draw(buf, inner, d.theme, |position| {
         tpus.row(position).map(|row| cells(row, tpus, d)).unwrap_or_default()
     });
+    let hidden = order.len().saturating_sub(grid.top + usize::from(drawn.height));
+    more_below(buf, area, d.theme, hidden, "");
     if order.is_empty() && drawn.height > 0 {
         let text = match () {
             () if !order.filter().is_empty() => {
@@ -188,7 +193,7 @@ fn standing(standing: Standing, theme: &Theme) -> (&'static str, Style) {
 }
 
 /// The file's limits against what is there.
-fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], cluster: &Cluster) {
+fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], rows: usize, cluster: &Cluster) {
     const COLUMNS: [Column; 6] = [
         Column::rest("WORKER TYPE", 16, 0),
         Column::number("MIN", 5, 0),
@@ -197,12 +202,10 @@ fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], clus
         Column::number("IN RAY", 7, 0),
         Column::number("SHORT", 6, 0),
     ];
-    let hidden = wanted.len().saturating_sub(TYPES);
-    let more = if hidden > 0 { format!("{hidden} more") } else { String::new() };
-    let title = Title { left: "Worker types", right: &more, tone: None, focused: false };
+    let title = Title { left: "Worker types", right: "", tone: None, focused: false };
     let inner = pane(buf, area, d.theme, &title);
+    more_below(buf, area, d.theme, wanted.len().saturating_sub(rows), "");
     let sort = crate::app::Sort::default();
-    let rows = wanted.len().min(TYPES);
     let grid = Grid { columns: &COLUMNS, sort, sortable: &[], top: 0, rows, selected: None };
     let text = if cluster.tpus.is_stale(d.now) { d.theme.dim } else { d.theme.text };
     grid.draw(buf, inner, d.theme, |position| {

@@ -7,6 +7,7 @@ use crate::model::time::brief;
 use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Timestamp};
 use ratatui::style::Style;
 use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
 
 /// A node's state.
 pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
@@ -56,6 +57,11 @@ pub fn node_counts(cluster: &Cluster) -> String {
 pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
     let (running, waiting, failed) = cluster.job_counts(now);
     format!("{running}{}{}", counted(waiting, "◐"), counted(failed, "✕"))
+}
+
+/// Counts in so many cells: without the blanks between them where those have no room, `233+28✕64`.
+pub fn squeezed(counts: String, width: u16) -> String {
+    if counts.width() > width.into() { counts.replace(' ', "") } else { counts }
 }
 
 fn counted(n: usize, glyph: &str) -> String {

@@ -218,6 +218,11 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     let mut app = at_node("worker-03");
     let drained = remove("10.130.0.3", Some(3600));
     assert_eq!(press(&mut app, "D"), [orders(Order::Look(drained.clone()))]);
+    assert_eq!(
+        plan(&app).title(),
+        "remove worker worker-03fe4a1c, 10.130.0.3 (marin-us-central2)",
+        "as its row names it"
+    );
     assert!(plan(&app).preview.jobs.is_empty(), "which jobs work there nobody knows yet");
     hears(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Drain, Spot::Go], "no name is to be typed");

@@ -125,6 +125,31 @@ fn at_work_with_every_kind_of_trouble() {
 }
 
 #[test]
+fn lost_nodes_are_counted_at_every_width() {
+    let mut app = app(&["marin-us-east1-d", "marin-eu-west4"]);
+    app.start(None);
+    let mut state = snapshot();
+    let nodes = Arc::make_mut(&mut state.nodes);
+    nodes.truncate(4);
+    nodes.extend((5..=233).map(|n| node(n, "tpu_worker", 4.0, 0.0)));
+    nodes.extend((0..64).map(|n| {
+        let id = NodeId::from_bytes(&[n; 28].map(|b: u8| b ^ 0xa5)).unwrap();
+        let (state, ended) = (NodeState::Dead, Some(before(60)));
+        Node { id, state, ended, ..node(n, "tpu_worker", 4.0, 0.0) }
+    }));
+    let report = Arc::make_mut(&mut state.autoscaler);
+    report.pending.extend(std::iter::repeat_n(report.pending[0].clone(), 27));
+    tell(&mut app, "marin-us-east1-d", News::Link(up()));
+    tell(&mut app, "marin-us-east1-d", News::Snapshot(Arc::new(state)));
+    for (width, height, counts) in
+        [(80, 24, "233+28✕64 "), (120, 40, "233 +28 ✕64 "), (200, 60, "233 +28 ✕64 ")]
+    {
+        let seen = text(&paint(&mut app, Colors::None, width, height));
+        assert!(seen.contains(counts) && seen.contains("JOBS"), "{width}: {seen}");
+    }
+}
+
+#[test]
 fn before_the_first_news() {
     snap("fleet_loading", &mut app(&NAMES));
     let mut all = app(&NAMES);
@@ -189,8 +214,50 @@ fn addresses_that_are_the_only_names_are_shown_once() {
     for node in Arc::make_mut(&mut state.nodes) {
         node.hostname = "laptop".into();
     }
+    let mut app = self::app(&[CLUSTER]);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
-    assert!(!wide(&mut app).contains("laptop"));
+    press(&mut app, "1");
+    assert!(!wide(&mut app).contains("laptop") && wide(&mut app).contains("● 10.130.0.1 "));
+}
+
+#[test]
+fn a_node_keeps_its_name_while_others_join() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    let mut state = snapshot();
+    for (n, node) in (0..).zip(Arc::make_mut(&mut state.nodes)) {
+        (node.name, node.hostname) = (node.address.clone(), format!("t1v-n-{n}").into());
+    }
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state.clone())));
+    press(&mut app, "1");
+    let first = text(&paint(&mut app, Colors::None, 120, 40));
+    assert!(first.contains("t1v-n-0 "), "{first}");
+    // Ray tells that nodes are there before it tells their hosts' names; and once it told no host's name at all.
+    let mut joining = state.clone();
+    for n in [30, 31] {
+        let mut node = node(n, "tpu_worker", 4.0, 0.0);
+        (node.name, node.hostname) = (node.address.clone(), "".into());
+        Arc::make_mut(&mut joining.nodes).push(node);
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(joining.clone())));
+    let seen = text(&paint(&mut app, Colors::None, 120, 40));
+    for name in ["t1v-n-0 ", "t1v-n-1 ", "t1v-n-2 ", "t1v-n-3 ", " 10.130.0.30 "] {
+        assert!(seen.contains(name), "{name}: {seen}");
+    }
+    for node in Arc::make_mut(&mut joining.nodes) {
+        node.hostname = "".into();
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(joining.clone())));
+    assert_eq!(text(&paint(&mut app, Colors::None, 120, 40)), seen);
+    // What joins by a name that is another's already changes nothing for that one.
+    for node in Arc::make_mut(&mut joining.nodes).iter_mut().filter(|n| n.state.is_alive()) {
+        node.hostname = "t1v-n-0".into();
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(joining)));
+    assert_eq!(text(&paint(&mut app, Colors::None, 120, 40)), seen);
 }
 
 #[test]
@@ -198,8 +265,8 @@ fn no_size_is_too_small_for_the_fleet() {
     for keys in ["", "N", "J", "J/x", "NI", "?", ":c"] {
         let mut app = at_work();
         press(&mut app, keys);
-        for width in 1..32 {
-            for height in 1..14 {
+        for width in 1..56 {
+            for height in 1..20 {
                 paint(&mut app, Colors::Sixteen, width, height);
             }
         }

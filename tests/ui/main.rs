@@ -4,6 +4,7 @@
 
 mod fleet;
 mod operate;
+mod room;
 #[path = "../sample/mod.rs"]
 mod sample;
 mod workers;
@@ -40,7 +41,8 @@ fn text(buffer: &Buffer) -> String {
 }
 
 fn snap(name: &str, app: &mut App) {
-    for (width, height) in [(80, 24), (120, 40), (200, 60), (20, 5)] {
+    // The smallest first: keys do nothing in it.
+    for (width, height) in [(20, 5), (80, 24), (120, 40), (200, 60)] {
         let seen = text(&paint(app, Colors::Full, width, height));
         insta::with_settings!({snapshot_path => "../snapshots"}, {
             insta::assert_snapshot!(format!("{name}_{width}x{height}"), seen);
@@ -271,8 +273,8 @@ fn no_size_is_too_small() {
             app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Standing(None)), NOW);
         }
         press(&mut app, keys);
-        for width in 1..32 {
-            for height in 1..14 {
+        for width in 1..56 {
+            for height in 1..20 {
                 paint(&mut app, Colors::Sixteen, width, height);
             }
         }
@@ -374,11 +376,12 @@ fn no_cloud_is_too_hostile_or_a_window_too_small_for_it() {
     view.complete = false;
     let mut app = tpus(News::Cloud(Ok(Arc::new(view))));
     for keys in ["", "d", "<esc>jd", "<esc>x", "<esc>/\x1b", "<esc>m"] {
+        paint(&mut app, Colors::Full, 200, 40);
         press(&mut app, keys);
         for cell in paint(&mut app, Colors::Full, 200, 40).content() {
             assert!(!cell.symbol().chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)));
         }
-        for (width, height) in (1..32).flat_map(|w| (1..14).map(move |h| (w, h))) {
+        for (width, height) in (1..56).flat_map(|w| (1..20).map(move |h| (w, h))) {
             paint(&mut app, Colors::Sixteen, width, height);
         }
     }

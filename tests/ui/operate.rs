@@ -67,6 +67,63 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
     assert!(seen(&mut app, 80, 24).contains("sweep-29"));
 }
 
+/// A restart that loses the last of these jobs.
+fn losing() -> App {
+    let mut app = shown();
+    press(&mut app, "R");
+    let mut jobs: Vec<Doomed> =
+        (0..11).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Fate::Back)).collect();
+    jobs.push(doomed("notebook", "alice", 0.0, Fate::Lost("stopping saves no job; backup-jobs does".into())));
+    jobs[0].holds = Some(vec![("TPU-v4-32-head".into(), 1.0)]);
+    let preview = Preview { jobs, me: "alice".into(), trouble: None };
+    hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
+    app
+}
+
+#[test]
+fn what_is_lost_stands_first_and_the_border_says_how_many_follow() {
+    let mut app = losing();
+    let text = seen(&mut app, 80, 24);
+    let (title, first) = (text.find("COMES BACK").unwrap(), text.find("notebook").unwrap());
+    assert!(title < first && first < text.find("sweep-0").unwrap_or(usize::MAX), "{text}");
+    assert!(text.contains("more jobs below ─╯"), "{text}");
+    let text = seen(&mut app, 120, 40);
+    for whole in ["NO: stopping saves no job; backup-jobs does", "TPU-v4-32-head 1"] {
+        assert!(text.contains(whole), "{text}");
+    }
+}
+
+#[test]
+fn the_switch_that_has_the_focus_is_marked() {
+    let mut app = losing();
+    assert!(!seen(&mut app, 80, 24).contains('▸'), "cancel has it");
+    press(&mut app, "<tab>");
+    for colors in [Colors::Full, Colors::Sixteen, Colors::None] {
+        let buffer = paint(&mut app, colors, 80, 24);
+        assert!(text(&buffer).contains("▸ [x] save the jobs"), "{}", text(&buffer));
+        let marked = buffer.content().iter().find(|c| c.symbol() == "▸").unwrap();
+        assert_eq!(marked.style().add_modifier, Theme::new(colors).selected.add_modifier);
+        assert_eq!(marked.bg, Theme::new(colors).selected.bg.unwrap_or_default());
+    }
+}
+
+#[test]
+fn a_long_step_is_told_to_its_end() {
+    let mut app = shown();
+    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(restart())), before(68));
+    press(&mut app, "p");
+    let said = format!(
+        "19 jobs are saved in /home/someone/{}/marin-us-central2-1; 0 left out",
+        "folder/".repeat(12)
+    );
+    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
+    hears(&mut app, OperationNews::Progress(Progress::Done(StepName::Check, said)));
+    for (width, height) in [(80, 24), (120, 40)] {
+        let text = seen(&mut app, width, height);
+        assert!(text.contains("0 left out") && text.contains("9 "), "{text}");
+    }
+}
+
 #[test]
 fn progress_shows_steps_output_and_what_can_be_done() {
     let mut app = shown();
