@@ -104,7 +104,7 @@ fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
     std::fs::write(bin.join("ray"), format!("#!/bin/sh\necho \"$@\" >>{}\n", ran.display())).unwrap();
     std::fs::set_permissions(bin.join("ray"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", bin.display());
-    for command in ["restart-cluster --yes --others", "stop-cluster --yes --others", "start-cluster --yes"] {
+    for command in ["restart-cluster --yes --others", "stop-cluster --yes --others"] {
         let (argv, env) = world.start();
         let words = [&argv[1..], &["--cluster".into(), "us-west4".into()]].concat();
         let mut program = Command::new(&argv[0]);

@@ -211,7 +211,7 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     assert!(told.contains("2 of the workers were added by hand"), "{told}");
     assert!(told.contains("2 workers added by hand are back"), "{told}");
     let (_, told) = served.says("us-central2", "start-cluster --yes");
-    assert!(told.contains("a ray answers already") && !told.contains("Checking GCP"), "{told}");
+    assert!(told.contains("it runs already") && !told.contains("Checking GCP"), "{told}");
 }
 
 #[test]

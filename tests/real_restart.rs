@@ -212,7 +212,7 @@ fn a_cluster_is_stopped_and_started() {
     let alive = || bed.nodes().iter().filter(|n| n["state"] == "ALIVE").count();
     until("all three nodes are alive", || (alive() == 3).then_some(()));
     let running = ok(bed, &["start-cluster"]);
-    assert!(running.contains("answers already"), "{running}");
+    assert!(running.contains("it runs already"), "{running}");
 }
 
 #[test]

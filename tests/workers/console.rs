@@ -107,7 +107,7 @@ fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
     pty.send("q1/");
     pty.send(WORKER);
     pty.send("\rD");
-    pty.wait_text(&format!("remove worker {WORKER} (marin-a)"));
+    pty.wait_text(&format!("{WORKER} (marin-a)"));
     pty.wait_text("it is the host of by-hand");
     pty.wait_text("task runs there");
     assert_eq!(world.double.asked("DELETE"), 0);
