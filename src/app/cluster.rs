@@ -226,17 +226,16 @@ impl Cluster {
     /// Puts the nodes in order.
     pub fn arrange_nodes(&mut self) {
         let snapshot = self.snapshot.clone();
-        let (nodes, names) = (&snapshot.nodes, &self.names);
-        let named = |i: usize| order::Placed {
-            node: &nodes[i],
-            name: shown_name(names, &nodes[i]),
-            seen: snapshot.taken,
-        };
+        let nodes = &snapshot.nodes;
+        // Once a node: they are compared often.
+        let name = |node| shown_name(&self.names, node);
+        let placed: Vec<order::Placed<'_>> =
+            nodes.iter().map(|node| order::Placed { node, name: name(node), seen: snapshot.taken }).collect();
         self.nodes.arrange(
             nodes.len(),
             |i| nodes[i].id,
             |i, filter| filter.admits(order::node_fields(&nodes[i])),
-            |a, b, sort| order::nodes(&named(a), &named(b), sort),
+            |a, b, sort| order::nodes(&placed[a], &placed[b], sort),
         );
     }
 

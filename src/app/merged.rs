@@ -48,19 +48,21 @@ impl<K> Default for Merged<K> {
 }
 
 impl<K: Clone + PartialEq> Merged<K> {
-    fn arrange<'c, R: 'c, const N: usize>(
+    /// `placed` is asked once a row for what its place in the order depends on, `compare` often.
+    fn arrange<'c, R: 'c, P, const N: usize>(
         &mut self,
         clusters: &'c [Cluster],
         rows: impl Fn(&'c Cluster) -> &'c [R],
         key: impl Fn(&'c R) -> K,
         fields: impl Fn(&'c R) -> [&'c str; N],
-        compare: impl Fn((&'c Cluster, &'c R), (&'c Cluster, &'c R), Sort) -> Ordering,
+        placed: impl Fn(&'c Cluster, &'c R) -> P,
+        compare: impl Fn(&P, &P, Sort) -> Ordering,
     ) {
         self.places.clear();
-        let mut all: Vec<(&Cluster, &R)> = Vec::new();
+        let mut all: Vec<(&Cluster, &R, P)> = Vec::new();
         for (cluster, c) in clusters.iter().enumerate() {
             let rows = rows(c);
-            all.extend(rows.iter().map(|r| (c, r)));
+            all.extend(rows.iter().map(|r| (c, r, placed(c, r))));
             self.places.extend((0..).zip(rows).map(|(row, r)| Place { cluster, row, key: key(r) }));
         }
         let places = &self.places;
@@ -68,16 +70,16 @@ impl<K: Clone + PartialEq> Merged<K> {
             all.len(),
             |i| (places[i].cluster, places[i].key.clone()),
             |i, filter| {
-                let (c, row) = all[i];
+                let (c, row) = (all[i].0, all[i].1);
                 filter.admits(fields(row).into_iter().chain([c.name().as_str()]))
             },
             |a, b, sort| match sort.column {
                 Some(0) => {
                     let by = all[a].0.name().cmp(all[b].0.name());
                     let by = if sort.inverted { by.reverse() } else { by };
-                    by.then_with(|| compare(all[a], all[b], Sort::default()))
+                    by.then_with(|| compare(&all[a].2, &all[b].2, Sort::default()))
                 }
-                column => compare(all[a], all[b], Sort { column: column.map(|c| c - 1), ..sort }),
+                column => compare(&all[a].2, &all[b].2, Sort { column: column.map(|c| c - 1), ..sort }),
             },
         );
     }
@@ -118,10 +120,9 @@ impl<K: Clone + PartialEq> Merged<K> {
 impl Merged<NodeId> {
     /// Puts the nodes of all in order.
     pub(super) fn arrange_nodes(&mut self, clusters: &[Cluster]) {
-        let compare = |(ca, a): (&Cluster, &Node), (cb, b): (&Cluster, &Node), sort| {
-            order::nodes(&order::Placed::of(ca, a), &order::Placed::of(cb, b), sort)
-        };
-        self.arrange(clusters, |c| &c.snapshot.nodes, |n| n.id, order::node_fields, compare);
+        let compare = |a: &order::Placed<'_>, b: &order::Placed<'_>, sort| order::nodes(a, b, sort);
+        let placed = order::Placed::of;
+        self.arrange(clusters, |c| &c.snapshot.nodes, |n| n.id, order::node_fields, placed, compare);
     }
 
     /// The node shown at a position, and its cluster's place.
@@ -134,9 +135,9 @@ impl Merged<NodeId> {
 impl Merged<JobKey> {
     /// Puts the jobs of all in order.
     pub(super) fn arrange_jobs(&mut self, clusters: &[Cluster]) {
-        let compare =
-            |(_, a): (&Cluster, &Arc<Job>), (_, b): (&Cluster, &Arc<Job>), sort| order::jobs(a, b, sort);
-        self.arrange(clusters, |c| &c.snapshot.jobs, |j| j.key.clone(), |j| order::job_fields(j), compare);
+        let compare = |a: &&Arc<Job>, b: &&Arc<Job>, sort| order::jobs(a, b, sort);
+        let key = |j: &Arc<Job>| j.key.clone();
+        self.arrange(clusters, |c| &c.snapshot.jobs, key, |j| order::job_fields(j), |_, j| j, compare);
     }
 
     /// The job shown at a position, and its cluster's place.

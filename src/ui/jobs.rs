@@ -15,8 +15,8 @@ use unicode_width::UnicodeWidthStr;
 const ID: usize = 1;
 const TOOK: usize = 5;
 const MESSAGE: usize = 7;
-/// Jobs that are looked at for the width of columns: the newest of a cluster.
-const LOOKED_AT: usize = 500;
+/// Jobs that are looked at for the width of columns, at every frame: the newest of a cluster.
+const LOOKED_AT: usize = 100;
 
 const COLUMNS: [Column; 8] = [
     Column::text("", 1, 0),
@@ -37,7 +37,7 @@ pub fn columns<'a>(clusters: impl IntoIterator<Item = &'a Cluster>, width: u16) 
     for job in clusters.into_iter().flat_map(|c| c.snapshot.jobs.iter().take(LOOKED_AT)) {
         longest = longest.max(id(job).width());
         ended |= job.ended.is_some();
-        tells |= message(job).is_some();
+        tells |= first_line(job).is_some();
     }
     for (place, _) in [(TOOK, ended), (MESSAGE, tells)].into_iter().filter(|(_, there)| !there) {
         columns[place] = Column::text("", 0, columns[place].spare);
@@ -105,7 +105,7 @@ pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
         Cell::new(age, text),
         Cell::new(took, text),
         Cell::new(job.entrypoint.shown(), text),
-        Cell::new(message(job).unwrap_or(Cow::Borrowed("-")), d.theme.dim),
+        Cell::new(first_line(job).map_or(Cow::Borrowed("-"), printable), d.theme.dim),
     ]
 }
 
@@ -116,8 +116,8 @@ fn id(job: &Job) -> Cow<'_, str> {
     }
 }
 
-/// The first line of what it says; what a running job says is told by its state already.
-fn message(job: &Job) -> Option<Cow<'_, str>> {
+/// The first line of what it says, as it came; what a running job says is told by its state already.
+fn first_line(job: &Job) -> Option<&str> {
     let line = job.message.raw().lines().next().filter(|_| job.status != JobStatus::Running)?;
-    (!line.is_empty()).then(|| printable(line))
+    (!line.is_empty()).then_some(line)
 }
