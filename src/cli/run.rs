@@ -123,7 +123,7 @@ async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow
         eprintln!("for the team's channel: {}", operation.announcement());
     }
     let mut scope = Scope { now: wish.now, ..Scope::of(&reach.spec) };
-    if !matches!(kind, OperationKind::Start | OperationKind::AddWorker) {
+    if kind.may_end_jobs() {
         let seen = who_is_hit(operation, reach).await?;
         if !dry {
             stands_in_the_way(&seen, operation, wish, &scope)?;
@@ -172,8 +172,7 @@ fn stands_in_the_way(
             "something runs on {worker}: --drain lets it end first, --now ends it"
         );
     }
-    let mut strangers = seen.strangers();
-    strangers.retain(|name| !begun.others.contains(name));
+    let strangers = begun.strangers(seen);
     anyhow::ensure!(
         wish.others || strangers.is_empty(),
         "jobs of {} run {}: ask them, then say --others",
@@ -185,7 +184,7 @@ fn stands_in_the_way(
 
 async fn perform(
     mut operation: Operation,
-    unfinished: Option<Unfinished>,
+    mut unfinished: Option<Unfinished>,
     journal: &mut Journal,
     wish: &Wish<'_>,
     reach: &Reach,
@@ -194,7 +193,6 @@ async fn perform(
         // Google goes on by itself.
         operation.steps.retain(|s| *s == StepName::Ask);
     }
-    let mut unfinished = unfinished;
     if let Some(u) = unfinished.as_mut().filter(|u| wish.leave && !u.is_done(StepName::Clear)) {
         u.pass(StepName::Clear, journal)?;
     }

@@ -52,6 +52,11 @@ impl OperationKind {
     pub const fn is_of_cluster(self) -> bool {
         matches!(self, Self::Restart | Self::Start | Self::Stop)
     }
+
+    /// Whether jobs may end by it, so that whose they are is asked first.
+    pub const fn may_end_jobs(self) -> bool {
+        !matches!(self, Self::Start | Self::AddWorker)
+    }
 }
 
 /// What is to be done, as it is ordered and as the journal keeps it: all that is needed to begin it anew.
@@ -297,7 +302,7 @@ impl Operation {
             cluster,
             consequence: consequence.to_owned(),
             steps,
-            destructive: !matches!(kind, OperationKind::Start | OperationKind::AddWorker),
+            destructive: kind.may_end_jobs(),
             task,
         }
     }

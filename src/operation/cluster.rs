@@ -5,7 +5,8 @@ use super::journal::{Journal, JournalError};
 use super::trouble;
 use super::worker::{self, WorkerFacts};
 use crate::model::{
-    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, StepName, Task, Text, Timestamp,
+    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, Snapshot, StepName, Task, Text,
+    Timestamp,
 };
 use crate::ray::{Poller, RayError};
 use crate::supervisor::{self, Options, Session};
@@ -251,8 +252,7 @@ impl Performer {
         let asked = |e: RayError| e.problem(Timestamp::now());
         let found = async {
             let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(asked)?;
-            let alive = snapshot.nodes.iter().filter(|n| n.state != NodeState::Dead && !n.is_head);
-            let workers: Vec<String> = alive.map(|n| n.address.raw().to_owned()).collect();
+            let workers = living_workers(&snapshot);
             let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
             let jobs: Vec<String> =
                 open.filter_map(|j| j.submission_id()).map(|id| id.0.raw().to_owned()).collect();
@@ -417,6 +417,12 @@ impl Performer {
             }
         })
     }
+}
+
+/// Addresses of the workers that have not died.
+pub(super) fn living_workers(snapshot: &Snapshot) -> Vec<String> {
+    let alive = snapshot.nodes.iter().filter(|n| n.state != NodeState::Dead && !n.is_head);
+    alive.map(|n| n.address.raw().to_owned()).collect()
 }
 
 fn file_name(name: &str) -> String {

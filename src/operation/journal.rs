@@ -4,7 +4,7 @@
 use super::cluster::Facts;
 use super::folder;
 use crate::model::time::brief;
-use crate::model::{ClusterName, ClusterSpec, StepName, Task, Timestamp};
+use crate::model::{ClusterName, ClusterSpec, Preview, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -87,6 +87,12 @@ impl Scope {
         // The same file by whatever way.
         let file = spec.file.as_ref().map(|f| f.canonicalize().unwrap_or_else(|_| f.clone()));
         Self { file, ..Self::default() }
+    }
+
+    /// Other people whose jobs would end and who were not meant.
+    pub fn strangers(&self, seen: &Preview) -> Vec<String> {
+        let is_new = |name: &String| !self.others.contains(name);
+        seen.strangers().into_iter().filter(is_new).collect()
     }
 }
 

@@ -2,10 +2,12 @@
 //! before the operation begins.
 
 use super::backup::Backed;
+use super::cluster::living_workers;
 use super::preview::would_back_up;
+use super::stop::machines;
 use super::worker;
 use crate::config::Launch;
-use crate::model::{ClusterSpec, HeadAddress, NodeState, Problem, Task, Timestamp};
+use crate::model::{ClusterSpec, Problem, Task, Timestamp};
 use crate::ray::Poller;
 use crate::supervisor::{self, Options};
 use std::collections::BTreeSet;
@@ -33,8 +35,7 @@ pub(super) async fn known(spec: &ClusterSpec, options: &Options, task: &Task) ->
             let backed = if preserves { would_back_up(&session.client).await.ok() } else { None };
             session.close().await;
             let snapshot = snapshot.map_err(|e| e.problem(Timestamp::now()))?;
-            let alive = snapshot.nodes.iter().filter(|n| n.state != NodeState::Dead && !n.is_head);
-            (alive.map(|n| n.address.raw().to_owned()).collect(), backed)
+            (living_workers(&snapshot), backed)
         }
         Err(_) => (Vec::new(), None),
     };
@@ -46,13 +47,9 @@ pub(super) async fn known(spec: &ClusterSpec, options: &Options, task: &Task) ->
         );
     }
     if is_local {
-        let head = match &spec.head {
-            HeadAddress::Ssh(host) => Some(host),
-            _ => None,
-        };
         let clear =
             |h| format!("ssh {h} ray stop --force    (then what is left of ray and of its jobs is killed)");
-        known.clear = workers.iter().chain(head).map(clear).collect();
+        known.clear = machines(spec, &workers).map(clear).collect();
         if matches!(task, Task::Restart { .. }) {
             known.again.extend(by_hand(spec, &workers));
         }

@@ -2,9 +2,7 @@
 
 use super::journal::{Journal, JournalError, Scope, Unfinished};
 use super::trouble;
-use crate::model::{
-    ClusterName, ClusterSpec, Operation, OperationKind, Preview, Problem, Standing, StepName,
-};
+use crate::model::{ClusterName, ClusterSpec, Operation, Problem, Standing, StepName};
 use std::path::Path;
 
 impl Unfinished {
@@ -26,8 +24,9 @@ impl Unfinished {
 
     /// Whether it may end jobs and has changed nothing yet, so that it can still be asked whose.
     pub fn asks_first(&self) -> bool {
-        let is_harmless = matches!(self.task.kind(), OperationKind::Start | OperationKind::AddWorker);
-        !is_harmless && !self.facts.stopping && self.done.iter().all(|(step, _)| step.only_looks())
+        self.task.kind().may_end_jobs()
+            && !self.facts.stopping
+            && self.done.iter().all(|(step, _)| step.only_looks())
     }
 
     /// Goes on past a step, also when it is resumed once more: what comes after must never be undone by it.
@@ -36,12 +35,6 @@ impl Unfinished {
         journal.done(step, said)?;
         self.done.push((step, said.to_owned()));
         Ok(())
-    }
-
-    /// Other people whose jobs would end and of whom nobody knew when it was begun.
-    pub fn strangers_since(&self, seen: &Preview) -> Vec<String> {
-        let is_new = |name: &String| !self.scope.others.contains(name);
-        seen.strangers().into_iter().filter(is_new).collect()
     }
 
     /// An error when it was begun with another file than that of the cluster which has this name here.

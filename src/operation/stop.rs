@@ -3,7 +3,7 @@
 use super::cluster::{LOOK, PATIENCE, Performer};
 use super::trouble;
 use crate::config::Launch;
-use crate::model::{Problem, ProblemKind, Progress};
+use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Progress};
 use crate::ssh::quote;
 use crate::supervisor;
 use std::ffi::OsStr;
@@ -64,15 +64,11 @@ impl Performer {
         if self.is_google() {
             return Ok("its machines are deleted".to_owned());
         }
-        let head = match &self.spec.head {
-            crate::model::HeadAddress::Ssh(host) => Some(host.clone()),
-            _ => None,
-        };
-        let hosts: Vec<String> = self.facts.workers.iter().cloned().chain(head).collect();
+        let hosts: Vec<&String> = machines(&self.spec, &self.facts.workers).collect();
         let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
-        for host in &hosts {
+        for host in hosts.iter().copied() {
             drop(tell.send(Progress::Output(format!("clearing {host}"))));
             let output = supervisor::run_on(&self.spec, &self.options, host, &script, CLEARING).await;
             let output = output.map_err(|p| {
@@ -89,6 +85,15 @@ impl Performer {
         }
         Ok(format!("{} machines", hosts.len()))
     }
+}
+
+/// The machines of a local cluster that are cleared, the head last.
+pub(super) fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<Item = &'a String> {
+    let head = match &spec.head {
+        HeadAddress::Ssh(host) => Some(host),
+        _ => None,
+    };
+    workers.iter().chain(head)
 }
 
 /// The shell script that ends what a stopped Ray leaves on a machine: raylets, and the processes of these jobs, which

@@ -216,7 +216,7 @@ impl Errand {
             return self.say(OperationNews::Refused(kind, problem));
         }
         let me = self.ground.me.clone();
-        if matches!(kind, OperationKind::Start | OperationKind::AddWorker) {
+        if !kind.may_end_jobs() {
             return self.say(OperationNews::Previewed(task, Preview { me, ..Preview::default() }));
         }
         let seen = match self.connect().await {
@@ -330,7 +330,7 @@ impl Errand {
         let seen = preview(&session.client, cluster, me, &unfinished.task).await;
         session.close().await;
         let strangers = match seen {
-            Ok(seen) => unfinished.strangers_since(&seen),
+            Ok(seen) => unfinished.scope.strangers(&seen),
             // The worker may be gone by now, which its own steps find out.
             Err(_) if !unfinished.task.kind().is_of_cluster() => Vec::new(),
             Err(problem) => return Err(problem),

@@ -15,27 +15,14 @@ use std::time::Duration;
 /// The monitor's loop takes about 5 s: a report younger than this is simply fresh.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// Autoscaler v1 tells who is up, not who works.
-const COLUMNS_V1: [Column; 7] = [
-    Column::rest("TYPE", 12, 0),
-    Column::number("MIN", 4, 2),
-    Column::number("MAX", 4, 2),
-    Column::number("UP", 4, 0),
-    Column::number("PEND", 4, 0),
-    Column::number("LAUN", 4, 3),
-    Column::number("FAIL", 4, 0),
-];
-
-const COLUMNS: [Column; 8] = [
-    Column::rest("TYPE", 12, 0),
-    Column::number("MIN", 4, 2),
-    Column::number("MAX", 4, 2),
-    Column::number("BUSY", 4, 0),
-    Column::number("IDLE", 4, 1),
-    Column::number("PEND", 4, 0),
-    Column::number("LAUN", 4, 3),
-    Column::number("FAIL", 4, 0),
-];
+/// The columns of a node type; autoscaler v1 tells who is up, not who works.
+fn columns(tells_idle: bool) -> Vec<Column> {
+    let busy_idle = [Column::number("BUSY", 4, 0), Column::number("IDLE", 4, 1)];
+    let up = [Column::number("UP", 4, 0)];
+    let before = [Column::rest("TYPE", 12, 0), Column::number("MIN", 4, 2), Column::number("MAX", 4, 2)];
+    let after = [Column::number("PEND", 4, 0), Column::number("LAUN", 4, 3), Column::number("FAIL", 4, 0)];
+    [&before[..], if tells_idle { &busy_idle } else { &up }, &after].concat()
+}
 
 /// Draws it; returns where its lines are, and the highest first line.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (Area, usize) {
@@ -74,7 +61,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
         let height = u16::try_from(table - below).unwrap_or(u16::MAX).min(inner.bottom() - y);
         let text = if stale { d.theme.dim } else { d.theme.text };
         let grid = Grid {
-            columns: if tells_idle { &COLUMNS } else { &COLUMNS_V1 },
+            columns: &columns(tells_idle),
             sort: Sort::default(),
             sortable: &[],
             top: below,

@@ -94,8 +94,8 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     assert!(pty.wait_exit().success());
 }
 
-#[test]
-fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
+/// A console at the TPUs of a cluster that has one by hand.
+fn at_tpus_by_hand() -> (World, Pty) {
     let mut world = World::new();
     world.head();
     world.double.state().nodes =
@@ -104,6 +104,12 @@ fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
     pty.wait_text("● up");
     pty.send("T");
     pty.wait_text("by-hand");
+    (world, pty)
+}
+
+#[test]
+fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
+    let (world, mut pty) = at_tpus_by_hand();
     pty.send("q1/");
     pty.send(WORKER);
     pty.send("\rD");
@@ -156,14 +162,7 @@ fn an_interrupt_of_a_login_leaves_the_console_and_a_signal_to_it_ends_both() {
 
 #[test]
 fn a_login_on_a_host_is_prepared_beside_the_keys() {
-    let mut world = World::new();
-    world.head();
-    world.double.state().nodes =
-        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
-    let mut pty = world.terminal();
-    pty.wait_text("● up");
-    pty.send("T");
-    pty.wait_text("by-hand");
+    let (world, mut pty) = at_tpus_by_hand();
     pty.send("/by-hand\r");
     pty.wait_text("by-hand: registered");
     // What ssh is asked before anybody logs in takes as long as it likes.
