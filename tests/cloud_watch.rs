@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 const ZONE: &str = "us-central2-b";
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -222,18 +222,19 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
     world.double.state().nodes = vec![node("left", "PREEMPTED")];
     world.start(SLOW);
     let left = leftovers("c1", &world.cloud().await.unwrap());
-    let answer = Duration::from_secs(4);
-    world.double.fail("/queuedResources", Fault::Latency(answer));
+    let until = Arc::new(Semaphore::new(0));
+    world.double.fail("/queuedResources", Fault::Held(until.clone()));
     let questions = world.double.asked("/queuedResources");
     world.ask(Request::Cloud);
     while world.double.asked("/queuedResources") == questions {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // The question under way is slow, and nothing else.
+    // The question under way is held, and no other.
     world.double.mend();
     world.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
     world.news("what became of them", is).await.unwrap();
-    world.cloud().await.unwrap();
+    until.add_permits(1);
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "as it was when it was asked");
     assert!(world.cloud().await.unwrap().vms.is_empty(), "asked again at once");
 }

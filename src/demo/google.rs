@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 pub use secrets::Stored;
@@ -63,6 +64,8 @@ pub enum Fault {
     BadChecksum,
     /// Answers that much later.
     Latency(Duration),
+    /// Answers once there is a permit; each answer uses one up.
+    Held(Arc<Semaphore>),
     /// The token endpoint refuses: `invalid_grant` or another OAuth error, with its `error_subtype`.
     Grant {
         /// OAuth's word.
@@ -324,6 +327,7 @@ async fn serve(
     match &fault {
         Some(Fault::HangUp) => return Err(std::io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Latency(by)) => tokio::time::sleep(*by).await,
+        Some(Fault::Held(until)) => until.acquire().await.map_err(io::Error::other)?.forget(),
         Some(Fault::Html(code)) => {
             let page =
                 "<html><head><title>Error</title></head><body><h1>Error: Server Error</h1></body></html>";
