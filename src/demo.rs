@@ -76,7 +76,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// A simulated head. Dropping it closes its sockets and connections.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Head {
 
     /// Misbehaves from now on as `trouble` says, in that order; an empty list is a good head again.
     pub fn trouble(&self, trouble: Vec<Trouble>) {
-        locked(&self.shared.manners).trouble = trouble;
+        self.shared.trouble(trouble);
     }
 
     /// Changes the token that requests must carry (`None`: no token authentication any more).
@@ -224,6 +224,8 @@ struct Shared {
     scraped: AtomicUsize,
     /// Counts the times that all connections were closed.
     generation: watch::Sender<u64>,
+    /// Tells requests that stall that the trouble is another.
+    relief: Notify,
 }
 
 impl std::fmt::Debug for Shared {
@@ -244,6 +246,7 @@ impl Shared {
             metrics,
             scraped: AtomicUsize::new(0),
             generation: watch::Sender::new(0),
+            relief: Notify::new(),
             scenario,
         }
     }
@@ -292,6 +295,22 @@ impl Shared {
 
     fn is_closed(&self) -> bool {
         locked(&self.manners).closed
+    }
+
+    fn trouble(&self, trouble: Vec<Trouble>) {
+        locked(&self.manners).trouble = trouble;
+        self.relief.notify_waiters();
+    }
+
+    /// Waits until requests for this path do not stall any more.
+    async fn stall(&self, path: &str) {
+        loop {
+            let relief = self.relief.notified();
+            if self.fault(path) != Some(Fault::Stall) {
+                return;
+            }
+            relief.await;
+        }
     }
 
     /// The fault that a request for this path meets.

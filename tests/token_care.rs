@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 const OLD: &str = "tok-old-5ac81d";
 const NEW: &str = "tok-new-92be07";
@@ -168,7 +168,8 @@ async fn a_secret_that_is_slow_to_come_delays_no_other_and_is_asked_for_once() {
     let mut world = World::new("RAY_AUTH_TOKEN_SLOW").await;
     world.double.put_secret("RAY_AUTH_TOKEN_SLOW", OLD);
     world.double.put_secret("RAY_AUTH_TOKEN_QUICK", NEW);
-    world.double.fail("RAY_AUTH_TOKEN_SLOW", Fault::Latency(Duration::from_secs(5)));
+    let slowly = Arc::new(Semaphore::new(0));
+    world.double.fail("RAY_AUTH_TOKEN_SLOW", Fault::Held(slowly.clone()));
     let (care, slow) = (world.care(), world.spec.clone());
     world.spec.google.token_secret.as_mut().unwrap().name = "RAY_AUTH_TOKEN_QUICK".into();
     let came = std::sync::Mutex::new(Vec::new());
@@ -181,6 +182,7 @@ async fn a_secret_that_is_slow_to_come_delays_no_other_and_is_asked_for_once() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         fetch(&world.spec).await;
+        slowly.add_permits(2);
     });
     assert_eq!(came.into_inner().unwrap(), [NEW, OLD, OLD]);
     assert_eq!(world.double.asked("RAY_AUTH_TOKEN_SLOW"), 1);

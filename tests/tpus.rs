@@ -9,9 +9,11 @@ use marin_tui::ray::{Client, Endpoint, Poller};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 
 const ZONE: &str = "us-central2-b";
 
@@ -335,7 +337,8 @@ fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
         node("gone", "v4-8", "PREEMPTED", &[]),
     ]);
     // Each is looked at once more before it is deleted: hold that look back until the world has changed.
-    world.double.fail_at("GET", "/nodes/", Fault::Latency(Duration::from_secs(3)));
+    let changed = Arc::new(Semaphore::new(0));
+    world.double.fail_at("GET", "/nodes/", Fault::Held(changed.clone()));
     let mut child = world.command("clean-preempted -c a --yes --json");
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
@@ -347,6 +350,7 @@ fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
         node("back", "v4-8", "READY", &["10.9.1.1"]),
         tpu::node(ZONE, "moved", "v4-8", "PREEMPTED", &labels("marin-b"), &[]),
     ]);
+    changed.add_permits(Semaphore::MAX_PERMITS);
     let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
     let value = ran.json();
     let of = |name: &str| value.as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone();

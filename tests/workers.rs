@@ -22,8 +22,9 @@ use marin_tui::token::Places;
 use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use world::{HEAD, WORKER, World, ZONE, labels, until};
 
 /// The console's part that runs operations, without a screen.
@@ -486,10 +487,18 @@ fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
     let one = |name: &str, kind: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(kind), &["10.9.9.1"]);
     world.double.state().nodes = own.map(|name| one(name, "worker")).to_vec();
     world.double.state().nodes.push(one("by-hand", "unmanaged"));
-    // Each deletion is asked for before the first is answered, if they go side by side.
-    world.double.fail_at("DELETE", "/nodes/", Fault::Latency(Duration::from_millis(500)));
+    // None is answered before all are asked for.
+    let all = Arc::new(Semaphore::new(0));
+    world.double.fail_at("DELETE", "/nodes/", Fault::Held(all.clone()));
     world.file("hold-down", "");
+    let deletions = || {
+        let all = world.double.requests().into_iter();
+        all.filter(|r| r.starts_with("DELETE")).collect::<Vec<_>>()
+    };
     let stopping = world.spawn("stop-cluster --yes");
+    until("all are asked for", || deletions().iter().filter(|d| d.contains("/nodes/")).count() == 3);
+    assert!(deletions()[0].contains("/instances/head-1"), "{:#?}", deletions());
+    all.add_permits(3);
     until("ray down is run", || world.asked().iter().any(|w| w == "down"));
     {
         let state = world.double.state();
@@ -500,13 +509,6 @@ fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
     let (code, out, said) = stopping.ends();
     assert!(code == Some(0) && out.contains("stop marin-a: done"), "{out}{said}");
     assert_eq!(world.asked(), ["--version", "down"]);
-    let requests = world.double.requests();
-    let at =
-        |words: &str| requests.iter().position(|r| r.starts_with("DELETE") && r.contains(words)).unwrap();
-    let [first, .., last] = own.map(at);
-    assert!(at("/instances/head-1") < first.min(last), "{requests:#?}");
-    let between = &requests[first.min(last)..=first.max(last)];
-    assert!(between.iter().all(|r| r.starts_with("DELETE")), "one after the other: {between:#?}");
 }
 
 /// A login on a TPU host, in the place of sshd there: what came in is kept.

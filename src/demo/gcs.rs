@@ -33,7 +33,7 @@ async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Res
     shared.meter.request(&path);
     match shared.fault(&path) {
         Some(Fault::Latency(by)) => tokio::time::sleep(by).await,
-        Some(Fault::Stall) => std::future::pending::<()>().await,
+        Some(Fault::Stall) => shared.stall(&path).await,
         Some(Fault::HangUp) => return Err(io::ErrorKind::ConnectionReset.into()),
         Some(_) => return Ok(refusal(&Status::unavailable("the simulated GCS is in trouble"))),
         None => {}

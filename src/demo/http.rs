@@ -78,7 +78,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<R
     let fault = shared.fault(&path);
     match &fault {
         Some(Fault::Latency(by)) => tokio::time::sleep(*by).await,
-        Some(Fault::Stall) => std::future::pending::<()>().await,
+        Some(Fault::Stall) => shared.stall(&path).await,
         Some(Fault::HangUp) => return Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Status(code)) => {
             let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -22,7 +22,7 @@ impl Shared {
             locked(&self.kept).clear();
         });
         *locked(&self.gcs_death) = None;
-        locked(&self.manners).trouble.clear();
+        self.trouble(Vec::new());
         self.drop_connections();
     }
 }

@@ -98,7 +98,7 @@ pub enum Fault {
     Status(u16),
     /// Promises the whole body, sends half of it and hangs up.
     HalfBody,
-    /// Takes the request and never answers.
+    /// Takes the request, and does not answer while the trouble lasts.
     Stall,
     /// Answers 200 with a page of HTML, like a proxy that is in the way.
     Html,
