@@ -226,9 +226,12 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
     world.double.fail("/queuedResources", Fault::Held(until.clone()));
     let questions = world.double.asked("/queuedResources");
     world.ask(Request::Cloud);
-    while world.double.asked("/queuedResources") == questions {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let asked_again = async {
+        while world.double.asked("/queuedResources") == questions {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, asked_again).await.expect("google is asked again");
     // The question under way is held, and no other.
     world.double.mend();
     world.ask(Request::CleanPreempted(left));

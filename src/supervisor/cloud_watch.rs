@@ -4,6 +4,7 @@
 use super::cloud::{clean, tpu_place};
 use super::task::Out;
 use super::{Note, Options};
+use crate::model::cloud::CloudView;
 use crate::model::{ClusterSpec, Leftover, News, Problem, ProblemKind, Request, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,7 @@ impl CloudWatch {
                     asking = true;
                     let shared = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
                     let since = since.map_or(shared, |since| since.max(shared));
-                    work.spawn(ask(self.spec.clone(), self.options.clone(), self.out.clone(), since));
+                    work.spawn(ask(self.spec.clone(), self.options.clone(), since));
                 }
                 request = self.requests.recv() => match request {
                     None => return,
@@ -65,11 +66,15 @@ impl CloudWatch {
                         since = Some(due);
                         again = asking;
                     }
-                    Ok(Done::Asked) | Err(_) => {
+                    done => {
                         asking = false;
                         asked = Some(Instant::now());
                         since = asked;
                         due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { pace };
+                        // Told last: who asks again because of it meets a question that has ended.
+                        if let Ok(Done::Asked(view)) = done {
+                            self.out.send(News::Cloud(view)).await;
+                        }
                     }
                 },
             }
@@ -95,17 +100,16 @@ fn off() -> Problem {
 
 /// What has come to its end.
 enum Done {
-    Asked,
+    Asked(Result<Arc<CloudView>, Problem>),
     Cleaned,
 }
 
-async fn ask(spec: ClusterSpec, options: Arc<Options>, out: Out, since: Instant) -> Done {
+async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     let view = options.zones.view(&spec, &options.google, since).await;
     if let Err(problem) = &view {
         tracing::warn!(cluster = %spec.name, "google: {}; {}", problem.what, problem.mend);
     }
-    out.send(News::Cloud(view)).await;
-    Done::Asked
+    Done::Asked(view)
 }
 
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {

@@ -190,7 +190,7 @@ pub fn user() -> String {
 pub struct Process {
     id: u32,
     parent: u32,
-    args: String,
+    pub args: String,
 }
 
 fn processes() -> Vec<Process> {
