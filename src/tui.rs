@@ -64,7 +64,8 @@ pub async fn run(
             event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?
         };
         let Exit::Suspend(command) = exit else { break };
-        let Some(outcome) = perform::hand_over(*command, &mut signals).await else { break };
+        let handed = perform::hand_over(*command, &mut signals);
+        let Some(outcome) = meanwhile(handed, app, &mut performer, &mut updates).await else { break };
         app.update(Event::Done(outcome), Timestamp::now());
     }
     performer.shutdown().await;
@@ -148,6 +149,26 @@ where
                 effect => performer.perform(effect),
             }
         }
+    }
+}
+
+/// Waits for a program that has the terminal, and takes the news in until then: no cluster's task waits for its end,
+/// and what is shown after it is as it is then.
+pub async fn meanwhile<T>(
+    ended: impl Future<Output = T>,
+    app: &mut App,
+    performer: &mut Performer,
+    updates: &mut mpsc::Receiver<Update>,
+) -> T {
+    let mut ended = pin!(ended);
+    loop {
+        let effects = tokio::select! {
+            biased;
+            outcome = &mut ended => return outcome,
+            Some(update) = updates.recv() => app.update(Event::Update(update), Timestamp::now()),
+            () = performer.look_after_clipboard() => Vec::new(),
+        };
+        performer.perform_all(effects);
     }
 }
 

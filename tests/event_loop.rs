@@ -12,7 +12,7 @@ use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::model::*;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token;
-use marin_tui::tui::{Exit, Inputs, Multiplexer, Performer, Place, event_loop};
+use marin_tui::tui::{Exit, Inputs, Multiplexer, Performer, Place, event_loop, meanwhile};
 use marin_tui::ui::{Colors, Theme};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
@@ -201,6 +201,31 @@ async fn a_signal_and_a_closed_keyboard_end_the_loop() {
     let console = Console::start(home.path());
     drop(console.keys);
     assert!(matches!(tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap(), Exit::Quit));
+}
+
+/// No cluster's task waits for the end of a login.
+#[tokio::test]
+async fn news_are_taken_in_while_another_program_has_the_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
+    let options = Options::new(&Settings::default(), &Folders::new(&env), token::Places::default());
+    let (updates, mut news) = mpsc::channel(4);
+    let supervisor = Supervisor::start(Vec::new(), options, &updates);
+    let place = Place { remote: true, multiplexer: Multiplexer::None };
+    let mut performer = Performer::new(supervisor, place);
+    let mut app = sample::shown();
+    let stream = app.current().unwrap().log.stream();
+    let all_are_told = async {
+        for number in 0..100 {
+            let batch = LogBatch { stream, lines: vec![format!("line {number}")], end: LogEnd::Open };
+            let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch) };
+            updates.send(update).await.unwrap();
+        }
+        "back from ssh"
+    };
+    let ended = meanwhile(all_are_told, &mut app, &mut performer, &mut news);
+    assert_eq!(tokio::time::timeout(DEADLINE, ended).await.unwrap(), "back from ssh");
+    performer.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

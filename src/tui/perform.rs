@@ -66,7 +66,6 @@ impl Performer {
     /// What comes of effects: the next event; waits for ever when there is none.
     pub async fn done(&mut self) -> Event {
         loop {
-            let forget = self.copied.as_ref().map(|(_, at)| *at);
             tokio::select! {
                 Some(event) = self.events.1.recv() => return event,
                 Some(Ok((cluster, token))) = self.tokens.join_next() => self.copy_token(&cluster, token),
@@ -78,13 +77,21 @@ impl Performer {
                     Ok(Err(why)) => self.report(Outcome::Failed(why)),
                     Err(e) => self.report(Outcome::Failed(format!("not logged in: {e}"))),
                 },
-                () = sleep_until(forget.unwrap_or_else(Instant::now)), if forget.is_some() => {
-                    if self.clear_clipboard() {
-                        return Event::Done(Outcome::Cleared("took the token off the clipboard".into()));
-                    }
-                }
-                else => std::future::pending().await,
+                () = long_enough(self.copied.as_ref()) => self.forget(),
             }
+        }
+    }
+
+    /// The part of [`Performer::done`] that leaves the terminal alone: takes the token off the clipboard once it has
+    /// been there long enough.
+    pub async fn look_after_clipboard(&mut self) {
+        long_enough(self.copied.as_ref()).await;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        if self.clear_clipboard() {
+            self.report(Outcome::Cleared("took the token off the clipboard".into()));
         }
     }
 
@@ -210,6 +217,14 @@ impl Performer {
             // The console may have been quit meanwhile.
             let _ = events.send(Event::Done(outcome));
         });
+    }
+}
+
+/// Waits until what was copied has been on the clipboard long enough; for ever where nothing was.
+async fn long_enough(copied: Option<&(Secret, Instant)>) {
+    match copied {
+        Some((_, until)) => sleep_until(*until).await,
+        None => std::future::pending().await,
     }
 }
 
