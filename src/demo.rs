@@ -2,65 +2,34 @@
 //! and a GCS (gRPC) on loopback sockets, inside this process, with an SSH server in front if wanted.
 //!
 //! A head answers field for field what Ray 2.60 answers, its odd fields and its silences included; one contract
-//! suite (`tests/contract.rs`) holds it against the real thing. It knows nothing of the console.
+//! suite (`tests/contract/`) holds it against the real thing. It knows nothing of the console.
+//!
+//! The rooms:
+//!
+//! - `scenario`: what a head pretends to be and how it misbehaves. Plain values.
+//! - `cluster`: what a head tells of, as it is at one moment: nodes, jobs, logs, the autoscaler.
+//! - `life`: what happens in a cluster by itself: slices that come and go, people who submit jobs.
+//! - `dashboard`, `gcs`, `ssh`: the three ways to a head, and how each of them says it.
+//! - [`google`]: Google's services, for a test alone or with a fleet behind them.
+//! - `fleet`: many heads with their SSH servers, that Google and a folder, by a plan.
+//! - `json`, `meter`, `random`: how Ray writes JSON, what clients cost, chance that can be repeated.
 
 #![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
 
-mod autoscaling;
-mod by_hand;
-mod cloud;
 mod cluster;
-mod distance;
-mod drain;
+mod dashboard;
 mod fleet;
-mod fleet_folder;
-mod fleet_plan;
 mod gcs;
-mod gcs_methods;
 pub mod google;
-mod head_machine;
-mod http;
-mod job;
-mod job_routes;
 mod json;
 mod life;
-mod life_again;
-mod life_engine;
-mod life_jobs;
-mod life_machines;
-mod life_monitor;
-mod life_slices;
-mod life_tale;
-mod life_train;
-mod log;
-mod log_routes;
-mod machines;
 mod meter;
-mod metrics;
-mod node;
-mod node_json;
-mod packages;
-mod query;
 mod random;
-mod ray_command;
-mod rebirth;
-mod routes;
-mod rows;
 mod scenario;
 mod ssh;
-mod ssh_commands;
-mod ssh_door;
-mod ssh_session;
-mod ssh_words;
-mod status;
-mod tail;
-mod tasks;
-mod wire;
 
-pub use fleet::{Fleet, Member};
-pub use fleet_folder::Folder;
-pub use fleet_plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
+pub use fleet::{Ailment, Autoscaler, Fleet, Folder, Member, Plan, PlanError, Planned};
 pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
@@ -69,6 +38,7 @@ pub use ssh::{Keys, SshServer};
 use crate::model::{JobStatus, NodeId, Secret};
 use bytes::Bytes;
 use cluster::Cluster;
+use cluster::log::Log;
 use meter::Meter;
 use std::collections::HashMap;
 use std::io;
@@ -101,9 +71,9 @@ impl Head {
         let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let addresses = (dashboard.local_addr()?, gcs.local_addr()?);
         let shared = Arc::new(Shared::new(scenario, metrics.local_addr()?));
-        tokio::spawn(http::accept(metrics, shared.clone(), metrics::serve));
-        tokio::spawn(http::accept(dashboard, shared.clone(), http::serve));
-        tokio::spawn(http::accept(gcs, shared.clone(), gcs::serve));
+        tokio::spawn(dashboard::accept(metrics, shared.clone(), dashboard::metrics::serve));
+        tokio::spawn(dashboard::accept(dashboard, shared.clone(), dashboard::serve));
+        tokio::spawn(dashboard::accept(gcs, shared.clone(), gcs::serve));
         Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
     }
 
@@ -167,7 +137,7 @@ impl Head {
 
     /// Adds bytes to a log file, e.g. `monitor.log`.
     pub fn write_file(&self, name: &str, bytes: &[u8]) {
-        self.shared.now(|c| c.files.entry(name.to_owned()).or_insert(log::Log::none()).write(bytes));
+        self.shared.now(|c| c.files.entry(name.to_owned()).or_insert(Log::none()).write(bytes));
     }
 
     /// Living nodes, the head first.

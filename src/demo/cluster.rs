@@ -1,15 +1,26 @@
 //! The simulated cluster: its nodes and jobs, and what happens to them second by second.
+//!
+//! `node`, `job` and its `log`, the demand and its `autoscaling`, the `machines` that Google has of it,
+//! workers that are added `by_hand`, and its `rebirth` under another Ray.
 
-use super::autoscaling::{Autoscaling, Monitor, Wanted, terminated, wanted};
-use super::by_hand::ByHand;
-use super::job::SimJob;
-use super::life_engine::Engine;
-use super::log::Log;
-use super::node::{ENDS, SLICES, SimNode, first_host};
+pub(super) mod autoscaling;
+mod by_hand;
+pub(super) mod job;
+pub(super) mod log;
+pub(super) mod machines;
+pub(super) mod node;
+mod rebirth;
+
+use super::life::engine::Engine;
 use super::random::Random;
 use super::scenario::Scenario;
 use crate::model::{DeathReason, JobStatus, NodeId};
+use autoscaling::{Autoscaling, Monitor, Wanted, terminated, wanted};
+use by_hand::ByHand;
 use bytes::Bytes;
+use job::SimJob;
+use log::Log;
+use node::{ENDS, SLICES, SimNode, first_host};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
@@ -51,15 +62,15 @@ pub(super) struct Cluster {
     /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
     pub draining: Vec<(NodeId, i64)>,
     /// Without a life: workers that are to join a new head, one after the other.
-    pub(super) coming: VecDeque<SimNode>,
+    coming: VecDeque<SimNode>,
     by_submission: HashMap<String, usize>,
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
     /// What happens by itself.
     pub(super) life: Option<Engine>,
-    pub(super) random: Random,
+    random: Random,
     steps: i64,
-    pub(super) scenario: Scenario,
+    scenario: Scenario,
 }
 
 impl Cluster {
@@ -88,7 +99,7 @@ impl Cluster {
     }
 
     /// The scenario's machines at `now`, without a job.
-    pub(super) fn empty(scenario: &Scenario, now: i64) -> Self {
+    fn empty(scenario: &Scenario, now: i64) -> Self {
         let mut random = Random::new(scenario.seed);
         let nodes = nodes(scenario, &mut random, now);
         Self {

@@ -1,14 +1,25 @@
 //! A fleet of simulated heads, each behind an SSH server of its own, and the folder that leads a console to them.
+//!
+//! `plan` says what it is to be, `folder` is what a console finds of it, `head_machine` what each head runs
+//! on; `cloud` puts the clusters behind Google, `ray_command` makes and deletes heads.
 
-use super::cloud::Cloud;
-use super::fleet_folder::{Folder, Place};
-use super::fleet_plan::{Ailment, Plan, Planned};
+pub(super) mod cloud;
+mod folder;
+mod head_machine;
+mod plan;
+mod ray_command;
+
+pub use folder::Folder;
+pub use plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
+
 use super::google::Google;
-use super::head_machine::{ADDRESS, HeadMachine};
-use super::ray_command::RayCommand;
 use super::ssh::{Keys, SshServer, random};
 use super::{Head, Trouble};
 use crate::model::Secret;
+use cloud::Cloud;
+use folder::Place;
+use head_machine::{ADDRESS, HeadMachine};
+use ray_command::RayCommand;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;

@@ -1,11 +1,15 @@
 //! The simulated GCS: unary gRPC over HTTP/2 without TLS, with the token in the metadata.
 //!
-//! A message in gRPC is five bytes of frame before the protobuf, and the outcome stands in the trailers; that is
-//! all of the protocol that a server of unary calls needs.
+//! A message in gRPC is five bytes of frame before the protobuf, and the outcome stands in the trailers; that
+//! is all of the protocol that a server of unary calls needs. `methods` answers them, `drain` the one that
+//! sends nodes away, in the messages of `wire`.
+
+mod drain;
+mod methods;
+mod wire;
 
 use super::Shared;
-use super::gcs_methods::{self, Status};
-use super::http::{Body, Io};
+use super::dashboard::{Body, Io};
 use super::scenario::Fault;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -14,6 +18,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioExecutor;
+use methods::Status;
 use std::io;
 use std::sync::Arc;
 
@@ -42,7 +47,7 @@ async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Res
         let given = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok());
         given.and_then(|v| v.strip_prefix("Bearer ")) == Some(token.expose())
     });
-    let method = gcs_methods::find(&path);
+    let method = methods::find(&path);
     let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
     // A real GCS looks for the method before it looks at the token.
     let outcome = match method {

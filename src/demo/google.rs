@@ -9,7 +9,7 @@ pub mod registry;
 mod secrets;
 pub mod tpu;
 
-use super::cloud::Cloud;
+use super::fleet::cloud::Cloud;
 use super::locked;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -1,6 +1,18 @@
 //! What makes a simulated cluster live: TPU slices that come host by host and are preempted, people who submit jobs,
-//! an autoscaler that launches, fails or is stuck. Plain values, which a scenario file can give; `life_engine` plays
-//! them out.
+//! an autoscaler that launches, fails or is stuck. Plain values, which a scenario file can give.
+//!
+//! `engine` plays them out, with `slices`, `jobs` (`again`: submitted once more) and the `machines` that
+//! Google sees; `tale` is the text of a log, in the words of the autoscaler's `monitor` or of a job that is
+//! in `train`.
+
+mod again;
+pub(super) mod engine;
+mod jobs;
+mod machines;
+mod monitor;
+pub(super) mod slices;
+pub(super) mod tale;
+mod train;
 
 use serde::Deserialize;
 

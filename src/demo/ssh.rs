@@ -2,12 +2,19 @@
 //!
 //! It listens on a free loopback port, knows one host key and one client key, both made when it starts, and offers
 //! what the console needs of a head: connections to Ray's ports, commands, a small shell.
+//!
+//! `door` is its port, `distance` the way to it, `session` one login: `words` of a line, run by `commands`.
+
+mod commands;
+mod distance;
+pub(super) mod door;
+mod session;
+mod words;
 
 use super::Head;
-use super::distance::apart;
-use super::ssh_commands::Files;
-use super::ssh_door::{self, Door, Doorway};
-use super::ssh_session;
+use commands::Files;
+use distance::apart;
+use door::{Door, Doorway};
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::ssh_key::private::Ed25519Keypair;
 use russh::keys::{PrivateKey, PublicKey};
@@ -137,7 +144,7 @@ async fn accept(
     mut door: watch::Receiver<Doorway>,
 ) {
     let mut listener = Some(listener);
-    while let Some(listening) = ssh_door::pass(&mut listener, address, &mut door).await {
+    while let Some(listening) = door::pass(&mut listener, address, &mut door).await {
         let stream = tokio::select! {
             accepted = listening.accept() => accepted,
             _ = door.changed() => continue,
@@ -222,7 +229,7 @@ impl server::Handler for Connection {
         _session: &mut Session,
     ) -> Result<(), Self::Error> {
         reply.accept().await;
-        tokio::spawn(ssh_session::serve(channel, self.0.files.clone()));
+        tokio::spawn(session::serve(channel, self.0.files.clone()));
         Ok(())
     }
 

@@ -1,0 +1,243 @@
+//! Workers that a person adds to a simulated cluster: a queued resource that waits, is made and becomes a TPU VM, whose
+//! hosts join Ray one after the other.
+
+use super::super::life::slices::MISSED;
+use super::Cluster;
+use super::machines::TpuVm;
+use super::node::{SimNode, SliceKind, address, first_by_hand};
+use crate::model::NodeId;
+use serde_json::Value;
+
+/// A request waits so long for capacity, in milliseconds, ...
+const WAITING: i64 = 4000;
+/// ... is made so long, ...
+const PROVISIONING: i64 = 4000;
+/// ... its hosts boot so long ...
+const BOOTING: i64 = 3000;
+/// ... and take so long from there until the first one joins Ray, and the last one that much later.
+const STARTING: i64 = 2000;
+const JOINING: i64 = 8000;
+
+/// A queued resource and what became of it.
+struct Request {
+    /// Name of the queued resource.
+    name: String,
+    /// Name of its TPU VM.
+    vm: String,
+    kind: SliceKind,
+    /// What was asked for, as Google shows it.
+    body: Value,
+    /// Asked for at, in milliseconds since the epoch.
+    since: i64,
+    /// No host joins before.
+    not_before: i64,
+    /// There is no capacity, and will not be.
+    in_vain: bool,
+    first_host: usize,
+    /// Hosts that have joined, by worker number.
+    hosts: Vec<NodeId>,
+    /// Deleted at.
+    gone: Option<i64>,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    Provisioning,
+    Booting,
+    Up,
+}
+
+impl Request {
+    fn stage(&self, now: i64) -> Stage {
+        match now - self.since {
+            _ if self.in_vain => Stage::Waiting,
+            ..WAITING => Stage::Waiting,
+            age if age < WAITING + PROVISIONING => Stage::Provisioning,
+            age if age < WAITING + PROVISIONING + BOOTING => Stage::Booting,
+            _ => Stage::Up,
+        }
+    }
+
+    /// Google's word for its state.
+    fn state(&self, now: i64) -> &'static str {
+        match self.stage(now) {
+            Stage::Waiting => "WAITING_FOR_RESOURCES",
+            Stage::Provisioning => "PROVISIONING",
+            Stage::Booting | Stage::Up => "ACTIVE",
+        }
+    }
+
+    fn tpu_vm(&self, now: i64) -> Option<TpuVm> {
+        let stage = self.stage(now);
+        if self.gone.is_some() || matches!(stage, Stage::Waiting | Stage::Provisioning) {
+            return None;
+        }
+        let is_up = stage == Stage::Up;
+        let hosts = if is_up { self.kind.hosts } else { 0 };
+        Some(TpuVm {
+            name: self.vm.clone(),
+            accelerator: self.kind.pod_type.to_string(),
+            node_type: self.kind.node_type.to_string(),
+            state: if is_up { "READY" } else { "CREATING" },
+            since: self.since,
+            hosts: (0..hosts).map(|worker| address(self.first_host + worker)).collect(),
+        })
+    }
+
+    /// How many hosts should have joined by now.
+    fn due(&self, now: i64) -> usize {
+        let first = self.since + WAITING + PROVISIONING + BOOTING + STARTING;
+        let joining = now - first.max(self.not_before);
+        if self.in_vain || joining < 0 || self.gone.is_some() {
+            return 0;
+        }
+        let all = self.kind.hosts;
+        let joining = usize::try_from(joining).unwrap_or(usize::MAX);
+        (1 + joining.saturating_mul(all) / usize::try_from(JOINING).unwrap_or(1)).min(all)
+    }
+}
+
+/// All that persons have asked for.
+pub(in crate::demo) struct ByHand {
+    requests: Vec<Request>,
+    /// The next host's number.
+    next: usize,
+}
+
+impl ByHand {
+    /// Nobody has asked for anything in the cluster of that network.
+    pub fn new(network: usize) -> Self {
+        Self { requests: Vec::new(), next: first_by_hand(network) }
+    }
+
+    /// Takes the request of that name for a TPU VM of that name, made at `since`.
+    pub fn ask(&mut self, name: &str, vm: &str, kind: SliceKind, body: Value, since: i64, in_vain: bool) {
+        let first_host = self.next;
+        self.next += kind.hosts;
+        let (name, vm) = (name.to_owned(), vm.to_owned());
+        let (not_before, hosts, gone) = (since, Vec::new(), None);
+        let request = Request { name, vm, kind, body, since, not_before, in_vain, first_host, hosts, gone };
+        self.requests.push(request);
+    }
+
+    /// The same for a new head, which their hosts join by themselves.
+    pub fn anew(&mut self, now: i64) -> Self {
+        let mut requests = std::mem::take(&mut self.requests);
+        for request in &mut requests {
+            request.hosts.clear();
+            request.not_before = now + STARTING;
+        }
+        Self { requests, next: self.next }
+    }
+
+    /// Each queued resource: Google's word for its state, and what was asked for.
+    pub fn queued(&self, now: i64) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.requests.iter().filter(|r| r.gone.is_none()).map(move |r| (r.state(now), &r.body))
+    }
+
+    /// What the TPU VM of that name was asked for with; none when nobody did.
+    pub fn body(&self, vm: &str) -> Option<&Value> {
+        self.requests.iter().find(|r| r.gone.is_none() && r.vm == vm).map(|r| &r.body)
+    }
+
+    /// Whether that TPU VM was added by hand, also one that was deleted a moment ago.
+    pub fn has(&self, vm: &str) -> bool {
+        self.requests.iter().any(|r| r.vm == vm)
+    }
+
+    /// The TPU VMs that have come of it.
+    pub fn tpu_vms(&self, now: i64) -> impl Iterator<Item = TpuVm> {
+        self.requests.iter().filter_map(move |r| r.tpu_vm(now))
+    }
+
+    /// Deletes a queued resource with its TPU VM, by the name of either; false when there is none.
+    pub fn delete(&mut self, name: &str, now: i64) -> bool {
+        let found = self.requests.iter_mut().find(|r| r.gone.is_none() && (r.vm == name || r.name == name));
+        found.map(|r| r.gone = Some(now)).is_some()
+    }
+}
+
+impl Cluster {
+    /// Lets hosts join that are due, and those go that Google has taken away.
+    pub fn tend_by_hand(&mut self) {
+        let now = self.now;
+        for at in 0..self.by_hand.requests.len() {
+            let request = &self.by_hand.requests[at];
+            for worker in request.hosts.len()..request.due(now) {
+                self.join_by_hand(at, worker);
+            }
+        }
+        let is_over = |r: &Request| r.gone.is_some_and(|gone| gone + MISSED <= now);
+        let over: Vec<Request> = self.by_hand.requests.extract_if(.., |r| is_over(r)).collect();
+        for host in over.iter().flat_map(|r| &r.hosts) {
+            self.kill(*host);
+        }
+    }
+
+    fn join_by_hand(&mut self, at: usize, worker: usize) {
+        let now = self.now;
+        let request = &mut self.by_hand.requests[at];
+        let number = request.first_host + worker;
+        let mut node = SimNode::of_slice(&mut self.random, now, number, &request.kind, &request.vm, worker);
+        // Its agent has not measured anything yet.
+        (node.started, node.idle_since, node.sampled) = (now, Some(now), None);
+        request.hosts.push(node.id);
+        self.nodes.push(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machines::slice_kind;
+    use super::*;
+    use crate::demo::{Clock, Scenario};
+    use serde_json::json;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI64;
+
+    const T0: i64 = 1_795_000_000_000;
+
+    fn cluster() -> Cluster {
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
+        Cluster::new(&Scenario { nodes: 3, dead: 1, clock, ..Scenario::default() })
+    }
+
+    fn alive(cluster: &Cluster) -> Vec<String> {
+        cluster.nodes.iter().filter(|n| n.is_alive()).map(|n| n.ip.clone()).collect()
+    }
+
+    /// State of the queued resource, and state and hosts of the TPU VM.
+    fn standing(cluster: &Cluster) -> (Vec<&'static str>, Vec<(&'static str, usize)>) {
+        let queued = cluster.by_hand.queued(cluster.now).map(|(state, _)| state).collect();
+        let vms = cluster.by_hand.tpu_vms(cluster.now).map(|vm| (vm.state, vm.hosts.len())).collect();
+        (queued, vms)
+    }
+
+    #[test]
+    fn a_request_waits_is_made_joins_and_leaves() {
+        let mut cluster = cluster();
+        let kind = slice_kind("tpu_slice_v4_16", "v4-16", "z");
+        cluster.by_hand.ask("q", "w", kind.clone(), json!({}), T0, false);
+        cluster.by_hand.ask("v", "v", kind, json!({}), T0, true);
+        let waits = "WAITING_FOR_RESOURCES";
+        assert_eq!(standing(&cluster), (vec![waits, waits], vec![]));
+        cluster.advance(T0 + WAITING);
+        assert_eq!(standing(&cluster), (vec!["PROVISIONING", waits], vec![]));
+        cluster.advance(T0 + WAITING + PROVISIONING);
+        assert_eq!(standing(&cluster), (vec!["ACTIVE", waits], vec![("CREATING", 0)]));
+        cluster.advance(T0 + WAITING + PROVISIONING + BOOTING);
+        assert_eq!(standing(&cluster), (vec!["ACTIVE", waits], vec![("READY", 2)]));
+        assert_eq!(alive(&cluster).len(), 3, "none has joined yet");
+        cluster.advance(T0 + 60_000);
+        let hosts = cluster.by_hand.tpu_vms(cluster.now).next().unwrap().hosts;
+        assert_eq!(alive(&cluster)[3..], hosts);
+        assert!(cluster.by_hand.delete("w", cluster.now) && !cluster.by_hand.delete("w", cluster.now));
+        assert_eq!(standing(&cluster), (vec![waits], vec![]));
+        assert_eq!(alive(&cluster).len(), 5, "ray has not missed them yet");
+        cluster.advance(cluster.now + MISSED + 1000);
+        assert_eq!(alive(&cluster).len(), 3);
+        assert_eq!(cluster.by_hand.requests.len(), 1, "nothing is kept of it");
+    }
+}

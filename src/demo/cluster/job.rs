@@ -1,0 +1,250 @@
+//! A simulated job, and how the Jobs API and the GCS key-value store write it.
+
+use super::super::json::dumps;
+use super::super::random::Random;
+use super::log::Log;
+use crate::model::{JobStatus, NodeId};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+/// Where the head's jobs run: the driver runs on the head.
+pub(in crate::demo) const HEAD_IP: &str = "10.128.0.1";
+
+const OWNERS: [&str; 8] = ["ahmed", "dlwh", "helw", "kaiyue", "rav", "rohith", "tonyhlee", "will"];
+const WORK: [&str; 6] = ["train-8b", "tokenize-fineweb", "eval-mmlu", "sweep-lr", "dedup-stack", "sft-olmo"];
+const WAITS: &str = "Job has not started yet. It may be waiting for resources (CPUs, GPUs, memory, custom resources) to become available. It may be waiting for the runtime environment to be set up.";
+
+/// What an entrypoint itself needs, apart from its tasks.
+#[derive(Clone, Debug, Default)]
+pub(in crate::demo) struct Asked {
+    /// CPUs.
+    pub cpus: f64,
+    /// GPUs.
+    pub gpus: f64,
+    /// Bytes of memory.
+    pub memory: i64,
+    /// Other resources by name.
+    pub resources: Option<Value>,
+}
+
+/// A submission, or a driver started by hand.
+#[derive(Clone, Debug)]
+pub(in crate::demo) struct SimJob {
+    /// Submission id; `None` for a driver.
+    pub submission: Option<String>,
+    /// The driver's job id, once it called `ray.init`.
+    pub driver: Option<String>,
+    /// Ray's status.
+    pub status: JobStatus,
+    /// The shell command.
+    pub entrypoint: String,
+    /// What Ray says.
+    pub message: Option<String>,
+    /// Ray's error class.
+    pub error: Option<&'static str>,
+    /// Submitted at, milliseconds since the epoch.
+    pub started: i64,
+    /// Ended at.
+    pub ended: Option<i64>,
+    /// The submitter's own pairs.
+    pub metadata: Option<Value>,
+    /// `runtime_env`, secrets included, as Ray shows it.
+    pub runtime_env: Option<Value>,
+    /// What the entrypoint itself needs.
+    pub asked: Asked,
+    /// A stop was asked for and takes effect then.
+    pub stopping: Option<i64>,
+    /// Its driver starts then; `None` when only the simulation's turnover starts it.
+    pub starting: Option<i64>,
+    /// Its driver log.
+    pub log: Log,
+    /// The text in `/api/jobs/`, until the next change.
+    pub written: Option<String>,
+    /// The text in the key-value store, until the next change.
+    pub in_store: Option<Bytes>,
+}
+
+impl SimJob {
+    /// Number `n` of a cluster's history, in the state given.
+    pub fn invent(random: &mut Random, n: usize, started: i64, status: JobStatus, log: Log) -> Self {
+        let (owner, work) = (random.pick(&OWNERS), random.pick(&WORK));
+        let submission = if n.is_multiple_of(3) {
+            let id: String = (0..16)
+                .map(|_| char::from(random.pick(b"abcdefghijkmnpqrstuvwxyzABCDEFGH23456789")))
+                .collect();
+            format!("raysubmit_{id}")
+        } else {
+            format!("ray-run-{owner}-{work}-{n}")
+        };
+        let runs = !matches!(status, JobStatus::Pending);
+        let mut job = Self {
+            submission: Some(submission),
+            driver: (runs && n % 4 != 1).then(|| format!("{:02x}{:02x}0000", n % 256, n / 256 % 256)),
+            status: JobStatus::Pending,
+            entrypoint: format!(
+                "python experiments/{work}.py --config_path gs://marin-us-central2/configs/{work}-{n}.yaml --force_run_failed true"
+            ),
+            message: None,
+            error: None,
+            started,
+            ended: None,
+            metadata: (n.is_multiple_of(2)).then(|| json!({"owner": owner, "experiment": work})),
+            runtime_env: Some(json!({
+                "working_dir": format!("gcs://_ray_pkg_{:016x}.zip", random.next()),
+                "env_vars": {
+                    "WANDB_API_KEY": format!("{:040x}", random.next()), "HF_TOKEN": "hf_simulated",
+                    "TPU_CI": "true", "MARIN_PREFIX": "gs://marin-us-central2", "GIT_COMMIT": format!("{:040x}", random.next()),
+                    "WANDB_ENTITY": "marin-community", "WANDB_PROJECT": "marin", "JAX_TRACEBACK_FILTERING": "off",
+                },
+                "pip": {"packages": ["jax[tpu]==0.6.2", "levanter>=1.2", "haliax"], "pip_check": false},
+                "config": {"setup_timeout_seconds": 1800},
+            })),
+            asked: Asked { cpus: f64::from(u8::from(n.is_multiple_of(5))), ..Asked::default() },
+            stopping: None,
+            starting: None,
+            log,
+            written: None,
+            in_store: None,
+        };
+        let lasted = 60_000 + random.below(4 * 3_600_000) as i64;
+        job.turn(status, started + lasted);
+        job
+    }
+
+    /// A driver that somebody started by hand: no log, cannot be stopped.
+    pub fn by_hand(n: usize, started: i64, now: i64) -> Self {
+        let ended = (n.is_multiple_of(2)).then_some(now.min(started + 600_000));
+        Self {
+            submission: None,
+            driver: Some(format!("{:02x}{:02x}0000", n % 256, n / 256 % 256)),
+            status: if ended.is_some() { JobStatus::Succeeded } else { JobStatus::Running },
+            entrypoint: "python -c \"import ray; ray.init(address='auto')\"".into(),
+            message: None,
+            error: None,
+            started,
+            ended,
+            metadata: Some(json!({})),
+            runtime_env: Some(json!({})),
+            asked: Asked::default(),
+            stopping: None,
+            starting: None,
+            log: Log::none(),
+            written: None,
+            in_store: None,
+        }
+    }
+
+    /// Puts the job into a state, with what Ray says about it then.
+    pub fn turn(&mut self, status: JobStatus, at: i64) {
+        self.status = status;
+        self.stopping = None;
+        self.starting = None;
+        self.error = None;
+        let message = match status {
+            JobStatus::Pending => WAITS.into(),
+            JobStatus::Running => "Job is currently running.".into(),
+            JobStatus::Succeeded => "Job finished successfully.".into(),
+            JobStatus::Stopped => "Job was intentionally stopped.".into(),
+            JobStatus::Failed | JobStatus::Unknown => {
+                self.error = Some("JOB_ENTRYPOINT_COMMAND_ERROR");
+                "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\nTraceback (most recent call last):\n  File \"train.py\", line 88, in main\njax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: out of memory in memory space hbm\n".into()
+            }
+        };
+        self.message = Some(message);
+        if status.is_ended() {
+            self.ended = Some(at);
+            self.log.close(at);
+        }
+        (self.written, self.in_store) = (None, None);
+    }
+
+    /// The URI of its working directory's package.
+    pub fn package(&self) -> Option<&str> {
+        self.runtime_env.as_ref()?["working_dir"].as_str()
+    }
+
+    /// The driver's exit code, once it has one.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self.status {
+            JobStatus::Succeeded if self.submission.is_some() => Some(0),
+            JobStatus::Failed => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Ray has forgotten it: it has no name any more.
+    pub fn is_forgotten(&self) -> bool {
+        self.submission.is_none() && self.driver.is_none()
+    }
+
+    fn has_started(&self) -> bool {
+        self.submission.is_some() && self.status != JobStatus::Pending
+    }
+
+    /// Ray's word for the state.
+    pub fn status_word(&self) -> String {
+        self.status.word().to_uppercase()
+    }
+
+    /// The text in `/api/jobs/` and `/api/jobs/{id}`, kept until the job changes.
+    pub fn text(&mut self, head: NodeId) -> &str {
+        if self.written.is_none() {
+            self.written = Some(dumps(&self.details(head)));
+        }
+        self.written.as_deref().unwrap_or_default()
+    }
+
+    fn details(&self, head: NodeId) -> Value {
+        let by_hand = self.submission.is_none();
+        let driver_info = self.driver.as_ref().filter(|_| by_hand || !self.status.is_ended());
+        json!({
+            "type": if by_hand { "DRIVER" } else { "SUBMISSION" },
+            "job_id": self.driver,
+            "submission_id": self.submission,
+            "driver_info": driver_info.map(|id| json!({"id": id, "node_ip_address": HEAD_IP, "pid": "867"})),
+            "status": self.status_word(),
+            "entrypoint": self.entrypoint,
+            "message": self.message,
+            "error_type": self.error,
+            "start_time": self.started,
+            // A driver that still runs says 0, a submission null.
+            "end_time": self.ended.or(by_hand.then_some(0)),
+            "metadata": self.metadata,
+            "runtime_env": self.runtime_env,
+            "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
+            "driver_node_id": self.has_started().then(|| head.to_string()),
+            "driver_exit_code": self.exit_code(),
+        })
+    }
+
+    /// The value under `_ray_internal_job_info_<id>` in the GCS, kept until the job changes.
+    pub fn stored(&mut self, head: NodeId) -> Bytes {
+        if self.in_store.is_none() {
+            self.in_store = Some(self.info(head).into());
+        }
+        self.in_store.clone().unwrap_or_default()
+    }
+
+    fn info(&self, head: NodeId) -> String {
+        let mut info = json!({
+            "status": self.status_word(),
+            "entrypoint": self.entrypoint,
+            "message": self.message,
+            "error_type": self.error,
+            "start_time": self.started,
+            "end_time": self.ended,
+            "metadata": self.metadata,
+            "entrypoint_num_cpus": self.asked.cpus,
+            "entrypoint_num_gpus": self.asked.gpus,
+            "entrypoint_memory": self.asked.memory,
+            "entrypoint_resources": self.asked.resources,
+            "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
+            "driver_node_id": self.has_started().then(|| head.to_string()),
+            "driver_exit_code": self.exit_code(),
+        });
+        if let Some(env) = &self.runtime_env {
+            info["runtime_env_json"] = json!(dumps(env));
+        }
+        dumps(&info)
+    }
+}

@@ -1,0 +1,196 @@
+//! The text of a simulated log. An invented one is a pure function of the time, so that ten thousand lines a second
+//! cost no memory; a test may write its own bytes instead.
+
+use super::super::life::tale::Tale;
+use std::fmt::Write;
+
+/// Most lines in one frame of `/api/jobs/{id}/logs/tail`.
+const FRAME_LINES: u64 = 10;
+/// A frame ends after the line that passes this many bytes.
+const FRAME_BYTES: usize = 20_000;
+
+/// A log file.
+#[derive(Clone, Debug)]
+pub(in crate::demo) enum Log {
+    /// Numbered lines.
+    Invented {
+        /// The first line's time, milliseconds since the epoch.
+        since: i64,
+        /// Lines that are there at `since`.
+        backlog: u64,
+        /// Lines a second from then on.
+        rate: u64,
+        /// No lines from then on.
+        closed: Option<i64>,
+    },
+    /// What a live job or the autoscaler has to tell.
+    Told(Tale),
+    /// Bytes that somebody wrote.
+    Written(Vec<u8>),
+}
+
+impl Log {
+    /// An empty file.
+    pub const fn none() -> Self {
+        Self::Written(Vec::new())
+    }
+
+    /// A file that grows.
+    pub const fn growing(since: i64, backlog: u64, rate: u64) -> Self {
+        Self::Invented { since, backlog, rate, closed: None }
+    }
+
+    /// Ends an invented log.
+    pub fn close(&mut self, at: i64) {
+        match self {
+            Self::Invented { closed, .. } => {
+                closed.get_or_insert(at);
+            }
+            Self::Told(tale) => tale.close(at),
+            Self::Written(_) => {}
+        }
+    }
+
+    /// Adds bytes; an invented text gives way to them.
+    pub fn write(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Written(all) => all.extend_from_slice(bytes),
+            Self::Invented { .. } | Self::Told(_) => *self = Self::Written(bytes.to_vec()),
+        }
+    }
+
+    /// How far the log reaches at `now`: lines of an invented one, bytes of a written one.
+    fn end(&self, now: i64) -> u64 {
+        match self {
+            Self::Invented { since, backlog, rate, closed } => {
+                let lasted = closed.map_or(now, |c| c.min(now)).saturating_sub(*since);
+                backlog + u64::try_from(lasted).unwrap_or(0) * rate / 1000
+            }
+            Self::Told(tale) => tale.lines(now),
+            Self::Written(all) => all.len() as u64,
+        }
+    }
+
+    /// What a tail sends next: at most ten lines from `*at` on, which moves behind them. Empty at the end.
+    pub fn frame(&self, at: &mut u64, now: i64) -> Vec<u8> {
+        let end = self.end(now);
+        let from = (*at).min(end);
+        match self {
+            Self::Invented { .. } | Self::Told(_) => {
+                *at = end.min(from + FRAME_LINES);
+                self.lines(from, *at)
+            }
+            Self::Written(all) => {
+                let rest = &all[from as usize..];
+                let mut lines = 0;
+                let stop = rest.iter().enumerate().find(|(i, b)| {
+                    lines += u64::from(**b == b'\n');
+                    lines == FRAME_LINES || *i >= FRAME_BYTES
+                });
+                let frame = &rest[..stop.map_or(rest.len(), |(i, _)| i + 1)];
+                *at = from + frame.len() as u64;
+                frame.to_vec()
+            }
+        }
+    }
+
+    /// The last `lines` lines; all of them when `None`.
+    pub fn tail(&self, lines: Option<u64>, now: i64) -> Vec<u8> {
+        let end = self.end(now);
+        match self {
+            Self::Invented { .. } | Self::Told(_) => {
+                self.lines(lines.map_or(0, |n| end.saturating_sub(n)), end)
+            }
+            Self::Written(all) => {
+                let Some(n) = lines else { return all.clone() };
+                let body = all.strip_suffix(b"\n").unwrap_or(all);
+                let breaks = body.iter().enumerate().rev().filter(|(_, b)| **b == b'\n');
+                let from =
+                    usize::try_from(n).ok().and_then(|n| breaks.map(|(i, _)| i + 1).nth(n.saturating_sub(1)));
+                all[from.unwrap_or(0)..].to_vec()
+            }
+        }
+    }
+
+    /// Where the log ends now: the place from which [`Log::frame`] goes on.
+    pub fn place(&self, now: i64) -> u64 {
+        self.end(now)
+    }
+
+    fn lines(&self, from: u64, to: u64) -> Vec<u8> {
+        let mut out = String::new();
+        let (since, backlog, rate) = match self {
+            Self::Invented { since, backlog, rate, .. } => (since, backlog, rate),
+            Self::Told(tale) => {
+                (from..to).for_each(|n| tale.line(&mut out, n));
+                return out.into_bytes();
+            }
+            Self::Written(_) => return Vec::new(),
+        };
+        for n in from..to {
+            let ms = since + (n.saturating_sub(*backlog) * 1000 / (*rate).max(1)) as i64;
+            invent(&mut out, n, ms);
+        }
+        out.into_bytes()
+    }
+}
+
+/// Line `n`: numbered, so that a reader can tell whether one is missing or came twice.
+fn invent(out: &mut String, n: u64, ms: i64) {
+    let (h, m, s) = (ms / 3_600_000 % 24, ms / 60_000 % 60, ms / 1000 % 60);
+    let loss = 2.0 + 8.0 / (1.0 + n as f64 / 50.0);
+    let prefix = if n % 7 == 3 { "\u{1b}[36m(train_step pid=1073, ip=10.128.0.5)\u{1b}[0m " } else { "" };
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "{prefix}I1121 {h:02}:{m:02}:{s:02}.{:03} train.py:88] line {n:06} step {} loss {loss:.4} tokens/s {} mfu 0.41",
+        ms % 1000,
+        n / 2,
+        180_000 + n * 7919 % 4000,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn frames_of_ten_lines_are_the_whole_log() {
+        let log = Log::growing(0, 25, 10);
+        let (mut at, mut all, mut frames) = (0, Vec::new(), 0);
+        loop {
+            let frame = log.frame(&mut at, 1_000);
+            if frame.is_empty() {
+                break;
+            }
+            frames += 1;
+            all.extend(frame);
+        }
+        assert_eq!(frames, 4, "35 lines");
+        assert_eq!(all, log.tail(None, 1_000));
+        assert!(!log.frame(&mut at, 2_000).is_empty(), "it grows");
+    }
+
+    #[test]
+    fn written_bytes_come_back_as_they_are() {
+        let mut log = Log::growing(0, 25, 10);
+        log.write(b"a\nb\n\xff\nlast");
+        assert_eq!(log.tail(Some(2), 0), b"\xff\nlast");
+        assert_eq!(log.tail(Some(9), 0), b"a\nb\n\xff\nlast");
+        let mut at = 0;
+        assert_eq!(log.frame(&mut at, 0), b"a\nb\n\xff\nlast");
+        log.write(&vec![b'x'; 50_000]);
+        assert_eq!(log.frame(&mut at, 0).len(), FRAME_BYTES + 1);
+    }
+
+    #[test]
+    fn a_closed_log_stands_still() {
+        let mut log = Log::growing(0, 0, 10);
+        log.close(500);
+        assert_eq!(text(log.tail(None, 9_000)).lines().count(), 5);
+    }
+}

@@ -1,0 +1,84 @@
+//! What Google has of a simulated cluster: a TPU VM for each slice that is asked for, there, or lost and not deleted.
+
+use super::super::life::TpuType;
+use super::Cluster;
+use super::node::SliceKind;
+use std::collections::BTreeMap;
+
+/// A TPU VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::demo) struct TpuVm {
+    /// Its name.
+    pub name: String,
+    /// Google's `acceleratorType`.
+    pub accelerator: String,
+    /// The node type of its hosts.
+    pub node_type: String,
+    /// Google's word for its state.
+    pub state: &'static str,
+    /// Asked for at, in milliseconds since the epoch.
+    pub since: i64,
+    /// Addresses of its hosts, by worker number; none before they are made.
+    pub hosts: Vec<String>,
+}
+
+impl Cluster {
+    /// Every TPU VM that Google has of this cluster.
+    pub fn tpu_vms(&self) -> Vec<TpuVm> {
+        let mut all = match &self.life {
+            Some(life) => life.tpu_vms(),
+            None => self.standing(),
+        };
+        all.extend(self.by_hand.tpu_vms(self.now));
+        all
+    }
+
+    /// Without a life the slices are those that Ray has; what died was deleted.
+    fn standing(&self) -> Vec<TpuVm> {
+        let mut slices: BTreeMap<&str, TpuVm> = BTreeMap::new();
+        for node in self.nodes.iter().filter(|n| n.is_alive()) {
+            let label = |key| node.labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+            let (Some(slice), Some(pod)) = (label("ray.io/tpu-slice-name"), label("ray.io/tpu-pod-type"))
+            else {
+                continue;
+            };
+            if self.by_hand.has(slice) {
+                continue;
+            }
+            let vm = slices.entry(slice).or_insert_with(|| TpuVm {
+                name: slice.to_owned(),
+                accelerator: pod.to_owned(),
+                node_type: node.node_type.to_string(),
+                state: "READY",
+                since: node.started,
+                hosts: Vec::new(),
+            });
+            vm.hosts.push(node.ip.clone());
+        }
+        slices.into_values().collect()
+    }
+
+    /// Google deletes a TPU VM: its hosts are gone, and Ray hears nothing of it until it misses their heartbeats.
+    pub fn delete_tpu_vm(&mut self, name: &str) {
+        if self.by_hand.delete(name, self.now) {
+            return;
+        }
+        if let Some(mut life) = self.life.take() {
+            life.delete(name);
+            self.life = Some(life);
+            return;
+        }
+        let of_it = |n: &super::node::SimNode| {
+            n.is_alive() && n.labels.iter().any(|(k, v)| k == "ray.io/tpu-slice-name" && v == name)
+        };
+        let hosts: Vec<_> = self.nodes.iter().filter(|n| of_it(n)).map(|n| n.id).collect();
+        for host in hosts {
+            self.kill(host);
+        }
+    }
+}
+
+/// The slices of an accelerator type under that node type.
+pub(in crate::demo) fn slice_kind(node_type: &str, accelerator: &str, zone: &str) -> SliceKind {
+    SliceKind::of(&TpuType::new(node_type, accelerator, 0, 0), zone)
+}

@@ -1,0 +1,335 @@
+//! A simulated node: what it offers, what of it is used, how it dies. How that is written stands in
+//! `dashboard/nodes`.
+
+use super::super::life::TpuType;
+use super::super::random::Random;
+use crate::model::{DeathReason, NodeId};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A kind of TPU slice: the node type of each of its hosts.
+#[derive(Clone, Debug)]
+pub(in crate::demo) struct SliceKind {
+    /// The autoscaler's node type.
+    pub node_type: Cow<'static, str>,
+    /// Ray's pod type label.
+    pub pod_type: Cow<'static, str>,
+    /// Ray's accelerator label.
+    pub accelerator: Cow<'static, str>,
+    /// Ray's topology label.
+    pub topology: Cow<'static, str>,
+    /// The zone that it is in.
+    pub zone: Cow<'static, str>,
+    /// Hosts, each with four chips.
+    pub hosts: usize,
+    /// CPUs of a host.
+    pub cpus: f64,
+}
+
+/// Where slices are unless a life says otherwise.
+const ZONE: &str = "us-central2-b";
+
+impl SliceKind {
+    /// The kind behind a node type of Marin's YAML: four chips a host, 120 of its CPUs offered.
+    pub fn of(tpu: &TpuType, zone: &str) -> Self {
+        let (generation, size) =
+            tpu.accelerator_type.rsplit_once('-').unwrap_or((&tpu.accelerator_type, "4"));
+        let size: usize = size.parse().unwrap_or(4);
+        // The number counts TensorCores, two on a chip, up to v5p, and chips in v5e and v6e.
+        let flat = matches!(generation, "v5litepod" | "v6e");
+        let chips = if flat { size } else { size / 2 }.max(1);
+        Self {
+            node_type: tpu.name.clone().into(),
+            pod_type: tpu.accelerator_type.clone().into(),
+            accelerator: format!("TPU-{}", generation.to_uppercase()).into(),
+            topology: topology(chips, if flat { 2 } else { 3 }).into(),
+            zone: zone.to_owned().into(),
+            hosts: chips.div_ceil(4),
+            cpus: 120.0,
+        }
+    }
+}
+
+/// Chips in a mesh of that many sides, the smaller ones first: `2x2x4`, `4x8`.
+fn topology(chips: usize, sides: usize) -> String {
+    let mut mesh = vec![1; sides];
+    let mut product = 1;
+    for side in [1, 0].into_iter().chain((0..sides).rev().cycle()) {
+        if product >= chips {
+            break;
+        }
+        mesh[side] *= 2;
+        product *= 2;
+    }
+    mesh.sort_unstable();
+    // A single board is written flat: 2x2x1.
+    if mesh[0] == 1 {
+        mesh.rotate_left(1);
+    }
+    mesh.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
+}
+
+/// The kinds in a simulated fleet, in turn.
+pub(in crate::demo) const SLICES: [SliceKind; 4] = [
+    SliceKind {
+        node_type: Cow::Borrowed("tpu_slice_v5e_16"),
+        pod_type: Cow::Borrowed("v5litepod-16"),
+        accelerator: Cow::Borrowed("TPU-V5LITEPOD"),
+        topology: Cow::Borrowed("4x4"),
+        zone: Cow::Borrowed(ZONE),
+        hosts: 4,
+        cpus: 112.0,
+    },
+    SliceKind {
+        node_type: Cow::Borrowed("tpu_slice_v5p_8"),
+        pod_type: Cow::Borrowed("v5p-8"),
+        accelerator: Cow::Borrowed("TPU-V5P"),
+        topology: Cow::Borrowed("2x2x1"),
+        zone: Cow::Borrowed(ZONE),
+        hosts: 1,
+        cpus: 208.0,
+    },
+    SliceKind {
+        node_type: Cow::Borrowed("tpu_slice_v6e_32"),
+        pod_type: Cow::Borrowed("v6e-32"),
+        accelerator: Cow::Borrowed("TPU-V6E"),
+        topology: Cow::Borrowed("4x8"),
+        zone: Cow::Borrowed(ZONE),
+        hosts: 8,
+        cpus: 180.0,
+    },
+    SliceKind {
+        node_type: Cow::Borrowed("tpu_slice_v4_8"),
+        pod_type: Cow::Borrowed("v4-8"),
+        accelerator: Cow::Borrowed("TPU-V4"),
+        topology: Cow::Borrowed("2x2x1"),
+        zone: Cow::Borrowed(ZONE),
+        hosts: 1,
+        cpus: 240.0,
+    },
+];
+
+/// Hosts of one network; their numbers go on in the next.
+const NETWORK: usize = 64_000;
+/// Hosts that were added by hand are in a network of their own, so many of each cluster's.
+const BY_HAND: usize = 125 * NETWORK;
+const BY_HAND_EACH: usize = 1000;
+
+/// The number of a cluster's first host but its head.
+pub(in crate::demo) fn first_host(network: usize) -> usize {
+    network % 124 * NETWORK + 1
+}
+
+/// The number of its first host that was added by hand.
+pub(super) fn first_by_hand(network: usize) -> usize {
+    BY_HAND + network % (NETWORK / BY_HAND_EACH) * BY_HAND_EACH
+}
+
+/// The address of the host of that number; 0 is the head.
+pub(in crate::demo) fn address(number: usize) -> String {
+    format!("10.{}.{}.{}", 128 + number / NETWORK % 128, number / 250 % 256, number % 250 + 1)
+}
+
+/// How a node ended.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::demo) struct End {
+    /// Milliseconds since the epoch.
+    pub at: i64,
+    /// Ray's reason.
+    pub reason: DeathReason,
+    /// Ray's sentence.
+    pub message: &'static str,
+}
+
+/// Each reason that Ray knows, in Ray's own words.
+pub(in crate::demo) const ENDS: [(DeathReason, &str); 3] = [
+    (DeathReason::Unexpected, "health check failed due to missing too many heartbeats"),
+    (DeathReason::Expected, "Terminated by autoscaler."),
+    (DeathReason::Preempted, "Node was preempted."),
+];
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(in crate::demo) struct SimNode {
+    /// Ray's id.
+    pub id: NodeId,
+    /// Address and name.
+    pub ip: String,
+    /// Host name.
+    pub hostname: String,
+    /// The autoscaler's node type.
+    pub node_type: Arc<str>,
+    /// The provider's id.
+    pub instance_id: String,
+    /// Whether this is the head.
+    pub is_head: bool,
+    /// Registered at, in milliseconds since the epoch.
+    pub started: i64,
+    /// Idle since; `None` while it works.
+    pub idle_since: Option<i64>,
+    /// How it ended, once it has.
+    pub end: Option<End>,
+    /// Logical resources: name, total, used.
+    pub resources: Vec<(String, f64, f64)>,
+    /// Labels.
+    pub labels: Vec<(String, String)>,
+    /// When the agent last measured; `None` while the agent is not up.
+    pub sampled: Option<i64>,
+    /// Measured CPU use, 0 to 100.
+    pub cpu_percent: f64,
+    /// Measured memory use, 0 to 1.
+    pub memory_share: f64,
+    /// The text of `/nodes?view=summary`, until the next change.
+    pub written: Option<String>,
+}
+
+impl SimNode {
+    /// A head of 32 CPUs.
+    pub fn head(random: &mut Random, now: i64) -> Self {
+        let mut node = Self::host(random, now, 0, "head", 32.0);
+        node.is_head = true;
+        node.resources.push(("node:__internal_head__".into(), 1.0, 0.0));
+        node
+    }
+
+    /// A head as in Marin's clusters: it runs no task, but jobs may ask to be there.
+    pub fn head_default(random: &mut Random, now: i64) -> Self {
+        let mut node = Self::host(random, now, 0, "head_default", 12.0);
+        node.is_head = true;
+        node.resources.retain(|r| r.0 != "CPU");
+        let own = [("node:__internal_head__".to_owned(), 1.0, 0.0), ("head_node".to_owned(), 1.0, 0.0)];
+        node.resources.extend(own);
+        node.rest(now);
+        node
+    }
+
+    /// Host `worker` of the slice `slice`.
+    pub fn of_slice(
+        random: &mut Random,
+        now: i64,
+        number: usize,
+        kind: &SliceKind,
+        slice: &str,
+        worker: usize,
+    ) -> Self {
+        let mut node = Self::host(random, now, number, &kind.node_type, kind.cpus);
+        node.instance_id = format!("{slice}-w-{worker}");
+        node.hostname = format!("t1v-n-{slice}-w-{worker}");
+        node.resources.push(("TPU".into(), 4.0, 0.0));
+        node.resources.push((slice.into(), 1.0, 0.0));
+        node.resources.push((format!("accelerator_type:{}", kind.accelerator), 1.0, 0.0));
+        if worker == 0 {
+            node.resources.push((format!("TPU-{}-head", kind.pod_type), 1.0, 0.0));
+        }
+        let labels = [
+            ("ray.io/accelerator-type", kind.accelerator.to_string()),
+            ("ray.io/availability-zone", kind.zone.to_string()),
+            ("ray.io/market-type", "spot".to_owned()),
+            ("ray.io/node-group", kind.node_type.to_string()),
+            ("ray.io/tpu-pod-type", kind.pod_type.to_string()),
+            ("ray.io/tpu-slice-name", slice.to_owned()),
+            ("ray.io/tpu-topology", kind.topology.to_string()),
+            ("ray.io/tpu-worker-id", worker.to_string()),
+        ];
+        node.labels.extend(labels.map(|(k, v)| (k.to_owned(), v)));
+        node
+    }
+
+    fn host(random: &mut Random, now: i64, number: usize, node_type: &str, cpus: f64) -> Self {
+        let id = NodeId::from_bytes(&random.bytes::<28>());
+        let id = id.unwrap_or_else(|| unreachable!("an array of 28 bytes has 28 bytes"));
+        let ip = address(number);
+        let memory = (cpus * 1.75 * 1024.0 * 1024.0 * 1024.0).round();
+        Self {
+            id,
+            hostname: format!("ray-{node_type}-{number}"),
+            node_type: node_type.into(),
+            instance_id: format!("ray-{node_type}-{number}"),
+            is_head: false,
+            started: now - (3_600_000 + random.below(86_400_000) as i64),
+            idle_since: Some(now - random.below(600_000) as i64),
+            end: None,
+            resources: vec![
+                ("CPU".into(), cpus, 0.0),
+                ("memory".into(), memory, 0.0),
+                ("object_store_memory".into(), (memory * 0.3).round(), 0.0),
+                (format!("node:{ip}"), 1.0, 0.0),
+            ],
+            labels: vec![("ray.io/node-id".into(), id.to_string())],
+            sampled: Some(now),
+            cpu_percent: (random.unit() * 1000.0).round() / 10.0,
+            memory_share: random.unit(),
+            ip,
+            written: None,
+        }
+    }
+
+    /// Whether it has not died.
+    pub fn is_alive(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Gives the node work, or takes it away: all chips of a host or none, and some CPUs.
+    pub fn work(&mut self, random: &mut Random, now: i64) {
+        let busy = random.below(4) > 0;
+        let share = random.unit();
+        for (name, total, used) in &mut self.resources {
+            *used = match name.as_str() {
+                _ if !busy => 0.0,
+                "TPU" => *total,
+                "CPU" => (*total * share).round().max(1.0),
+                "memory" => (*total * share * 0.5).round(),
+                _ => 0.0,
+            };
+        }
+        self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
+        self.written = None;
+    }
+
+    /// Gives all its chips and that many of its CPUs to a task.
+    pub fn train(&mut self, cpus: f64) {
+        for (name, total, used) in &mut self.resources {
+            *used = match name.as_str() {
+                "CPU" => cpus.min(*total),
+                "memory" => (*total * 0.3).round(),
+                name if name == "TPU" || name.ends_with("-head") => *total,
+                _ => 0.0,
+            };
+        }
+        (self.idle_since, self.written) = (None, None);
+    }
+
+    /// Takes all work away.
+    pub fn rest(&mut self, now: i64) {
+        for (_, _, used) in &mut self.resources {
+            *used = 0.0;
+        }
+        (self.idle_since, self.written) = (Some(now), None);
+    }
+
+    /// Measures the machine, as its agent does every five seconds.
+    pub fn sample(&mut self, random: &mut Random, now: i64) {
+        self.sampled = Some(now);
+        self.cpu_percent = (random.unit() * 1000.0).round() / 10.0;
+        self.memory_share = (self.memory_share + random.unit() * 0.1 - 0.05).clamp(0.05, 0.95);
+        self.written = None;
+    }
+
+    /// Ends it.
+    pub fn die(&mut self, at: i64, reason: DeathReason, message: &'static str) {
+        self.end = Some(End { at, reason, message });
+        self.written = None;
+    }
+
+    /// Ray's `stateMessage`: the reason in words and the sentence.
+    pub fn state_message(&self) -> Option<String> {
+        let end = self.end?;
+        let kind = match end.reason {
+            DeathReason::Expected => "Expected termination",
+            DeathReason::Unexpected => "Unexpected termination",
+            DeathReason::Preempted => "Terminated due to preemption",
+            DeathReason::Unspecified => "Terminated",
+        };
+        Some(format!("{kind}: {}", end.message))
+    }
+}

@@ -1,0 +1,187 @@
+//! The simulated dashboard's front door: HTTP/1.1 on a loopback socket, Ray's token check, and the faults.
+//!
+//! `routes` says who answers what: `jobs` (`tail`: a live log), `packages`, `logs`, `nodes`, `tasks`,
+//! `status`; `query` is what was asked, `rows` the state API's lists. `metrics` stands apart, on a socket of
+//! its own.
+
+mod jobs;
+pub(super) mod logs;
+pub(super) mod metrics;
+mod nodes;
+mod packages;
+pub(super) mod query;
+mod routes;
+mod rows;
+pub(super) mod status;
+mod tail;
+mod tasks;
+
+use super::Shared;
+use super::meter::Metered;
+use super::scenario::Fault;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE};
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::future::ready;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+
+/// A body of any kind; an error hangs up in the middle of it.
+pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// Paths that Ray answers without a token.
+const OPEN: [&str; 8] = [
+    "/",
+    "/favicon.ico",
+    "/api/authentication_mode",
+    "/api/authenticate",
+    "/api/healthz",
+    "/api/gcs_healthz",
+    "/api/local_raylet_healthz",
+    "/-/healthz",
+];
+
+/// aiohttp's words for an exception in a handler.
+const IN_TROUBLE: &str = "500 Internal Server Error\n\nServer got itself in trouble";
+
+/// A connection whose bytes are counted.
+pub(super) type Io = TokioIo<Metered<TcpStream>>;
+
+/// Accepts connections until the head is dropped, and serves each in a task that ends when connections are closed.
+pub(super) async fn accept<F>(listener: TcpListener, shared: Arc<Shared>, serve: fn(Io, Arc<Shared>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut closing = shared.generation.subscribe();
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = closing.changed() => if shared.is_closed() { return } else { continue },
+        };
+        let Ok((stream, _)) = stream else { continue };
+        // Small answers must not wait for an acknowledgement; an error only costs speed.
+        let _ = stream.set_nodelay(true);
+        let serving = serve(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone());
+        let mut closing = shared.generation.subscribe();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = serving => {}
+                _ = closing.changed() => {}
+            }
+        });
+    }
+}
+
+/// Serves the dashboard on one connection.
+pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
+    let service = service_fn(|request| answer(request, shared.clone()));
+    // An error is a client that went away, or a fault that hung up: nobody is left to tell.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).with_upgrades().await;
+}
+
+async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Response<Body>> {
+    let path = request.uri().path().to_owned();
+    shared.meter.request(&path);
+    let fault = shared.fault(&path);
+    match &fault {
+        Some(Fault::Latency(by)) => tokio::time::sleep(*by).await,
+        Some(Fault::Stall) => shared.stall(&path).await,
+        Some(Fault::HangUp) => return Err(io::ErrorKind::ConnectionReset.into()),
+        Some(Fault::Status(code)) => {
+            let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            return Ok(text(status, IN_TROUBLE));
+        }
+        Some(Fault::Html) => {
+            let page = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in to go on.</body></html>\n";
+            return Ok(whole(StatusCode::OK, "text/html; charset=utf-8", page));
+        }
+        Some(Fault::HalfBody | Fault::Padding(_)) | None => {}
+    }
+    if let Err(refusal) = authorize(&path, request.headers(), &shared) {
+        return Ok(refusal);
+    }
+    let answer = routes::answer(request, &shared).await;
+    match fault {
+        Some(Fault::HalfBody) => half(answer).await,
+        Some(Fault::Padding(spaces)) => padded(answer, spaces).await,
+        _ => Ok(answer),
+    }
+}
+
+/// Ray's token check: the first credential that is there decides.
+fn authorize(path: &str, headers: &HeaderMap, shared: &Shared) -> Result<(), Response<Body>> {
+    let Some(token) = shared.token() else { return Ok(()) };
+    if OPEN.contains(&path) || path.starts_with("/static/") {
+        return Ok(());
+    }
+    let named = |name| headers.get(name).and_then(|v| v.to_str().ok()).filter(|v| !v.is_empty());
+    let bearer = named(AUTHORIZATION.as_str()).or_else(|| named("x-ray-authorization"));
+    let cookie = || {
+        let pairs = named(COOKIE.as_str())?.split("; ");
+        pairs
+            .filter_map(|p| p.split_once('='))
+            .find(|(k, _)| *k == "ray-authentication-token")
+            .map(|(_, v)| v)
+    };
+    let given = match bearer {
+        Some(value) => Some(value.strip_prefix("Bearer ").unwrap_or_default()),
+        None => cookie(),
+    };
+    match given {
+        None => Err(text(StatusCode::UNAUTHORIZED, "Unauthorized: Missing authentication token")),
+        Some(given) if given == token.expose() => Ok(()),
+        Some(_) => Err(text(StatusCode::FORBIDDEN, "Forbidden: Invalid authentication token")),
+    }
+}
+
+/// A whole answer.
+fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(body.into()).map_err(|e| match e {}).boxed_unsync());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    response
+}
+
+/// Plain text, as aiohttp sends it.
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    whole(status, "text/plain; charset=utf-8", body)
+}
+
+/// JSON text with status 200.
+fn json(body: impl Into<Bytes>) -> Response<Body> {
+    whole(StatusCode::OK, "application/json; charset=utf-8", body)
+}
+
+async fn collect(answer: Response<Body>) -> io::Result<(http::response::Parts, Bytes)> {
+    let (parts, body) = answer.into_parts();
+    Ok((parts, body.collect().await?.to_bytes()))
+}
+
+/// Promises the whole body, sends half of it and hangs up.
+async fn half(answer: Response<Body>) -> io::Result<Response<Body>> {
+    let (mut parts, body) = collect(answer).await?;
+    parts.headers.insert(CONTENT_LENGTH, body.len().into());
+    let first = stream::once(ready(Ok(Frame::data(body.slice(..body.len() / 2)))));
+    let end = stream::once(async {
+        // What was written must be on its way before the connection breaks.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Err(io::ErrorKind::ConnectionReset.into())
+    });
+    Ok(Response::from_parts(parts, StreamBody::new(first.chain(end)).boxed_unsync()))
+}
+
+async fn padded(answer: Response<Body>, spaces: usize) -> io::Result<Response<Body>> {
+    let (parts, body) = collect(answer).await?;
+    let mut all = vec![b' '; spaces];
+    all.extend_from_slice(&body);
+    let body = Full::new(Bytes::from(all)).map_err(|e| match e {}).boxed_unsync();
+    Ok(Response::from_parts(parts, body))
+}

@@ -1,0 +1,135 @@
+//! The Jobs API: one job, its whole log, stop, submit.
+
+use super::super::Shared;
+use super::super::cluster::job::{Asked, SimJob};
+use super::super::cluster::log::Log;
+use super::super::json::dumps;
+use super::routes::in_trouble;
+use super::{Body, json, text};
+use crate::model::JobStatus;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+/// How long a submitted job waits until its driver starts, in milliseconds.
+pub(super) const START_TAKES: i64 = 1000;
+
+/// Ray's answer for an id that it does not know.
+pub(super) fn unknown(id: &str) -> Response<Body> {
+    text(StatusCode::NOT_FOUND, format!("Job {id} does not exist"))
+}
+
+/// `GET /api/jobs/{id}`.
+pub(super) fn one(id: &str, shared: &Shared) -> Response<Body> {
+    let found = shared.now(|c| {
+        let head = c.head();
+        c.job(id).map(|j| j.text(head).to_owned())
+    });
+    found.map_or_else(|| unknown(id), json)
+}
+
+/// `GET /api/jobs/{id}/logs`: the whole file; a byte that is not UTF-8 breaks it.
+pub(super) fn logs(id: &str, shared: &Shared) -> Response<Body> {
+    let found = shared.now(|c| {
+        let now = c.now;
+        c.job(id).map(|j| (j.submission.is_some(), j.log.tail(None, now)))
+    });
+    match found {
+        None => unknown(id),
+        Some((false, _)) => text(StatusCode::BAD_REQUEST, "Can only get logs of submission type jobs"),
+        Some((true, bytes)) => match String::from_utf8(bytes) {
+            Ok(logs) => json(dumps(&json!({"logs": logs}))),
+            Err(e) => {
+                let error = e.utf8_error();
+                let words = format!(
+                    "Traceback (most recent call last):\nUnicodeDecodeError: 'utf-8' codec can't decode byte in position {}: invalid start byte\n",
+                    error.valid_up_to()
+                );
+                text(StatusCode::INTERNAL_SERVER_ERROR, words)
+            }
+        },
+    }
+}
+
+/// `POST /api/jobs/{id}/stop`: says at once whether there is something to stop; the effect comes later.
+pub(super) fn stop(id: &str, shared: &Shared) -> Response<Body> {
+    let deaf = shared.deaf_to_stop();
+    shared.now(|c| match c.job(id) {
+        None => unknown(id),
+        Some(job) if job.submission.is_none() => {
+            text(StatusCode::BAD_REQUEST, "Can only stop submission type jobs")
+        }
+        Some(job) => {
+            let stopped = if deaf { !job.status.is_ended() } else { c.stop(id) };
+            json(format!("{{\"stopped\": {stopped}}}"))
+        }
+    })
+}
+
+/// `DELETE /api/jobs/{id}`: only what has ended can be forgotten.
+pub(super) fn delete(id: &str, shared: &Shared) -> Response<Body> {
+    shared.now(|c| match c.job(id).map(|j| (j.submission.is_some(), j.status.is_ended(), j.status_word())) {
+        None => unknown(id),
+        Some((false, ..)) => text(StatusCode::BAD_REQUEST, "Can only delete submission type jobs"),
+        Some((true, false, word)) => text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("Traceback (most recent call last):\nRuntimeError: Attempted to delete job '{id}', but it is in a non-terminal state {word}.\n"),
+        ),
+        Some((true, true, _)) => {
+            c.forget(id);
+            json("{\"deleted\": true}")
+        }
+    })
+}
+
+/// `POST /api/jobs/`.
+pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
+    let Ok(body) = request.into_body().collect().await else { return in_trouble() };
+    let Ok(body) = serde_json::from_slice::<Value>(&body.to_bytes()) else { return in_trouble() };
+    let Some(entrypoint) = body["entrypoint"].as_str() else {
+        let words = "Traceback (most recent call last):\nTypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'\n";
+        return text(StatusCode::BAD_REQUEST, words);
+    };
+    let rate = shared.scenario.log_rate;
+    // A resource that no node has is never there: the job waits.
+    let starts = body["entrypoint_resources"].as_object().is_none_or(serde_json::Map::is_empty);
+    shared.now(|c| {
+        let id = body["submission_id"].as_str().map_or_else(|| format!("raysubmit_{:016x}", c.now), str::to_owned);
+        let again = c.recognize(&id, &body);
+        let starts = starts && again.is_none();
+        let job = SimJob {
+            submission: Some(id.clone()),
+            driver: None,
+            status: JobStatus::Pending,
+            entrypoint: entrypoint.to_owned(),
+            message: Some("Job has not started yet.".into()),
+            error: None,
+            started: c.now,
+            ended: None,
+            metadata: body.get("metadata").filter(|m| m.is_object()).cloned(),
+            runtime_env: body.get("runtime_env").filter(|m| m.is_object()).cloned(),
+            asked: Asked {
+                cpus: body["entrypoint_num_cpus"].as_f64().unwrap_or(0.0),
+                gpus: body["entrypoint_num_gpus"].as_f64().unwrap_or(0.0),
+                memory: body["entrypoint_memory"].as_i64().unwrap_or(0),
+                resources: body.get("entrypoint_resources").filter(|r| r.is_object()).cloned(),
+            },
+            stopping: None,
+            starting: starts.then_some(c.now + START_TAKES),
+            log: if starts { Log::growing(c.now + START_TAKES, 0, rate) } else { Log::none() },
+            written: None,
+            in_store: None,
+        };
+        if c.add(job) {
+            if let Some(again) = again {
+                c.take_up(again);
+            }
+            return json(dumps(&json!({"job_id": id, "submission_id": id})));
+        }
+        let words = format!(
+            "Traceback (most recent call last):\nValueError: Job with submission_id {id} already exists. Please use a different submission_id.\n"
+        );
+        text(StatusCode::INTERNAL_SERVER_ERROR, words)
+    })
+}

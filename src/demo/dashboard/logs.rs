@@ -1,0 +1,201 @@
+//! The state API's logs: the files of a node, one of them whole, or followed.
+
+use super::super::Shared;
+use super::super::cluster::Cluster;
+use super::super::cluster::log::Log;
+use super::super::json::dumps;
+use super::query::Query;
+use super::routes::in_trouble;
+use super::rows::{refuse, refuse_with};
+use super::{Body, json, text};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use serde_json::{Map, Value, json};
+use std::io;
+use std::sync::Arc;
+
+/// Lines that are read unless the query says otherwise; also what `lines=0` gets.
+const LINES: u64 = 1000;
+
+/// Files of each node, beside the job drivers' on the head.
+const FILES: [(&str, &[&str]); 5] = [
+    ("raylet", &["raylet.out", "raylet.err"]),
+    ("gcs_server", &["gcs_server.out", "gcs_server.err"]),
+    ("autoscaler", &["monitor.log", "monitor.out", "monitor.err"]),
+    ("dashboard", &["dashboard.log", "dashboard.err"]),
+    ("agent", &["dashboard_agent.log"]),
+];
+
+/// The node that a query names, by id or address: whether it is the head.
+fn place(query: &Query, cluster: &Cluster) -> Result<bool, Response<Body>> {
+    match (query.get("node_id"), query.get("node_ip")) {
+        (Some(id), _) => {
+            let node = cluster.nodes.iter().find(|n| n.is_alive() && n.id.to_string() == id);
+            node.map(|n| n.is_head).ok_or_else(in_trouble)
+        }
+        (None, Some(ip)) => {
+            let node = cluster.nodes.iter().find(|n| n.is_alive() && n.ip == ip);
+            let words = format!("Cannot find matching node_id for a given node ip {ip}");
+            node.map(|n| n.is_head).ok_or_else(|| refuse_with(StatusCode::NOT_FOUND, &words))
+        }
+        (None, None) => {
+            Err(refuse("Both node id and node ip are not provided. Please provide at least one of them."))
+        }
+    }
+}
+
+/// `GET /api/v0/logs`.
+pub(in crate::demo) fn list(query: &Query, shared: &Shared) -> Response<Body> {
+    let glob = query.get("glob").unwrap_or("*").to_owned();
+    if glob.contains("..") {
+        return in_trouble();
+    }
+    shared.now(|c| {
+        let is_head = match place(query, c) {
+            Ok(is_head) => is_head,
+            Err(refusal) => return refusal,
+        };
+        let wanted = |name: &&str| matches(&glob, name);
+        let mut found = Map::new();
+        for (category, files) in
+            FILES.iter().filter(|(category, _)| is_head || matches!(*category, "raylet" | "agent"))
+        {
+            let files: Vec<&str> = files.iter().copied().filter(wanted).collect();
+            if !files.is_empty() {
+                found.insert((*category).into(), json!(files));
+            }
+        }
+        let ids = c.jobs.iter().filter_map(|j| j.submission.as_deref()).filter(|_| is_head);
+        let drivers: Vec<String> =
+            ids.map(|id| format!("job-driver-{id}.log")).filter(|f| wanted(&f.as_str())).collect();
+        if !drivers.is_empty() {
+            found.insert("internal".into(), json!(drivers));
+        }
+        json(dumps(&json!({"result": true, "msg": "", "data": {"result": Value::Object(found)}})))
+    })
+}
+
+/// Shell-style matching with `*` alone, which is all that a console asks for.
+fn matches(glob: &str, name: &str) -> bool {
+    let mut parts = glob.split('*');
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// Which log a query names.
+#[derive(Clone)]
+enum Source {
+    /// A job's driver log, by submission id.
+    Job(String),
+    /// A file of a node.
+    File(String),
+}
+
+impl Source {
+    /// The log itself.
+    fn find(&self, cluster: &mut Cluster) -> Option<Log> {
+        match self {
+            Self::Job(id) => cluster.job(id).map(|j| j.log.clone()),
+            Self::File(name) => {
+                if let Some(id) = name.strip_prefix("job-driver-").and_then(|n| n.strip_suffix(".log")) {
+                    return cluster.job(id).map(|j| j.log.clone());
+                }
+                if let Some(written) = cluster.files.get(name) {
+                    return Some(written.clone());
+                }
+                let known = FILES.iter().any(|(_, files)| files.contains(&name.as_str()));
+                let quiet = name.strip_suffix(".err").is_some();
+                known.then(|| if quiet { Log::none() } else { Log::growing(cluster.began, 500, 1) })
+            }
+        }
+    }
+}
+
+/// `GET /api/v0/logs/file` and `/api/v0/logs/stream`.
+pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -> Response<Body> {
+    let lines = match query.get("lines").map(str::parse::<i64>) {
+        None | Some(Ok(0)) => Some(LINES),
+        Some(Ok(-1)) => None,
+        Some(Ok(n)) if n > 0 => Some(n.unsigned_abs()),
+        Some(_) => return in_trouble(),
+    };
+    let source = match (query.get("submission_id"), query.get("filename")) {
+        (Some(id), _) => Source::Job(id.to_owned()),
+        (None, Some(name)) => Source::File(name.to_owned()),
+        (None, None) => return in_trouble(),
+    };
+    let found = shared.now(|c| {
+        // Every error but a missing file is an exception in Ray's handler.
+        place(query, c).map_err(|_| in_trouble())?;
+        let log = source.find(c).ok_or_else(|| missing(&source, &c.session))?;
+        Ok((log.tail(lines, c.now), log.place(c.now)))
+    });
+    let (first, place) = match found {
+        Ok(found) => found,
+        Err(refusal) => return refusal,
+    };
+    let first = stream::iter([Ok::<_, io::Error>(Frame::data(Bytes::from(first)))]);
+    let body = if follow {
+        let rest = stream::unfold((shared.clone(), source, place), follow_on);
+        StreamBody::new(futures_util::StreamExt::chain(first, rest)).boxed_unsync()
+    } else {
+        StreamBody::new(first).boxed_unsync()
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    let name = HeaderValue::from_static("attachment; filename=\"file.txt\"");
+    response.headers_mut().insert(CONTENT_DISPOSITION, name);
+    response
+}
+
+fn missing(source: &Source, session: &str) -> Response<Body> {
+    let words = match source {
+        Source::File(name) => format!("A file is not found at: /tmp/ray/{session}/logs/{name}"),
+        Source::Job(id) => format!(
+            "Could not find a log file. Please make sure the given option exists in the cluster.\n\tnode_id: None\n\tfilename: None\n\tactor_id: None\n\ttask_id: None\n\tpid: None\n\tsuffix: out\n\tsubmission_id: {id}\n\tattempt_number: 0\n"
+        ),
+    };
+    text(StatusCode::INTERNAL_SERVER_ERROR, words)
+}
+
+type Following = (Arc<Shared>, Source, u64);
+
+/// The next bytes of a followed file; it never ends by itself.
+async fn follow_on((shared, source, mut at): Following) -> Option<(io::Result<Frame<Bytes>>, Following)> {
+    loop {
+        let frame = shared.now(|c| {
+            let now = c.now;
+            source.find(c).map(|log| log.frame(&mut at, now))
+        })?;
+        if frame.is_empty() {
+            tokio::time::sleep(shared.scenario.tail_poll).await;
+        } else {
+            return Some((Ok(Frame::data(Bytes::from(frame))), (shared, source, at)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_matches_anything() {
+        assert!(matches("*monitor*", "monitor.log"));
+        assert!(matches("monitor*", "monitor.log"));
+        assert!(matches("*", "raylet.out"));
+        assert!(matches("raylet.out", "raylet.out"));
+        assert!(!matches("raylet", "raylet.out"));
+        assert!(!matches("monitor*.err", "monitor.log"));
+    }
+}

@@ -1,0 +1,189 @@
+//! `GET /api/cluster_status`: the legacy autoscaler's report as JSON, all nulls from the new one, and the text of
+//! either (`?format=1`).
+
+use super::super::cluster::Cluster;
+use super::super::cluster::autoscaling::Wanted;
+use super::super::cluster::node::SimNode;
+use super::super::json::{camel, dumps, envelope};
+use super::nodes::usage_line;
+use crate::model::AutoscalerVersion;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const RULE: &str = "---------------------------------------------------------------";
+
+/// Name, used, total of each resource, over all living nodes.
+fn usage<'a>(nodes: impl Iterator<Item = &'a SimNode>) -> BTreeMap<&'a str, (f64, f64)> {
+    let mut sums = BTreeMap::new();
+    for (name, total, used) in nodes.flat_map(|n| &n.resources) {
+        let sum: &mut (f64, f64) = sums.entry(name.as_str()).or_default();
+        sum.0 += used;
+        sum.1 += total;
+    }
+    sums
+}
+
+fn count<'a>(nodes: impl Iterator<Item = &'a SimNode>) -> BTreeMap<&'a str, usize> {
+    let mut by_type = BTreeMap::new();
+    for node in nodes {
+        *by_type.entry(&*node.node_type).or_default() += 1;
+    }
+    by_type
+}
+
+fn amounts(pairs: &[(String, f64)]) -> Value {
+    Value::Object(pairs.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<Map<_, _>>())
+}
+
+/// `2026-11-21 02:48:06.367050`, or another of strftime's forms, in UTC.
+fn time(ms: i64, form: &str) -> String {
+    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().strftime(form).to_string()
+}
+
+/// The JSON answer.
+pub(in crate::demo) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
+    let data = match version {
+        AutoscalerVersion::V1 => json!({
+            "autoscalingStatus": format!("Cluster status: {} nodes", cluster.nodes.iter().filter(|n| n.is_alive()).count()),
+            "autoscalingError": null,
+            "clusterStatus": mangled(legacy(cluster)),
+        }),
+        AutoscalerVersion::V2 | AutoscalerVersion::None => {
+            json!({"autoscalingStatus": null, "autoscalingError": null, "clusterStatus": null})
+        }
+    };
+    envelope("Got cluster status.", &dumps(&data))
+}
+
+/// What the legacy autoscaler leaves in the key-value store (`__autoscaling_status`).
+pub(in crate::demo) fn stored(cluster: &Cluster) -> String {
+    dumps(&legacy(cluster))
+}
+
+/// As the dashboard passes it on: every key in camel case, names of resources and types too, but nothing inside a list
+/// of lists.
+fn mangled(value: Value) -> Value {
+    match value {
+        Value::Object(map) => map.into_iter().map(|(k, v)| (camel(&k), mangled(v))).collect(),
+        Value::Array(list) if !list.iter().any(Value::is_array) => list.into_iter().map(mangled).collect(),
+        other => other,
+    }
+}
+
+fn legacy(cluster: &Cluster) -> Value {
+    let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
+    let by_type = |m: BTreeMap<&str, usize>| {
+        m.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<Map<_, _>>()
+    };
+    let pair = |sums: BTreeMap<&str, (f64, f64)>| {
+        sums.into_iter().map(|(k, (used, total))| (k.to_owned(), json!([used, total]))).collect::<Map<_, _>>()
+    };
+    let scaling = cluster.autoscaling();
+    let launches: Map<_, _> =
+        scaling.launching.iter().map(|l| (l.node_type.to_string(), json!(l.count))).collect();
+    let pending: Vec<Value> =
+        scaling.joining.iter().map(|j| json!([j.ip, *j.node_type, "waiting-for-ssh"])).collect();
+    let failed: Vec<Value> = cluster.terminated().iter().map(|n| json!([n.ip, *n.node_type])).collect();
+    let availability: Map<_, _> = scaling
+        .refused
+        .iter()
+        .map(|r| {
+            let refused = json!({"category": r.category, "description": r.reason});
+            let state = json!({"node_type": *r.node_type, "is_available": false, "last_checked_timestamp": r.at / 1000, "unavailable_node_information": refused});
+            (r.node_type.to_string(), state)
+        })
+        .collect();
+    let demand: Vec<Value> = cluster.wanted.iter().map(|w| json!([amounts(&w.shape), w.count])).collect();
+    let types: Vec<Value> = alive()
+        .map(|n| json!([n.resources.iter().map(|(k, t, _)| (k.clone(), json!(t))).collect::<Map<_, _>>(), 1]))
+        .collect();
+    json!({
+        "gcs_request_time": 0.0024, "time": cluster.monitor.at as f64 / 1000.0, "monitor_pid": 64,
+        "autoscaler_update_time": 0.0075, "non_terminated_nodes_time": 0.000_012,
+        "autoscaler_report": {
+            "active_nodes": by_type(count(alive())), "idle_nodes": null, "pending_nodes": pending,
+            "pending_launches": launches, "failed_nodes": failed,
+            "node_availability_summary": {"node_availabilities": availability},
+            "node_activities": null, "pending_resources": {},
+            "node_type_mapping": alive().map(|n| (n.ip.clone(), json!(*n.node_type))).collect::<Map<_, _>>(),
+            "legacy": true,
+        },
+        "load_metrics_report": {
+            "usage": pair(usage(alive())), "resource_demand": demand, "pg_demand": [], "request_demand": [],
+            "node_types": types, "head_ip": null,
+            "usage_by_node": alive().map(|n| (n.ip.clone(), Value::Object(pair(usage(std::iter::once(n)))))).collect::<Map<_, _>>(),
+            "node_type_mapping": null, "idle_time_map": null,
+        },
+    })
+}
+
+/// The text answer.
+pub(in crate::demo) fn text(cluster: &Cluster, version: AutoscalerVersion) -> String {
+    let text = if version == AutoscalerVersion::None {
+        "No cluster status. It may take a few seconds for the Ray internal services to start up.".into()
+    } else {
+        table(cluster, version == AutoscalerVersion::V2)
+    };
+    envelope("Got formatted cluster status.", &dumps(&json!({"clusterStatus": text})))
+}
+
+fn table(cluster: &Cluster, v2: bool) -> String {
+    // v2 stamps the text with the time of the request, however old its contents are.
+    let stamp = time(if v2 { cluster.now } else { cluster.monitor.at }, "%Y-%m-%d %H:%M:%S.%6f");
+    let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
+    let busy = count(alive().filter(|n| !v2 || n.idle_since.is_none()));
+    let mut out = format!("======== Autoscaler status: {stamp} ========\nNode status\n{RULE}\nActive:\n");
+    list(&mut out, busy.iter().map(|(t, n)| format!("{n} {t}")), "(no active nodes)");
+    if v2 {
+        out.push_str("Idle:\n");
+        let idle = count(alive().filter(|n| n.idle_since.is_some()));
+        list(&mut out, idle.iter().map(|(t, n)| format!("{n} {t}")), "(no idle nodes)");
+    }
+    machines(&mut out, cluster, v2);
+    // Writing to a String cannot fail.
+    let _ = write!(out, "\nResources\n{RULE}\nTotal Usage:\n");
+    let used = usage(alive());
+    let shown = used.iter().filter(|(name, _)| !name.starts_with("node:"));
+    list(&mut out, shown.map(|(name, (used, total))| usage_line(name, *used, *total)), "(none)");
+    out.push_str("\nFrom request_resources:\n (none)\nPending Demands:\n");
+    let shape = |w: &Wanted| {
+        let pairs: Vec<String> = w.shape.iter().map(|(k, v)| format!("'{k}': {v:?}")).collect();
+        format!("{{{}}}: {}+ pending tasks/actors", pairs.join(", "), w.count)
+    };
+    list(&mut out, cluster.wanted.iter().map(shape), "(no resource demands)");
+    out.trim_end().to_owned()
+}
+
+/// Machines under way, and those that failed.
+fn machines(out: &mut String, cluster: &Cluster, v2: bool) {
+    let scaling = cluster.autoscaling();
+    out.push_str("Pending:\n");
+    let launching = scaling.launching.iter().map(|l| format!("{}, {} launching", l.node_type, l.count));
+    let joining = scaling.joining.iter().map(|j| {
+        let (name, state) = if v2 { (&j.instance_id, "") } else { (&j.ip, "waiting-for-ssh") };
+        format!("{name}: {}, {state}", j.node_type)
+    });
+    list(out, launching.chain(joining), "(no pending nodes)");
+    out.push_str("Recent failures:\n");
+    let refused = scaling.refused.iter().map(|r| {
+        let reason = if v2 { "LaunchFailed" } else { r.category };
+        format!("{}: {reason} (latest_attempt: {})", r.node_type, time(r.at, "%H:%M:%S"))
+    });
+    let gone = cluster.terminated();
+    let gone = gone.iter().map(|n| {
+        let which = if v2 { ("instance_id", &n.instance_id) } else { ("ip", &n.ip) };
+        format!("{}: NodeTerminated ({}: {})", n.node_type, which.0, which.1)
+    });
+    list(out, refused.chain(gone), "(no failures)");
+}
+
+fn list(out: &mut String, items: impl Iterator<Item = String>, none: &str) {
+    let before = out.len();
+    for item in items {
+        let _ = writeln!(out, " {item}");
+    }
+    if out.len() == before {
+        let _ = writeln!(out, " {none}");
+    }
+}

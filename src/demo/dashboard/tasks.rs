@@ -1,0 +1,132 @@
+//! Tasks and actors of the simulated jobs: four training steps and one actor for each driver that runs; in a life one
+//! step on each host of the driver's slice, or one that waits.
+
+use super::super::cluster::Cluster;
+use super::rows::listing;
+use crate::model::JobStatus;
+use serde_json::{Map, Value, json};
+
+/// Tasks of each running driver.
+const TASKS: usize = 4;
+
+fn drivers(cluster: &Cluster) -> impl Iterator<Item = (&str, i64)> {
+    placed(cluster).map(|(_, job, started)| (job, started))
+}
+
+/// Drivers that run, with their jobs' places in the job table.
+fn placed(cluster: &Cluster) -> impl Iterator<Item = (usize, &str, i64)> {
+    let running = cluster.jobs.iter().enumerate().filter(|(_, j)| j.status == JobStatus::Running);
+    running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
+}
+
+/// Where the tasks of driver `number` run; `None` for one that waits for a node.
+fn hosts(cluster: &Cluster, alive: &[String], number: usize, place: usize) -> Vec<Option<String>> {
+    if cluster.lives() {
+        let own = cluster.hosts_of(place);
+        return if own.is_empty() { vec![None] } else { own.iter().map(|id| Some(id.to_string())).collect() };
+    }
+    (0..TASKS).map(|i| (i + 1 < TASKS).then(|| alive[(number + i) % alive.len()].clone())).collect()
+}
+
+/// Rows of `/api/v0/tasks`.
+pub(super) fn tasks(cluster: &Cluster, detail: bool) -> Vec<Value> {
+    let nodes: Vec<String> =
+        cluster.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id.to_string()).collect();
+    let mut rows = Vec::new();
+    for (number, (place, job, started)) in placed(cluster).enumerate() {
+        for (i, host) in hosts(cluster, &nodes, number, place).into_iter().enumerate() {
+            let waits = host.is_none();
+            let mut row = json!({
+                "task_id": format!("{:032x}ffffffff{job}", started + i as i64), "attempt_number": 0,
+                "name": "train_step", "state": if waits { "PENDING_NODE_ASSIGNMENT" } else { "RUNNING" },
+                "job_id": job, "actor_id": null, "type": "NORMAL_TASK", "func_or_class_name": "train_step",
+                "parent_task_id": format!("{}{job}", "f".repeat(40)),
+                "node_id": host,
+                "worker_id": (!waits).then(|| format!("{:056x}", started + i as i64)),
+                "worker_pid": (!waits).then_some(1073 + i), "error_type": null,
+            });
+            if detail {
+                let began = (!waits).then_some(started as f64 + 900.0);
+                extend(
+                    &mut row,
+                    &json!({
+                        "language": "PYTHON", "required_resources": {"CPU": 1.0, "TPU": 4.0}, "runtime_env_info": null,
+                        "placement_group_id": null, "profiling_data": {}, "creation_time_ms": started as f64,
+                        "start_time_ms": began, "end_time_ms": null, "task_log_info": null, "error_message": null,
+                        "is_debugger_paused": null, "call_site": null, "label_selector": {},
+                        "events": [{"state": "PENDING_ARGS_AVAIL", "created_ms": started as f64}],
+                    }),
+                );
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// Rows of `/api/v0/actors`.
+pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
+    let head = cluster.head().to_string();
+    let row = |(i, (job, _)): (usize, (&str, i64))| {
+        let mut row = json!({
+            "actor_id": format!("{i:024x}{job}"), "class_name": "Holder", "state": "ALIVE", "job_id": job,
+            "name": "holder", "node_id": head, "pid": 970 + i, "ray_namespace": "train",
+        });
+        if detail {
+            extend(
+                &mut row,
+                &json!({
+                    "serialized_runtime_env": "{}", "required_resources": {"CPU": 1.0}, "death_cause": null,
+                    "is_detached": false, "placement_group_id": null, "repr_name": "", "num_restarts": "0",
+                    "num_restarts_due_to_lineage_reconstruction": "0", "num_restarts_due_to_node_preemption": "0",
+                    "call_site": null, "label_selector": {},
+                }),
+            );
+        }
+        row
+    };
+    drivers(cluster).enumerate().map(row).collect()
+}
+
+fn extend(row: &mut Value, more: &Value) {
+    if let (Some(row), Some(more)) = (row.as_object_mut(), more.as_object()) {
+        row.extend(more.clone());
+    }
+}
+
+/// `/api/v0/tasks/summarize` of rows that passed the filters.
+pub(super) fn summary(rows: &[Value]) -> String {
+    let summary = match states(rows) {
+        None => json!({}),
+        Some(states) => json!({"train_step": {"func_or_class_name": "train_step", "type": "NORMAL_TASK",
+            "state_counts": states}}),
+    };
+    summarized(
+        rows.len(),
+        &json!({"summary": summary, "total_tasks": rows.len(), "total_actor_tasks": 0,
+        "total_actor_scheduled": 0, "summary_by": "func_name"}),
+    )
+}
+
+/// `/api/v0/actors/summarize` of rows that passed the filters.
+pub(super) fn actor_summary(rows: &[Value]) -> String {
+    let summary = match states(rows) {
+        None => json!({}),
+        Some(states) => json!({"Holder": {"class_name": "Holder", "state_counts": states}}),
+    };
+    summarized(rows.len(), &json!({"summary": summary, "total_actors": rows.len(), "summary_by": "class"}))
+}
+
+/// How many of the rows are in each state; none without any row.
+fn states(rows: &[Value]) -> Option<Map<String, Value>> {
+    let mut states = Map::new();
+    for row in rows {
+        let count = states.entry(row["state"].as_str().unwrap_or_default()).or_insert(json!(0));
+        *count = json!(count.as_u64().unwrap_or(0) + 1);
+    }
+    (!rows.is_empty()).then_some(states)
+}
+
+fn summarized(rows: usize, cluster: &Value) -> String {
+    listing(rows, rows, &json!({"node_id_to_summary": {"cluster": cluster}}))
+}

@@ -1,0 +1,194 @@
+//! What lies behind a simulated fleet's Google: each cluster's machines, as they are at the moment of a request, and what
+//! a request changes of them. Nothing of a cluster is kept here between two requests.
+
+use super::super::cluster::machines::{TpuVm, slice_kind};
+use super::super::google::{State, tpu};
+use super::head_machine::HeadMachine;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How long somebody has waited in vain for a TPU when the fleet begins, in milliseconds.
+const IN_VAIN: i64 = 47 * 60_000;
+
+/// The clusters of one project. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(in crate::demo) struct Cloud {
+    project: Arc<str>,
+    places: Arc<[HeadMachine]>,
+}
+
+/// What a request is shown of a cluster: full names.
+struct Shown<'a> {
+    place: &'a HeadMachine,
+    vms: Vec<String>,
+    queued: Vec<String>,
+}
+
+impl Cloud {
+    /// Of the clusters with these heads.
+    pub(super) fn of(project: &str, heads: impl Iterator<Item = HeadMachine>) -> Self {
+        Self { project: project.into(), places: heads.collect() }
+    }
+
+    /// Somebody has asked for that TPU, and there is none.
+    pub fn wait_in_vain(&self, cluster: &str, accelerator: &str) {
+        let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
+        let node_type = format!("tpu_slice_{}", accelerator.replace("litepod", "e").replace('-', "_"));
+        let name = format!("ray-worker-manual-{accelerator}");
+        let labels = json!({"ray-cluster-name": cluster, "ray-node-type": "unmanaged", "ray-user-node-type": node_type});
+        let node = json!({"acceleratorType": accelerator, "labels": labels});
+        let parent = format!("projects/{}/locations/{}", self.project, place.zone());
+        let mut body = json!({"name": format!("{parent}/queuedResources/{name}"),
+            "tpu": {"nodeSpec": [{"parent": parent, "nodeId": name, "node": node}]},
+            "reservationName": format!("{parent}/reservations/-"), "state": {"stateInitiator": "USER"}});
+        place.shared().now(|c| {
+            let since = c.now - IN_VAIN;
+            body["createTime"] = json!(time(since));
+            let kind = slice_kind(&node_type, accelerator, place.zone());
+            c.by_hand.ask(&name, &name, kind, body, since, true);
+        });
+    }
+
+    /// Answers a request about machines: shows the heads, and takes over which were deleted.
+    pub fn around_heads<R>(&self, state: &mut State, answer: impl FnOnce(&mut State) -> R) -> R {
+        let shown: Vec<(&HeadMachine, Value)> =
+            self.places.iter().filter_map(|p| Some((p, p.instance()?))).collect();
+        state.instances = shown.iter().map(|(_, instance)| instance.clone()).collect();
+        let answer = answer(state);
+        let left: HashSet<&str> = state.instances.iter().map(name).collect();
+        for (machine, instance) in &shown {
+            if !left.contains(name(instance)) {
+                machine.delete();
+            }
+        }
+        answer
+    }
+
+    /// Answers a request about TPUs of that zone: shows what is there of those kinds (`nodes`, `queuedResources`), and
+    /// takes over what was changed.
+    pub fn around<R>(
+        &self,
+        zone: &str,
+        kinds: &[&str],
+        state: &mut State,
+        answer: impl FnOnce(&mut State) -> R,
+    ) -> R {
+        let here = self.places.iter().filter(|p| zone == "-" || p.zone() == zone);
+        let shown: Vec<Shown> = here.map(|place| self.show(place, kinds, state)).collect();
+        let answer = answer(state);
+        for one in &shown {
+            one.heed(state);
+        }
+        let theirs: HashSet<&str> = shown.iter().flat_map(|s| &s.queued).map(String::as_str).collect();
+        state.queued.retain(|q| !theirs.contains(name(q)));
+        let (ours, others): (Vec<Value>, Vec<Value>) =
+            std::mem::take(&mut state.queued).into_iter().partition(|q| self.place(q).is_some());
+        state.queued = others;
+        for body in ours {
+            if let Some(place) = self.place(&body) {
+                ask(place, body);
+            }
+        }
+        state.nodes.clear();
+        answer
+    }
+
+    fn show<'a>(&self, place: &'a HeadMachine, kinds: &[&str], state: &mut State) -> Shown<'a> {
+        let mut shown = Shown { place, vms: Vec::new(), queued: Vec::new() };
+        place.shared().now(|cluster| {
+            let vms = if kinds.contains(&"nodes") { cluster.tpu_vms() } else { Vec::new() };
+            for vm in vms {
+                let node = self.node(place, &vm, cluster.by_hand.body(&vm.name));
+                shown.vms.push(name(&node).to_owned());
+                state.nodes.push(node);
+            }
+            let shows_queued = kinds.contains(&"queuedResources");
+            for (word, body) in cluster.by_hand.queued(cluster.now).filter(|_| shows_queued) {
+                let mut body = body.clone();
+                body["state"]["state"] = json!(word);
+                shown.queued.push(name(&body).to_owned());
+                state.queued.push(body);
+            }
+        });
+        shown
+    }
+
+    /// A TPU VM as Google shows it; one that was added by hand has what it was asked for with.
+    fn node(&self, place: &HeadMachine, vm: &TpuVm, asked: Option<&Value>) -> Value {
+        let labels = json!({"ray-cluster-name": place.cluster(), "ray-node-type": "worker",
+            "ray-user-node-type": vm.node_type, "ray-node-name": format!("ray-{}-worker", place.cluster())});
+        let ips: Vec<&str> = vm.hosts.iter().map(String::as_str).collect();
+        let mut node = tpu::node(place.zone(), &vm.name, &vm.accelerator, vm.state, &labels, &ips);
+        let parent = format!("projects/{}/locations/{}", self.project, place.zone());
+        node["name"] = json!(format!("{parent}/nodes/{}", vm.name));
+        node["createTime"] = json!(time(vm.since));
+        if let Some(asked) = asked {
+            node["queuedResource"] = asked["name"].clone();
+            let spec = &asked["tpu"]["nodeSpec"][0]["node"];
+            for key in ["labels", "metadata", "networkConfig", "runtimeVersion", "serviceAccount"] {
+                if !spec[key].is_null() {
+                    node[key] = spec[key].clone();
+                }
+            }
+            let reserved = asked["reservationName"].is_string() || asked["guaranteed"]["reserved"] == true;
+            let spot = !asked["spot"].is_null();
+            node["schedulingConfig"] =
+                json!({"reserved": reserved, "spot": spot, "preemptible": !reserved && !spot});
+        }
+        node
+    }
+
+    /// The cluster that a queued resource is for, by its place and its label.
+    fn place(&self, queued: &Value) -> Option<&HeadMachine> {
+        let zone = name(queued).split('/').nth(3)?;
+        let label = queued["tpu"]["nodeSpec"][0]["node"]["labels"]["ray-cluster-name"].as_str()?;
+        self.places.iter().find(|p| p.zone() == zone && p.cluster() == label)
+    }
+}
+
+/// Somebody asks for a worker there.
+fn ask(place: &HeadMachine, body: Value) {
+    let queued = last(name(&body)).to_owned();
+    let spec = &body["tpu"]["nodeSpec"][0];
+    let vm = spec["nodeId"].as_str().unwrap_or(&queued).to_owned();
+    let accelerator = spec["node"]["acceleratorType"].as_str().unwrap_or("v4-8");
+    let node_type = spec["node"]["labels"]["ray-user-node-type"].as_str().unwrap_or(accelerator);
+    let kind = slice_kind(node_type, accelerator, place.zone());
+    place.shared().now(|c| c.by_hand.ask(&queued, &vm, kind, body, c.now, false));
+}
+
+impl Shown<'_> {
+    /// What is not there any more was deleted.
+    fn heed(&self, state: &State) {
+        let left: HashSet<&str> = state.nodes.iter().chain(&state.queued).map(name).collect();
+        let gone = |all: &[String]| -> Vec<String> {
+            all.iter().filter(|n| !left.contains(n.as_str())).map(|n| last(n).to_owned()).collect()
+        };
+        let (vms, queued) = (gone(&self.vms), gone(&self.queued));
+        if vms.is_empty() && queued.is_empty() {
+            return;
+        }
+        self.place.shared().now(|c| {
+            for name in &vms {
+                c.delete_tpu_vm(name);
+            }
+            for name in &queued {
+                c.by_hand.delete(name, c.now);
+            }
+        });
+    }
+}
+
+fn name(resource: &Value) -> &str {
+    resource["name"].as_str().unwrap_or_default()
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// As Google writes a time.
+pub(super) fn time(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_string()
+}

@@ -1,0 +1,259 @@
+//! The folder of a simulated fleet: everything that a console on it reads and writes, gone at the end.
+
+use super::super::google::Google;
+use super::super::ssh::{Keys, random};
+use crate::model::Secret;
+use serde_json::json;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A control socket's path, below this folder, may have 86 bytes.
+const LONGEST: usize = 24;
+
+/// Marin's cluster files, as they stand in `infra/`.
+const INFRA: [(&str, &str); 14] = {
+    macro_rules! file {
+        ($name:literal) => {
+            ($name, include_str!(concat!("../../../infra/", $name)))
+        };
+    }
+    [
+        file!("marin-big-run.yaml"),
+        file!("marin-eu-west4-a.yaml"),
+        file!("marin-eu-west4-vllm.yaml"),
+        file!("marin-eu-west4.yaml"),
+        file!("marin-us-central1.yaml"),
+        file!("marin-us-central2-staging.yaml"),
+        file!("marin-us-central2-vllm.yaml"),
+        file!("marin-us-central2.yaml"),
+        file!("marin-us-east1-d-vllm.yaml"),
+        file!("marin-us-east1.yaml"),
+        file!("marin-us-east5-a.yaml"),
+        file!("marin-us-east5-b-vllm.yaml"),
+        file!("marin-us-east5.yaml"),
+        file!("marin-us-west4.yaml"),
+    ]
+};
+
+/// The file of one of Marin's clusters, by its `cluster_name`: name and text.
+pub(super) fn cluster_file(name: &str) -> Option<(&'static str, &'static str)> {
+    let named = |text: &str| text.lines().any(|l| l.strip_prefix("cluster_name: ") == Some(name));
+    INFRA.into_iter().find(|(_, text)| named(text))
+}
+
+/// A folder below `/tmp`, for its owner alone. Dropping it removes it with all that is in it.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Locked as long as the fleet lives: what a killed one left behind is known by that.
+    _lock: File,
+}
+
+/// Where a cluster is reached.
+pub(super) struct Place {
+    /// Its name.
+    pub cluster: String,
+    /// Its head's SSH port.
+    pub port: u16,
+    /// Its head's address, where it is not Google's to tell.
+    pub address: Option<&'static str>,
+}
+
+/// How the folder of every fleet is called.
+const PREFIX: &str = "mt-demo-";
+
+impl Folder {
+    /// Makes one that did not exist.
+    pub fn new() -> io::Result<Self> {
+        let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= LONGEST);
+        let base = base.unwrap_or_else(|| "/tmp".into());
+        sweep(&base);
+        let id = u32::from_ne_bytes(random()?);
+        // Under another name until it is locked: somebody may be sweeping.
+        let young = base.join(format!("mt-new-{id:08x}"));
+        DirBuilder::new().mode(0o700).create(&young)?;
+        let lock = File::create_new(young.join("lock"))?;
+        lock.lock()?;
+        let path = base.join(format!("{PREFIX}{id:08x}"));
+        fs::rename(&young, &path)?;
+        let folder = Self { path, _lock: lock };
+        for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens"] {
+            DirBuilder::new().mode(0o700).recursive(true).create(folder.path.join(part))?;
+        }
+        // Nothing of the person's own ssh configuration is meant for these heads.
+        folder.write("ssh_config", "")?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The settings file (`--config`).
+    pub fn settings(&self) -> PathBuf {
+        self.path.join("config.yaml")
+    }
+
+    /// The cluster files (`--infra`).
+    pub fn infra(&self) -> PathBuf {
+        self.path.join("infra")
+    }
+
+    /// The socket of its `ray`.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.path.join("ray.sock")
+    }
+
+    /// The private key that opens every head.
+    pub fn key(&self) -> PathBuf {
+        self.path.join("key")
+    }
+
+    /// What a console must have in its environment to keep to this folder. Empty: none of the person's own.
+    pub fn env(&self) -> Vec<(&'static str, String)> {
+        let at = |name: &str| self.path.join(name).display().to_string();
+        let mut env: Vec<_> =
+            ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"].map(|name| (name, String::new())).into();
+        env.extend([
+            ("XDG_CONFIG_HOME", at("config")),
+            ("XDG_STATE_HOME", at("state")),
+            ("XDG_CACHE_HOME", at("cache")),
+            ("XDG_RUNTIME_DIR", at("run")),
+        ]);
+        env
+    }
+
+    /// Puts a cluster's token where the console caches tokens.
+    pub fn write_token(&self, cluster: &str, token: &Secret) -> io::Result<()> {
+        self.write(&format!("cache/marin-tui/tokens/{cluster}"), &format!("{}\n", token.expose()))
+    }
+
+    /// Writes the key, the cluster files, the Google login and the settings of a fleet; `ray` are the words that pass on
+    /// what its `ray` is asked for.
+    pub(super) fn furnish(
+        &self,
+        keys: &Keys,
+        clusters: &[Place],
+        google: &Google,
+        ray: &[String],
+    ) -> io::Result<()> {
+        keys.write_client(&self.key())?;
+        let key = self.key();
+        let mut overrides = serde_json::Map::new();
+        for Place { cluster: name, port, address } in clusters {
+            let mut place = json!({"port": port, "user": "ray", "key": key});
+            if let Some(address) = address {
+                place["address"] = json!(address);
+            }
+            overrides.insert(name.clone(), place);
+            match cluster_file(name) {
+                Some((file, text)) => self.write(&format!("infra/{file}"), text)?,
+                None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
+            }
+        }
+        self.write("ray", &self.ray(ray))?;
+        let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
+            // The cluster files are those of real clusters: `ray down` would end them.
+            "ray": ["/bin/sh", self.path.join("ray")],
+            // Nothing real is asked about a cluster of that name, and nobody's own login is used.
+            "google_endpoint": google.url(),
+            "google_credentials": google.write_adc(&self.path)?});
+        // JSON is YAML.
+        self.write("config.yaml", &format!("{settings:#}\n"))
+    }
+
+    /// What is run in place of the ray command.
+    fn ray(&self, words: &[String]) -> String {
+        if words.is_empty() {
+            return NO_RAY.into();
+        }
+        let socket = self.socket().display().to_string();
+        let quoted = words.iter().chain([&socket]).map(|w| format!("'{}'", w.replace('\'', r"'\''")));
+        format!("exec {} \"$@\"\n", quoted.collect::<Vec<_>>().join(" "))
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        file?.write_all(text.as_bytes())
+    }
+}
+
+/// What is run in place of the ray command where nothing stands for it.
+const NO_RAY: &str =
+    "echo 'this is a demo, its cluster files name real clusters: no ray command is run here' >&2\nexit 1\n";
+
+/// Removes what fleets left that could not remove it themselves (`kill -9`, a crash).
+fn sweep(base: &Path) {
+    let Ok(entries) = fs::read_dir(base) else { return };
+    for entry in entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX)) {
+        // Other people's folders cannot be opened, and those that live cannot be locked.
+        let lock = File::open(entry.path().join("lock"));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Something may still be written while it is emptied; a second look takes that, too.
+        for _ in 0..2 {
+            if fs::remove_dir_all(&self.path).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// A cluster file for a cluster that is not Marin's.
+fn unknown(name: &str) -> String {
+    format!("cluster_name: {name}\nprovider: {{type: local, head_ip: 127.0.0.1}}\nauth: {{ssh_user: ray}}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[tokio::test]
+    async fn everything_is_private_and_goes_with_the_folder() {
+        let folder = Folder::new().unwrap();
+        let keys = Keys::new().unwrap();
+        let google = Google::start().await.unwrap();
+        let place = |cluster: &str, port| Place { cluster: cluster.into(), port, address: None };
+        folder.furnish(&keys, &[place("marin-us-east1-d", 1), place("other", 2)], &google, &[]).unwrap();
+        folder.write_token("other", &Secret::new("t")).unwrap();
+        let path = folder.path().to_owned();
+        let tokens = path.join("cache/marin-tui/tokens");
+        for (file, mode) in [
+            (&path, 0o700),
+            (&folder.key(), 0o600),
+            (&path.join("adc.json"), 0o600),
+            (&tokens.join("other"), 0o600),
+        ] {
+            assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, mode, "{}", file.display());
+        }
+        assert!(folder.infra().join("marin-us-east1.yaml").exists(), "its file has another name");
+        assert!(folder.infra().join("other.yaml").exists());
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_fleet_left_is_swept_and_a_living_one_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| base.path().join(format!("{PREFIX}{name}"));
+        for name in ["killed", "living", "young"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        File::create(at("killed").join("lock")).unwrap();
+        let living = File::create(at("living").join("lock")).unwrap();
+        living.lock().unwrap();
+        sweep(base.path());
+        assert_eq!(["killed", "living", "young"].map(|name| at(name).exists()), [false, true, true]);
+    }
+}

@@ -1,0 +1,563 @@
+//! Plays a [`Life`] out: a queue of things to come, each of which changes the cluster at its own moment. Nothing is
+//! done second by second, so a cluster costs what happens in it and not what stands in it; the same seed gives the
+//! same story however often somebody looks.
+
+use super::super::cluster::Cluster;
+use super::super::cluster::node::first_host;
+use super::super::random::Random;
+use super::super::scenario::Scenario;
+use super::Life;
+use super::jobs::Work;
+use super::slices::{Kind, Slice};
+use super::tale::Tale;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// The autoscaler's loop, in milliseconds.
+const LOOP: i64 = 5000;
+/// How long before the simulation begins a stuck autoscaler ran into its exception, in milliseconds.
+const STUCK_SINCE: i64 = 25 * 60_000;
+
+/// Something to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// The autoscaler works through its loop.
+    Look,
+    /// Somebody submits a job.
+    Arrive,
+    /// A job's runtime environment is there.
+    SetUp(usize),
+    /// A job's work is done, if nothing came between: the number counts its turns on a slice.
+    End(usize, u32),
+    /// Google takes a slice back.
+    Preempt,
+    /// The GCS misses the heartbeats of a slice's hosts.
+    Lost(u64),
+    /// The autoscaler sees that a slice's machines are no use any more, and deletes them.
+    Noticed(u64),
+    /// Google has made a slice's machines, or says why not.
+    Launched(u64),
+    /// A slice's next host joins.
+    Join(u64),
+    /// A slice has had no work for long, if nothing came between.
+    Idle(u64, u32),
+    /// Every slice dies and nobody notices.
+    Stick,
+}
+
+/// The living part of a cluster.
+pub(in crate::demo) struct Engine {
+    /// What to play.
+    pub(super) life: Life,
+    /// Lines a second of each job that trains.
+    pub(super) log_rate: u64,
+    /// Everything that looks random here.
+    pub(super) random: Random,
+    /// The node types, and what waits for them.
+    pub(super) kinds: Vec<Kind>,
+    /// Slices, from the request until the last host is gone.
+    pub(super) slices: BTreeMap<u64, Slice>,
+    /// Slices that are lost and whose machines nobody has deleted: they eat quota.
+    pub(super) left: BTreeMap<u64, Slice>,
+    /// Jobs that have not ended, by their place in the job table.
+    pub(super) work: HashMap<usize, Work>,
+    /// Accelerator types that nobody offers, and how many jobs wait for each.
+    pub(super) infeasible: BTreeMap<String, i64>,
+    /// `monitor.log`.
+    pub(super) monitor_log: Tale,
+    /// Hosts so far: the next one's number.
+    pub(super) hosts: usize,
+    /// The moment of the event that is being played.
+    pub(super) now: i64,
+    /// Whether the autoscaler's loop throws.
+    pub stuck: bool,
+    /// Whether the demand or the machines have changed since the last look.
+    pub(super) changed: bool,
+    due: BinaryHeap<Reverse<(i64, u64, Event)>>,
+    serial: u64,
+}
+
+impl Engine {
+    /// Nothing has happened yet at `began`.
+    pub fn new(life: &Life, scenario: &Scenario, began: i64) -> Self {
+        Self {
+            kinds: life.types.iter().map(|t| Kind::new(t, &life.zone)).collect(),
+            life: life.clone(),
+            log_rate: scenario.log_rate,
+            random: Random::new(scenario.seed ^ 0x6c69_6665),
+            slices: BTreeMap::new(),
+            left: BTreeMap::new(),
+            work: HashMap::new(),
+            infeasible: BTreeMap::new(),
+            monitor_log: Tale::new(super::train::Run::default()),
+            hosts: first_host(scenario.network) + scenario.dead,
+            now: began,
+            stuck: false,
+            changed: true,
+            due: BinaryHeap::new(),
+            serial: 0,
+        }
+    }
+
+    /// Puts the first slices and jobs there and lives through the past, up to `until`.
+    pub fn begin(&mut self, cluster: &mut Cluster, until: i64) {
+        self.monitor_log.turn(self.now, super::tale::What::Loops);
+        self.found(cluster);
+        self.ask_for_the_impossible(cluster);
+        if !self.life.idle && self.life.jobs_per_hour > 0.0 {
+            self.crowd(cluster);
+        }
+        self.go_on();
+        if self.life.stuck {
+            self.plan((until - STUCK_SINCE - self.now).max(0), Event::Stick);
+        }
+        self.run(cluster, until);
+        for node in cluster.nodes.iter_mut().filter(|n| n.is_alive()) {
+            node.sampled.get_or_insert(until);
+        }
+    }
+
+    /// From now on the autoscaler looks, people submit jobs, and Google takes slices back.
+    pub(super) fn go_on(&mut self) {
+        if !self.life.idle {
+            self.plan_rate(self.life.jobs_per_hour, Event::Arrive);
+        }
+        self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);
+        self.plan(0, Event::Look);
+    }
+
+    /// Plays everything up to `until`.
+    pub fn run(&mut self, cluster: &mut Cluster, until: i64) {
+        while let Some(&Reverse((at, _, event))) = self.due.peek()
+            && at <= until
+        {
+            self.due.pop();
+            self.now = at;
+            self.play(cluster, event);
+        }
+        self.now = until;
+    }
+
+    fn play(&mut self, cluster: &mut Cluster, event: Event) {
+        match event {
+            Event::Look => self.look(cluster),
+            Event::Arrive => {
+                self.arrive(cluster);
+                self.plan_rate(self.life.jobs_per_hour, Event::Arrive);
+            }
+            Event::SetUp(job) => self.set_up(cluster, job),
+            Event::End(job, turn) => self.end(cluster, job, turn),
+            Event::Preempt => {
+                self.preempt();
+                self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);
+            }
+            Event::Lost(slice) => self.lose(cluster, slice),
+            Event::Noticed(slice) => self.clear(cluster, slice),
+            Event::Launched(slice) => self.launched(cluster, slice),
+            Event::Join(slice) => self.join(cluster, slice),
+            Event::Idle(slice, turn) => self.retire(cluster, slice, turn),
+            Event::Stick => self.stick(cluster),
+        }
+        cluster.version += 1;
+    }
+
+    /// Plans an event, in milliseconds from now.
+    pub(super) fn plan(&mut self, after: i64, event: Event) {
+        self.serial += 1;
+        self.due.push(Reverse((self.now + after, self.serial, event)));
+    }
+
+    /// Plans the next event of a kind that happens so often in an hour on average; never when it never does.
+    fn plan_rate(&mut self, per_hour: f64, event: Event) {
+        if per_hour > 0.0 {
+            let after = self.about(3_600_000.0 / per_hour);
+            self.plan(after, event);
+        }
+    }
+
+    /// A time of that mean, distributed as the gaps between things that happen by chance; at least a millisecond.
+    pub(super) fn about(&mut self, mean: f64) -> i64 {
+        ((-(1.0 - self.random.unit()).ln() * mean) as i64).max(1)
+    }
+
+    /// A time between half of `mean` and half as much again.
+    pub(super) fn around(&mut self, mean: f64) -> i64 {
+        ((0.5 + self.random.unit()) * mean) as i64
+    }
+
+    /// The autoscaler's loop, while its process runs and does not throw.
+    fn look(&mut self, cluster: &mut Cluster) {
+        if cluster.monitor.alive && !self.stuck {
+            cluster.monitor.at = self.now;
+            cluster.monitor.loops += 1;
+            cluster.monitor.saw = cluster.version;
+            self.scale(cluster);
+        }
+        if std::mem::take(&mut self.changed) {
+            cluster.wanted = self.demand();
+            self.report(cluster);
+        }
+        self.plan(LOOP, Event::Look);
+    }
+
+    /// Every spot TPU dies; the autoscaler's loop throws from the next round on.
+    fn stick(&mut self, cluster: &mut Cluster) {
+        let slices: Vec<u64> = self.slices.keys().copied().collect();
+        let first = slices.iter().find_map(|s| Some(self.slices.get(s)?.name.clone()));
+        for slice in slices {
+            self.lose(cluster, slice);
+        }
+        self.stuck = true;
+        cluster.monitor.at = self.now;
+        let name = first.unwrap_or_else(|| format!("ray-{}-worker-0f3a91c2-tpu", self.life.cluster));
+        let machine = super::monitor::Machine { name, zone: self.life.zone.clone() };
+        let what = super::tale::What::Throws(Arc::new(machine));
+        self.monitor_log.turn(self.now, what);
+        self.changed = true;
+        cluster.wanted = self.demand();
+        self.report(cluster);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::cluster::job::SimJob;
+    use crate::demo::cluster::node::SimNode;
+    use crate::demo::dashboard::status;
+    use crate::demo::{Clock, Refusal, TpuType};
+    use crate::model::{AutoscalerVersion, JobStatus};
+    use std::sync::atomic::AtomicI64;
+
+    const T0: i64 = 1_795_000_000_000;
+    const MINUTE: i64 = 60_000;
+
+    /// Nothing happens by chance.
+    fn quiet() -> Life {
+        Life {
+            types: vec![
+                TpuType::new("tpu_worker", "v4-8", 2, 2),
+                TpuType::new("tpu_slice_v4_64", "v4-64", 0, 0),
+            ],
+            past_minutes: 0,
+            jobs_per_hour: 0.0,
+            preemptions_per_hour: 0.0,
+            failing: 0.0,
+            ..Life::default()
+        }
+    }
+
+    fn scenario(life: Life) -> Scenario {
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
+        Scenario { dead: 2, jobs: 20, life: Some(life), clock, ..Scenario::default() }
+    }
+
+    fn cluster(life: Life) -> Cluster {
+        Cluster::new(&scenario(life))
+    }
+
+    fn living(cluster: &Cluster) -> Vec<&SimNode> {
+        cluster.nodes.iter().filter(|n| n.is_alive()).collect()
+    }
+
+    fn of_type(cluster: &Cluster, name: &str) -> usize {
+        living(cluster).iter().filter(|n| &*n.node_type == name).count()
+    }
+
+    fn story(cluster: &mut Cluster) -> Vec<String> {
+        let (head, now) = (cluster.head(), cluster.now);
+        let nodes: Vec<String> = cluster.nodes.iter().map(|n| n.row(true).to_string()).collect();
+        let texts = cluster.jobs.iter_mut().map(|j| {
+            let log = String::from_utf8(j.log.tail(Some(20), now)).unwrap();
+            format!("{}{log}", j.text(head))
+        });
+        let texts: Vec<String> = texts.collect();
+        let demand = format!("{:?} {:?}", cluster.wanted, cluster.scaling);
+        nodes.into_iter().chain(texts).chain([demand]).collect()
+    }
+
+    /// Looks at the cluster until `holds`, five seconds at a time, for an hour at most.
+    fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) {
+        for _ in 0..720 {
+            if holds(cluster) {
+                return;
+            }
+            cluster.advance(cluster.now + 5000);
+        }
+        panic!("it never came to this");
+    }
+
+    /// Submits a job for a kind, whatever chance says, and gives its place in the job table.
+    fn submit(cluster: &mut Cluster, kind: usize) -> usize {
+        let mut life = cluster.life.take().unwrap();
+        let place = cluster.jobs.len();
+        life.submit(cluster, Some(kind), None);
+        cluster.life = Some(life);
+        place
+    }
+
+    #[test]
+    fn a_forgotten_job_leaves_the_work_of_the_others_alone() {
+        let mut cluster = cluster(quiet());
+        let first = submit(&mut cluster, 0);
+        let second = submit(&mut cluster, 0);
+        until(&mut cluster, |c| !c.hosts_of(second).is_empty());
+        let (id, hosts) =
+            (cluster.jobs[second].submission.clone().unwrap(), cluster.hosts_of(second).to_vec());
+        let forgotten = cluster.jobs[..first].iter().position(|j| j.status.is_ended()).unwrap();
+        let its = cluster.jobs[forgotten].submission.clone().unwrap();
+        cluster.forget(&its);
+        assert!(cluster.job(&its).is_none() && cluster.jobs[forgotten].is_forgotten());
+        assert_eq!(cluster.jobs[second].submission.as_deref(), Some(&*id));
+        assert_eq!(cluster.hosts_of(second), hosts);
+        until(&mut cluster, |c| c.jobs[second].status == JobStatus::Succeeded);
+        assert!(log(&cluster, second).contains("step"), "its own log");
+    }
+
+    fn log(cluster: &Cluster, job: usize) -> String {
+        String::from_utf8(cluster.jobs[job].log.tail(None, cluster.now)).unwrap()
+    }
+
+    #[test]
+    fn a_seed_tells_one_story_however_often_one_looks() {
+        let mut often = cluster(Life::default());
+        for at in 0..400 {
+            often.advance(T0 + at * 700);
+        }
+        let mut once = cluster(Life::default());
+        often.advance(T0 + 280_000);
+        once.advance(T0 + 280_000);
+        assert_eq!(story(&mut often), story(&mut once));
+        let mut other = Cluster::new(&Scenario { seed: 2, ..scenario(Life::default()) });
+        other.advance(T0 + 280_000);
+        assert_ne!(story(&mut other), story(&mut once));
+    }
+
+    #[test]
+    fn a_past_leaves_jobs_of_all_kinds_and_dead_hosts() {
+        let cluster = cluster(Life { past_minutes: 600, ..Life::default() });
+        let count = |s| cluster.jobs[20..].iter().filter(|j| j.status == s).count();
+        for status in [JobStatus::Running, JobStatus::Succeeded, JobStatus::Failed] {
+            assert!(count(status) > 0, "none is {}", status.word());
+        }
+        assert!(cluster.nodes.iter().filter(|n| !n.is_alive()).count() > 10);
+        assert!(of_type(&cluster, "tpu_worker") >= 4, "min_workers");
+        assert!(cluster.jobs.iter().filter_map(|j| j.ended).all(|at| at <= T0));
+        let owned = |j: &&SimJob| j.metadata.as_ref().is_some_and(|m| m["user"].is_string());
+        assert!(cluster.jobs.iter().filter(owned).count() > 50);
+    }
+
+    #[test]
+    fn a_slice_comes_host_by_host() {
+        let mut cluster = cluster(quiet());
+        let job = submit(&mut cluster, 1);
+        until(&mut cluster, |c| !c.autoscaling().launching.is_empty());
+        assert_eq!(&*cluster.autoscaling().launching[0].node_type, "tpu_slice_v4_64");
+        assert_eq!(cluster.wanted[0].shape[1], ("TPU-v4-64-head".to_owned(), 1.0));
+        until(&mut cluster, |c| !c.autoscaling().joining.is_empty());
+        let legacy = status::report(&cluster, AutoscalerVersion::V1);
+        assert!(legacy.contains("tpu_slice_v4_64\", \"waiting-for-ssh\""), "{legacy}");
+        let text = status::text(&cluster, AutoscalerVersion::V2);
+        assert!(text.contains("-tpu-w-7: tpu_slice_v4_64, "), "{text}");
+        let mut seen = vec![0];
+        until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 1);
+        let began = cluster.now;
+        while of_type(&cluster, "tpu_slice_v4_64") < 8 {
+            seen.push(of_type(&cluster, "tpu_slice_v4_64"));
+            cluster.advance(cluster.now + 1000);
+        }
+        seen.dedup();
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert!((30_000..180_000).contains(&(cluster.now - began)), "a minute or two");
+        let slice: Vec<_> = living(&cluster).into_iter().filter(|n| n.node_type.ends_with("64")).collect();
+        let heads = slice.iter().filter(|n| n.resources.iter().any(|r| r.0 == "TPU-v4-64-head"));
+        assert_eq!(heads.count(), 1);
+        assert!(slice.iter().all(|n| n.labels.contains(&("ray.io/tpu-topology".into(), "2x4x4".into()))));
+        assert!(slice.iter().all(|n| n.resources.iter().any(|r| r.0 == "CPU" && (r.1 - 120.0).abs() < 0.1)));
+        until(&mut cluster, |c| c.jobs[job].status == JobStatus::Running && c.wanted.is_empty());
+        assert!(cluster.autoscaling().joining.is_empty());
+    }
+
+    #[test]
+    fn a_job_waits_trains_and_finishes_and_its_slice_is_sent_away() {
+        let mut cluster = cluster(Life { job_minutes: 10.0, ..quiet() });
+        let job = submit(&mut cluster, 1);
+        assert_eq!(cluster.jobs[job].status, JobStatus::Pending);
+        assert!(cluster.jobs[job].submission.as_deref().unwrap().starts_with("ray-run-"));
+        until(&mut cluster, |c| log(c, job).contains("INFO levanter.callbacks step 1"));
+        let busy = living(&cluster).iter().filter(|n| n.idle_since.is_none()).count();
+        assert_eq!(busy, 8, "all hosts of the slice");
+        until(&mut cluster, |c| c.jobs[job].status.is_ended());
+        assert_eq!(cluster.jobs[job].status, JobStatus::Succeeded);
+        let at_the_end = log(&cluster, job);
+        assert!(at_the_end.contains("Running entrypoint for job ray-run-"));
+        until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 0);
+        assert_eq!(log(&cluster, job), at_the_end, "an ended job logs nothing");
+        let end = cluster.nodes.iter().rev().find_map(|n| n.end).unwrap();
+        assert_eq!(end.message, "Terminated by autoscaler.");
+        assert_eq!(of_type(&cluster, "tpu_worker"), 2, "min_workers stay");
+    }
+
+    #[test]
+    fn a_job_that_fails_leaves_a_traceback() {
+        let mut cluster = cluster(Life { failing: 1.0, job_minutes: 5.0, ..quiet() });
+        let job = submit(&mut cluster, 0);
+        until(&mut cluster, |c| c.jobs[job].status == JobStatus::Failed);
+        assert!(log(&cluster, job).contains("Traceback (most recent call last):"));
+        let message = cluster.jobs[job].message.clone().unwrap();
+        assert!(message.contains("exit code 1") && message.contains("Traceback"), "{message}");
+    }
+
+    #[test]
+    fn a_preempted_slice_dies_whole_and_its_job_goes_on_with_another() {
+        let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
+        let jobs: Vec<usize> = (0..4).map(|_| submit(&mut cluster, 1)).collect();
+        until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 32 && c.wanted.is_empty());
+        cluster.advance(cluster.now + 10 * MINUTE);
+        let mut life = cluster.life.take().unwrap();
+        let taken: Vec<u64> = life.slices.iter().filter(|(_, s)| s.kind == 1).map(|(id, _)| *id).collect();
+        for id in taken {
+            life.lose(&mut cluster, id);
+        }
+        cluster.life = Some(life);
+        assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
+        let dead = cluster.nodes.iter().rev().find(|n| !n.is_alive()).unwrap();
+        let words = "Unexpected termination: health check failed due to missing too many heartbeats";
+        assert_eq!(dead.state_message().as_deref(), Some(words));
+        let waits: Vec<usize> =
+            jobs.iter().copied().filter(|j| cluster.jobs[*j].status == JobStatus::Running).collect();
+        assert!(!waits.is_empty());
+        until(&mut cluster, |c| c.wanted.iter().map(|w| w.count).sum::<i64>() == waits.len() as i64);
+        until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == waits.len() * 8 && c.wanted.is_empty());
+        cluster.advance(cluster.now + MINUTE);
+        let text = log(&cluster, waits[0]);
+        assert!(text.contains("was preempted; ") && text.contains("Saved checkpoint at step 500 to gs://"));
+        assert!(text.lines().last().unwrap().contains("step"), "it trains again");
+    }
+
+    #[test]
+    fn a_slice_dies_with_any_of_its_hosts() {
+        let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
+        let job = submit(&mut cluster, 1);
+        until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 8 && !c.hosts_of(job).is_empty());
+        let host = cluster.hosts_of(job)[3];
+        assert!(cluster.kill(host));
+        assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
+        assert!(cluster.hosts_of(job).is_empty());
+        assert!(!cluster.kill(host), "it is dead");
+    }
+
+    #[test]
+    fn history_reads_like_the_rest() {
+        let cluster = cluster(quiet());
+        for job in cluster.jobs.iter().filter(|j| j.submission.is_some()) {
+            assert!(job.metadata.as_ref().unwrap()["user"].is_string());
+            let text = String::from_utf8(job.log.tail(None, T0)).unwrap();
+            assert!(text.contains("Running entrypoint for job ray-run-"), "{text}");
+            assert_eq!(text.contains("Traceback"), job.status == JobStatus::Failed);
+            assert!(text.contains("INFO levanter.callbacks step 0"), "{text}");
+        }
+    }
+
+    #[test]
+    fn chance_preempts() {
+        let mut cluster = cluster(Life { preemptions_per_hour: 30.0, ..quiet() });
+        cluster.advance(T0 + 60 * MINUTE);
+        let dead = cluster.nodes.iter().filter(|n| !n.is_alive()).count() - 2;
+        assert!((10..60).contains(&dead), "{dead} in an hour");
+        assert!(cluster.nodes.len() < 100);
+    }
+
+    #[test]
+    fn a_stuck_autoscaler_leaves_the_head_alone() {
+        for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+            let life = Life { stuck: true, jobs_per_hour: 60.0, ..Life::default() };
+            let mut cluster = Cluster::new(&Scenario { autoscaler: version, ..scenario(life) });
+            let stuck_at = cluster.monitor.at;
+            cluster.advance(T0 + 10 * MINUTE);
+            assert_eq!(living(&cluster).len(), 1, "only the head");
+            assert_eq!(cluster.monitor.at, stuck_at, "the report's time");
+            assert!(!cluster.wanted.is_empty());
+            assert!(cluster.autoscaling().launching.is_empty() && cluster.autoscaling().joining.is_empty());
+            let text = status::text(&cluster, version);
+            assert!(text.contains("(no pending nodes)") && text.contains("pending tasks/actors"), "{text}");
+            let log = String::from_utf8(cluster.files["monitor.log"].tail(Some(9), cluster.now)).unwrap();
+            assert!(log.contains("HttpError 404 when requesting"), "{log}");
+            let later = String::from_utf8(cluster.files["monitor.log"].tail(None, cluster.now)).unwrap();
+            assert!(later.matches("HttpError 404").count() > 400, "every five seconds for 35 minutes");
+        }
+    }
+
+    #[test]
+    fn nobody_works_in_an_idle_cluster() {
+        let mut cluster = cluster(Life { idle: true, ..Life::default() });
+        cluster.advance(T0 + 20 * MINUTE);
+        assert_eq!(cluster.jobs.len(), 20, "the history");
+        assert!(living(&cluster).iter().all(|n| n.idle_since.is_some()));
+        assert_eq!(of_type(&cluster, "tpu_worker"), 4);
+    }
+
+    #[test]
+    fn a_launch_that_fails_says_why_and_is_tried_again() {
+        for (refusal, words) in
+            [(Refusal::Stockout, "no more capacity in the zone"), (Refusal::Quota, "has been exceeded")]
+        {
+            let life = Life { refusal: Some(refusal), refused: 1.0, ..quiet() };
+            let mut cluster = cluster(life);
+            submit(&mut cluster, 1);
+            until(&mut cluster, |c| !c.autoscaling().refused.is_empty());
+            let first = cluster.autoscaling().refused[0].clone();
+            assert!(first.reason.contains(words), "{}", first.reason);
+            until(&mut cluster, |c| c.autoscaling().refused.iter().any(|r| r.at > first.at));
+            assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
+            assert_eq!(cluster.wanted.len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_nobody_offers_is_infeasible() {
+        let mut cluster = cluster(Life { infeasible: vec!["v4-4096".into()], ..quiet() });
+        cluster.advance(T0 + 10 * MINUTE);
+        assert!(cluster.wanted.iter().any(|w| w.infeasible && w.shape[1].0 == "TPU-v4-4096-head"));
+        assert!(cluster.autoscaling().launching.is_empty());
+        let job = cluster.jobs.last().unwrap();
+        assert_eq!(job.status, JobStatus::Pending);
+        assert_eq!(job.asked.resources.as_ref().unwrap()["TPU-v4-4096-head"], 1.0);
+    }
+
+    #[test]
+    fn a_stopped_job_gives_its_slice_back() {
+        let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
+        let job = submit(&mut cluster, 0);
+        until(&mut cluster, |c| living(c).iter().any(|n| n.idle_since.is_none()));
+        let id = cluster.jobs[job].submission.clone().unwrap();
+        assert!(cluster.stop(&id));
+        cluster.advance(cluster.now + 2000);
+        assert_eq!(cluster.jobs[job].status, JobStatus::Stopped);
+        assert!(living(&cluster).iter().all(|n| n.idle_since.is_some()));
+    }
+
+    #[test]
+    fn a_large_cluster_costs_what_happens_in_it() {
+        let types = vec![TpuType::new("tpu_slice_v4_256", "v4-256", 60, 62)];
+        let life = Life { types, past_minutes: 0, ..Life::default() };
+        let mut cluster = Cluster::new(&Scenario { jobs: 10_000, ..scenario(life) });
+        assert!(living(&cluster).len() > 1900);
+        let before = cluster.life.as_ref().unwrap().serial;
+        cluster.advance(T0 + 10 * MINUTE);
+        let events = cluster.life.as_ref().unwrap().serial - before;
+        assert!(events < 1500, "{events} events in ten minutes of {} nodes", cluster.nodes.len());
+    }
+
+    #[test]
+    fn a_life_can_be_given_as_text() {
+        let text =
+            "stuck: true\nrefusal: stockout\ntypes:\n- {name: tpu_worker, accelerator_type: v5litepod-16}\n";
+        let life: Life = serde_yaml::from_str(text).unwrap();
+        assert!(life.stuck);
+        assert_eq!(life.types, [TpuType::new("tpu_worker", "v5litepod-16", 0, 0)]);
+        assert_eq!(life.refusal, Some(Refusal::Stockout));
+        assert!(serde_yaml::from_str::<Life>("stucked: true").is_err());
+    }
+}

@@ -1,0 +1,395 @@
+//! Jobs that live: they arrive, set their environment up, wait for a slice, train, finish or fail, and wait again when
+//! their slice is preempted.
+
+use super::super::cluster::Cluster;
+use super::super::cluster::job::SimJob;
+use super::super::cluster::log::Log;
+use super::super::cluster::node::address;
+use super::super::random::Random;
+use super::engine::{Engine, Event};
+use super::tale::{Tale, What};
+use super::train::{CHECKPOINT, Run, entrypoint, lost, traceback};
+use crate::model::{JobStatus, NodeId};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// People who do not exist.
+pub(super) const OWNERS: [&str; 9] =
+    ["alice", "bogdan", "chiara", "dara", "emeka", "farid", "greta", "hana", "ivo"];
+pub(super) const EXPERIMENTS: [&str; 12] = [
+    "exp1395_qwen3_32b",
+    "exp1529_32b_mup",
+    "exp600_tootsie_8b",
+    "exp1342_gemstones",
+    "exp964_custom_chat",
+    "exp859_mixture_sweep",
+    "exp1290_muon_1_4b",
+    "exp1752_long_context",
+    "exp808_sft_mixture",
+    "exp1063_upload_tootsie",
+    "exp433_annealing",
+    "exp1880_vlm_prefix",
+];
+/// How long a runtime environment takes, in milliseconds.
+const SET_UP: f64 = 35_000.0;
+/// Share of the jobs that give up when their slice is preempted.
+const GIVES_UP: f64 = 0.25;
+
+/// What a job that has not ended has to do.
+pub(super) struct Work {
+    /// The node type that it needs; `None`: one that nobody offers.
+    pub kind: Option<usize>,
+    /// The slice that it has.
+    slice: Option<u64>,
+    /// Milliseconds of training that are left.
+    left: i64,
+    /// Since when it trains.
+    since: i64,
+    /// Fails at the end.
+    fails: bool,
+    /// The driver itself asks for the slice, so that the job is pending until there is one.
+    pends: bool,
+    /// The step that it goes on from.
+    step: u64,
+    turn: u32,
+    ip: Arc<str>,
+    run: Run,
+    tale: Tale,
+}
+
+impl Engine {
+    /// Half of the first slices have work already.
+    pub(super) fn crowd(&mut self, cluster: &mut Cluster) {
+        for kind in 0..self.kinds.len() {
+            for _ in 0..self.kinds[kind].free.len().div_ceil(2) {
+                self.submit(cluster, Some(kind), None);
+            }
+        }
+    }
+
+    /// One job for each accelerator type that nobody offers.
+    pub(super) fn ask_for_the_impossible(&mut self, cluster: &mut Cluster) {
+        for pod_type in self.life.infeasible.clone() {
+            self.submit(cluster, None, Some(pod_type));
+        }
+    }
+
+    /// Somebody submits a job; small slices are asked for more often.
+    pub(super) fn arrive(&mut self, cluster: &mut Cluster) {
+        if self.kinds.is_empty() {
+            return;
+        }
+        let all = self.kinds.len();
+        let kind = self.random.below(all).min(self.random.below(all));
+        self.submit(cluster, Some(kind), None);
+    }
+
+    /// Somebody's next experiment.
+    fn conceive(&mut self, kind: Option<usize>, pod_type: Option<String>) -> Run {
+        let (owner, experiment) = (self.random.pick(&OWNERS), self.random.pick(&EXPERIMENTS));
+        let slice = kind.and_then(|k| self.kinds.get(k)).map(|k| &k.slice);
+        Run {
+            seed: self.random.next(),
+            rate: self.log_rate,
+            id: format!("ray-run-{owner}-{experiment}-{:08x}", self.random.next() >> 32),
+            experiment: experiment.into(),
+            owner,
+            chips: slice.map_or(64, |s| s.hosts as u64 * 4),
+            pod_type: pod_type.or(slice.map(|s| s.pod_type.to_string())).unwrap_or_default(),
+            bucket: self.life.bucket.clone(),
+        }
+    }
+
+    /// A job that ended before the life began, told as the living ones are.
+    pub fn past(&mut self, mut row: SimJob) -> SimJob {
+        let Some(ended) = row.ended.filter(|_| row.submission.is_some()) else { return row };
+        let kind = self.random.below(self.kinds.len());
+        let run = self.conceive(Some(kind), None);
+        let ip = address(1 + self.random.below(200));
+        row.submission = Some(run.id.clone());
+        row.entrypoint = entrypoint(&run);
+        row.metadata = Some(label(&run));
+        let mut tale = Tale::new(run);
+        tale.turn(row.started, What::Begins);
+        tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into() });
+        if row.status == JobStatus::Failed {
+            let last = traceback(tale.run(), &mut self.random, &ip);
+            row.message = Some(failure(&last));
+            tale.turn(ended, What::Says(last.into()));
+        }
+        tale.close(ended);
+        row.log = Log::Told(tale);
+        row
+    }
+
+    /// The hosts that a job trains on; none while it waits.
+    pub fn hosts_of(&self, job: usize) -> &[NodeId] {
+        self.work.get(&job).and_then(|w| w.slice).map_or(&[], |slice| self.hosts(slice))
+    }
+
+    /// Submits a job for a node type, or for one that nobody offers.
+    pub(super) fn submit(&mut self, cluster: &mut Cluster, kind: Option<usize>, pod_type: Option<String>) {
+        let index = cluster.jobs.len();
+        let run = self.conceive(kind, pod_type);
+        let work = self.work_of(run, kind, None);
+        if cluster.add_packed(table_row(&mut self.random, index, self.now, &work)) {
+            self.employ(index, work, SET_UP);
+        }
+    }
+
+    /// What a run has to do; whether its driver itself asks for the slice is left to chance unless it is known.
+    pub(super) fn work_of(&mut self, run: Run, kind: Option<usize>, pends: Option<bool>) -> Work {
+        let left = self.about(self.life.job_minutes * 60_000.0);
+        let fails = self.random.unit() < self.life.failing;
+        Work {
+            kind,
+            slice: None,
+            // A job that fails does so somewhere on its way.
+            left: if fails { (left as f64 * self.random.unit()) as i64 } else { left }.max(5000),
+            since: self.now,
+            fails,
+            pends: pends.unwrap_or_else(|| kind.is_none() || self.random.below(4) == 0),
+            step: 0,
+            turn: 0,
+            ip: "".into(),
+            tale: Tale::new(run.clone()),
+            run,
+        }
+    }
+
+    /// Sets about the job at that place of the job table, whose environment takes so long on average, in milliseconds.
+    pub(super) fn employ(&mut self, index: usize, work: Work, set_up: f64) {
+        if work.kind.is_none() {
+            *self.infeasible.entry(work.run.pod_type.clone()).or_default() += 1;
+        }
+        self.work.insert(index, work);
+        self.changed = true;
+        let takes = self.around(set_up);
+        self.plan(takes, Event::SetUp(index));
+    }
+
+    /// The environment is there: the driver starts, or waits with its job for a slice.
+    pub(super) fn set_up(&mut self, cluster: &mut Cluster, job: usize) {
+        let now = self.now;
+        let Some(work) = self.work.get_mut(&job).filter(|_| !cluster.jobs[job].status.is_ended()) else {
+            return;
+        };
+        let Some(kind) = work.kind else { return };
+        if !work.pends {
+            start(cluster, job, work, now);
+            if self.kinds[kind].free.is_empty() {
+                work.tale.turn(now + 5000, What::Waits);
+            }
+            tell(cluster, job, work);
+        }
+        self.kinds[kind].waiting.push_back(job);
+        self.changed = true;
+        self.serve(cluster, kind);
+    }
+
+    /// Gives free slices of a kind to the jobs that wait for one.
+    pub(super) fn serve(&mut self, cluster: &mut Cluster, kind: usize) {
+        while let (Some(&job), Some(&slice)) =
+            (self.kinds[kind].waiting.front(), self.kinds[kind].free.first())
+        {
+            self.kinds[kind].waiting.pop_front();
+            if !cluster.jobs[job].status.is_ended() {
+                self.kinds[kind].free.remove(&slice);
+                self.train(cluster, job, slice);
+            }
+            self.changed = true;
+        }
+    }
+
+    fn train(&mut self, cluster: &mut Cluster, job: usize, id: u64) {
+        let now = self.now;
+        let Some(slice) = self.slices.get_mut(&id) else { return };
+        slice.job = Some(job);
+        slice.turn += 1;
+        let first = slice.hosts.first().copied();
+        let cpus = 4.0 + self.random.below(28) as f64;
+        self.each_host(cluster, id, |node| node.train(cpus));
+        let ip: Arc<str> =
+            first.and_then(|id| cluster.node(id)).map_or_else(|| "".into(), |n| n.ip.as_str().into());
+        let Some(work) = self.work.get_mut(&job) else { return };
+        if cluster.jobs[job].status == JobStatus::Pending {
+            start(cluster, job, work, now);
+        }
+        // The opening takes some seconds; after a preemption there is none, but a restore.
+        let from = now + 6000;
+        work.tale.turn(from, What::Trains { step: work.step, ip: ip.clone() });
+        (work.slice, work.since, work.ip) = (Some(id), from, ip);
+        work.turn += 1;
+        tell(cluster, job, work);
+        let (takes, turn) = (6000 + work.left, work.turn);
+        self.plan(takes, Event::End(job, turn));
+    }
+
+    /// A job's work is done, or it fails.
+    pub(super) fn end(&mut self, cluster: &mut Cluster, job: usize, turn: u32) {
+        let Some(work) = self.work.get_mut(&job).filter(|w| w.turn == turn) else { return };
+        if !cluster.jobs[job].status.is_ended() {
+            if work.fails {
+                let last = traceback(&work.run, &mut self.random, &work.ip);
+                fail(cluster, job, work, last, self.now);
+            } else {
+                cluster.jobs[job].turn(JobStatus::Succeeded, self.now);
+            }
+        }
+        self.stopped(cluster, job);
+    }
+
+    /// A job has ended: its slice is free, its demand gone.
+    pub fn stopped(&mut self, cluster: &mut Cluster, job: usize) {
+        if !cluster.jobs[job].status.is_ended() {
+            return;
+        }
+        let Some(work) = self.work.remove(&job) else { return };
+        self.changed = true;
+        match work.kind {
+            Some(kind) => self.kinds[kind].waiting.retain(|j| *j != job),
+            None => *self.infeasible.entry(work.run.pod_type).or_default() -= 1,
+        }
+        if let Some(slice) = work.slice {
+            self.release(cluster, slice);
+        }
+    }
+
+    /// A job's slice is gone: it waits for another and goes on from its checkpoint, or gives up.
+    pub(super) fn bereave(&mut self, cluster: &mut Cluster, job: usize) {
+        let (now, gives_up) = (self.now, self.random.unit() < GIVES_UP && !self.life.stuck);
+        let Some(work) = self.work.get_mut(&job) else { return };
+        work.slice = None;
+        work.turn += 1;
+        work.left = (work.left - (now - work.since).max(0)).max(5000);
+        let Some(kind) = work.kind.filter(|_| !cluster.jobs[job].status.is_ended()) else {
+            self.work.remove(&job);
+            return;
+        };
+        if work.pends {
+            // Its driver ran on the slice, where the resource is that it asked for.
+            let row = &mut cluster.jobs[job];
+            row.turn(JobStatus::Failed, now);
+            (row.message, row.error) = (Some(widowed(&work.ip)), Some("JOB_SUPERVISOR_ACTOR_DIED"));
+            self.work.remove(&job);
+            return;
+        }
+        if gives_up {
+            let last = lost(&work.run, &work.ip);
+            fail(cluster, job, work, last, now);
+            self.work.remove(&job);
+            return;
+        }
+        let trained = u64::try_from(now - work.since).unwrap_or(0) * work.run.rate / 1000;
+        work.step = (work.step + trained) / CHECKPOINT * CHECKPOINT;
+        let lines = [
+            format!(
+                "\u{1b}[33m(raylet, ip={})\u{1b}[0m The node with node id and address {} has been marked dead because the detector has missed too many heartbeats from it.",
+                work.ip, work.ip
+            ),
+            format!(
+                "WARNING marin.execution The TPU slice was preempted; {} goes on from step {} on another {}.",
+                work.run.experiment, work.step, work.run.pod_type
+            ),
+        ];
+        work.tale.turn(now, What::Says(lines.into()));
+        work.tale.turn(now, What::Waits);
+        tell(cluster, job, work);
+        self.kinds[kind].waiting.push_front(job);
+        self.changed = true;
+        self.serve(cluster, kind);
+    }
+}
+
+/// A new job as the job table has it.
+fn table_row(random: &mut Random, index: usize, now: i64, work: &Work) -> SimJob {
+    let run = &work.run;
+    let mut row = SimJob::invent(random, index, now, JobStatus::Pending, Log::none());
+    row.submission = Some(run.id.clone());
+    row.entrypoint = entrypoint(run);
+    row.metadata = Some(label(run));
+    row.asked.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
+    row
+}
+
+/// What the submitter says about a run.
+fn label(run: &Run) -> Value {
+    json!({"user": run.owner, "experiment": run.experiment, "tpu": run.pod_type})
+}
+
+/// Ray's message about a driver that ended so.
+fn failure(last: &[String]) -> String {
+    let words = last.join("\n");
+    format!(
+        "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n{words}\n"
+    )
+}
+
+/// Ray's message about a job whose entrypoint lost its node.
+fn widowed(ip: &str) -> String {
+    format!(
+        "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n\tclass_name: JobSupervisor\nThe actor died because its node has died.\n\tthe actor's node was terminated unexpectedly: health check failed due to missing too many heartbeats ({ip})."
+    )
+}
+
+/// The driver runs.
+fn start(cluster: &mut Cluster, job: usize, work: &mut Work, now: i64) {
+    let row = &mut cluster.jobs[job];
+    row.turn(JobStatus::Running, now);
+    row.driver = Some(format!("{:02x}{:02x}{:02x}00", job % 256, job / 256 % 256, job / 65_536 % 256));
+    work.tale.turn(now, What::Begins);
+    tell(cluster, job, work);
+}
+
+/// Puts the log into the job table, unless a test writes it.
+fn tell(cluster: &mut Cluster, job: usize, work: &Work) {
+    let log = &mut cluster.jobs[job].log;
+    if matches!(log, Log::Told(_)) || log.place(i64::MAX) == 0 {
+        *log = Log::Told(work.tale.clone());
+    }
+}
+
+fn fail(cluster: &mut Cluster, job: usize, work: &mut Work, last: Vec<String>, now: i64) {
+    let message = failure(&last);
+    work.tale.turn(now, What::Says(last.into()));
+    tell(cluster, job, work);
+    let row = &mut cluster.jobs[job];
+    row.turn(JobStatus::Failed, now);
+    row.message = Some(message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{Clock, Life, Scenario, TpuType};
+    use std::sync::atomic::AtomicI64;
+
+    #[test]
+    fn an_entrypoint_that_asked_for_a_slice_runs_only_as_long_as_that_is_there() {
+        let life = Life {
+            types: vec![TpuType::new("tpu_worker", "v4-16", 0, 6)],
+            past_minutes: 0,
+            jobs_per_hour: 60.0,
+            preemptions_per_hour: 60.0,
+            ..Life::default()
+        };
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(1_795_000_000_000)));
+        let mut cluster = Cluster::new(&Scenario { jobs: 0, life: Some(life), clock, ..Scenario::default() });
+        let mut ran = 0;
+        for _ in 0..300 {
+            cluster.advance(cluster.now + 60_000);
+            for (place, job) in cluster.jobs.iter().enumerate() {
+                if job.asked.resources.is_some() && job.status == JobStatus::Running {
+                    assert!(
+                        !cluster.hosts_of(place).is_empty(),
+                        "{:?} holds what is not there",
+                        job.submission
+                    );
+                    ran += 1;
+                }
+            }
+        }
+        let died = cluster.jobs.iter().filter(|j| j.error == Some("JOB_SUPERVISOR_ACTOR_DIED")).count();
+        assert!(ran > 0 && died > 0, "{ran} {died}");
+    }
+}

@@ -1,0 +1,152 @@
+//! A living cluster as Google sees it: the TPU VMs of its slices, also of those that Ray has lost.
+
+use super::super::cluster::Cluster;
+use super::super::cluster::machines::TpuVm;
+use super::super::cluster::node::address;
+use super::engine::{Engine, Event};
+use super::slices::{MISSED, Slice, Stage};
+use super::tale::What;
+
+/// Until the autoscaler has deleted the machines of a slice that died, in milliseconds.
+const NOTICED: i64 = 45_000;
+
+impl Engine {
+    /// Every TPU VM that Google has.
+    pub fn tpu_vms(&self) -> Vec<TpuVm> {
+        let there = self.slices.values().filter(|s| s.stage != Stage::Deleted);
+        let there = there.map(|s| self.tpu_vm(s, state(s.stage)));
+        there.chain(self.left.values().map(|s| self.tpu_vm(s, "PREEMPTED"))).collect()
+    }
+
+    fn tpu_vm(&self, slice: &Slice, state: &'static str) -> TpuVm {
+        let kind = &self.kinds[slice.kind];
+        let hosts = if slice.stage == Stage::Asked { 0 } else { kind.slice.hosts };
+        TpuVm {
+            name: slice.name.clone(),
+            accelerator: kind.slice.pod_type.to_string(),
+            node_type: kind.name.to_string(),
+            state,
+            since: slice.since,
+            hosts: (0..hosts).map(|worker| address(slice.first_host + worker)).collect(),
+        }
+    }
+
+    /// A slice is lost. Its machines stay at Google until somebody deletes them.
+    pub(super) fn leave(&mut self, id: u64, slice: Slice) {
+        if slice.stage != Stage::Deleted {
+            self.left.insert(id, slice);
+            self.plan(NOTICED, Event::Noticed(id));
+        }
+    }
+
+    /// Begins with nothing but what another autoscaler's has left at Google, which is of no use.
+    pub fn follow(&mut self, before: Engine) {
+        self.monitor_log.turn(self.now, What::Loops);
+        self.hosts = before.hosts;
+        let left = before.left.into_iter().chain(before.slices);
+        for (id, slice) in left {
+            self.leave(id, Slice { hosts: Vec::new(), job: None, ..slice });
+        }
+        self.go_on();
+    }
+
+    /// The autoscaler deletes what is left of a slice; one that is stuck never notices.
+    pub(super) fn clear(&mut self, cluster: &Cluster, id: u64) {
+        if !self.stuck && cluster.monitor.alive {
+            self.left.remove(&id);
+        }
+    }
+
+    /// Somebody deletes a TPU VM; the GCS misses its heartbeats later.
+    pub fn delete(&mut self, name: &str) {
+        self.left.retain(|_, s| s.name != name);
+        let Some((&id, slice)) = self.slices.iter_mut().find(|(_, s)| s.name == name) else { return };
+        let kind = &mut self.kinds[slice.kind];
+        if matches!(slice.stage, Stage::Asked | Stage::Joining) {
+            kind.coming -= 1;
+        }
+        kind.free.remove(&id);
+        slice.stage = Stage::Deleted;
+        self.plan(MISSED, Event::Lost(id));
+    }
+}
+
+/// Google's word for it.
+fn state(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Asked => "CREATING",
+        Stage::Joining | Stage::Complete => "READY",
+        Stage::Taken | Stage::Deleted => "PREEMPTED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{Clock, Life, Scenario, TpuType};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI64;
+
+    const T0: i64 = 1_795_000_000_000;
+
+    fn cluster(stuck: bool) -> Cluster {
+        let life = Life {
+            types: vec![TpuType::new("tpu_worker", "v4-16", 2, 2)],
+            past_minutes: if stuck { 60 } else { 0 },
+            jobs_per_hour: 0.0,
+            preemptions_per_hour: 0.0,
+            stuck,
+            ..Life::default()
+        };
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
+        Cluster::new(&Scenario { dead: 0, jobs: 0, life: Some(life), clock, ..Scenario::default() })
+    }
+
+    fn states(cluster: &Cluster) -> Vec<&'static str> {
+        let mut all: Vec<_> = cluster.tpu_vms().iter().map(|vm| vm.state).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn what_is_lost_stays_until_the_autoscaler_notices() {
+        let mut cluster = cluster(false);
+        assert_eq!(states(&cluster), ["READY", "READY"]);
+        let hosts: Vec<String> = cluster.tpu_vms().into_iter().flat_map(|vm| vm.hosts).collect();
+        let nodes = cluster.nodes.iter().filter(|n| !n.is_head).map(|n| &n.ip);
+        assert!(nodes.clone().all(|ip| hosts.contains(ip)) && nodes.count() == 4);
+        let victim = cluster.nodes[1].id;
+        cluster.kill(victim);
+        assert_eq!(states(&cluster), ["PREEMPTED", "READY"]);
+        cluster.advance(T0 + 10_000);
+        assert_eq!(states(&cluster), ["CREATING", "PREEMPTED", "READY"], "another is asked for");
+        cluster.advance(T0 + 600_000);
+        assert_eq!(states(&cluster), ["READY", "READY"]);
+    }
+
+    #[test]
+    fn a_stuck_autoscaler_leaves_all_until_somebody_deletes_it() {
+        let mut cluster = cluster(true);
+        cluster.advance(T0 + 600_000);
+        assert_eq!(states(&cluster), ["PREEMPTED", "PREEMPTED"]);
+        let name = cluster.tpu_vms()[0].name.clone();
+        cluster.delete_tpu_vm(&name);
+        assert_eq!(states(&cluster), ["PREEMPTED"]);
+        cluster.advance(T0 + 900_000);
+        assert_eq!(states(&cluster), ["PREEMPTED"], "nobody asks for another");
+    }
+
+    #[test]
+    fn a_slice_whose_machines_were_deleted_is_missed_later_and_replaced() {
+        let mut cluster = cluster(false);
+        let name = cluster.tpu_vms()[0].name.clone();
+        cluster.delete_tpu_vm(&name);
+        assert_eq!(states(&cluster), ["READY"]);
+        let alive = |c: &Cluster| c.nodes.iter().filter(|n| n.is_alive()).count();
+        assert_eq!(alive(&cluster), 5);
+        cluster.advance(T0 + MISSED + 1000);
+        assert_eq!(alive(&cluster), 3);
+        cluster.advance(T0 + 600_000);
+        assert_eq!((states(&cluster), alive(&cluster)), (vec!["READY", "READY"], 5));
+    }
+}

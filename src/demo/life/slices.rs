@@ -1,0 +1,409 @@
+//! Slices that live: asked for, refused or made, joined host by host, given to jobs, preempted, sent away.
+
+use super::super::cluster::Cluster;
+use super::super::cluster::autoscaling::{Joining, Launching, RECENT, Refused, Wanted};
+use super::super::cluster::log::Log;
+use super::super::cluster::node::{SimNode, SliceKind, address};
+use super::engine::{Engine, Event};
+use super::monitor::said;
+use super::tale::What;
+use super::{Refusal, TpuType};
+use crate::model::{DeathReason, NodeId};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// From the end of a machine until the GCS misses its heartbeats: 13 to 14 seconds.
+pub(in crate::demo) const MISSED: i64 = 13_500;
+/// From the first host of a slice to the last, in milliseconds.
+const JOINING: f64 = 75_000.0;
+/// `idle_timeout_minutes`, in milliseconds.
+const IDLE: i64 = 300_000;
+/// The autoscaler tries again after this.
+const AGAIN: i64 = 60_000;
+/// Dead nodes that the GCS remembers.
+const REMEMBERED: usize = 1000;
+
+/// A node type, and what waits for it.
+pub(super) struct Kind {
+    /// What its slices are.
+    pub slice: SliceKind,
+    /// The name, shared.
+    pub name: Arc<str>,
+    /// Jobs that wait for such a slice, the first first.
+    pub waiting: VecDeque<usize>,
+    /// Slices that are complete and have no work.
+    pub free: BTreeSet<u64>,
+    /// Slices that are there or asked for.
+    pub up: usize,
+    /// Those of them that are not complete yet.
+    pub coming: usize,
+    min: usize,
+    max: usize,
+    begin: usize,
+    refused: Option<Refused>,
+    not_before: i64,
+}
+
+impl Kind {
+    /// None there yet.
+    pub fn new(tpu: &TpuType, zone: &str) -> Self {
+        Self {
+            slice: SliceKind::of(tpu, zone),
+            name: tpu.name.as_str().into(),
+            waiting: VecDeque::new(),
+            free: BTreeSet::new(),
+            up: 0,
+            coming: 0,
+            min: tpu.min_workers,
+            max: tpu.max_workers,
+            begin: tpu.slices.max(tpu.min_workers),
+            refused: None,
+            not_before: 0,
+        }
+    }
+}
+
+/// How far a slice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Google has the request.
+    Asked,
+    /// The machines are there.
+    Joining,
+    /// All hosts have joined.
+    Complete,
+    /// Google took the machines; the GCS has not noticed.
+    Taken,
+    /// The same, because somebody deleted them.
+    Deleted,
+}
+
+/// A slice.
+pub(super) struct Slice {
+    /// The TPU VM's name.
+    pub name: String,
+    /// Its node type.
+    pub kind: usize,
+    /// The job that it works for.
+    pub job: Option<usize>,
+    /// Hosts that have joined, by worker number.
+    pub hosts: Vec<NodeId>,
+    /// Counts what happened to it, so that an old plan can be told from a new one.
+    pub turn: u32,
+    /// How far it is.
+    pub stage: Stage,
+    /// Asked for at, in milliseconds since the epoch.
+    pub since: i64,
+    /// The number of its first host.
+    pub first_host: usize,
+}
+
+impl Engine {
+    /// The slices of the beginning, complete.
+    pub(super) fn found(&mut self, cluster: &mut Cluster) {
+        for kind in 0..self.kinds.len() {
+            for _ in 0..self.kinds[kind].begin {
+                let id = self.ask(kind, 0);
+                for _ in 0..self.kinds[kind].slice.hosts {
+                    self.add_host(cluster, id);
+                }
+                self.complete(cluster, id);
+            }
+        }
+    }
+
+    /// Asks for a slice that will be made, or refused, in so many milliseconds; 0 for one that is there already.
+    fn ask(&mut self, kind: usize, takes: i64) -> u64 {
+        let id = self.random.next();
+        let name = format!("ray-{}-worker-{:08x}-tpu", self.life.cluster, id >> 32);
+        let (first_host, since) = (self.hosts, self.now);
+        self.hosts += self.kinds[kind].slice.hosts;
+        self.kinds[kind].up += 1;
+        self.kinds[kind].coming += 1;
+        let slice = Slice {
+            name,
+            kind,
+            job: None,
+            hosts: Vec::new(),
+            turn: 0,
+            stage: Stage::Asked,
+            since,
+            first_host,
+        };
+        self.slices.insert(id, slice);
+        self.changed = true;
+        if takes > 0 {
+            self.plan(takes, Event::Launched(id));
+        }
+        id
+    }
+
+    /// The autoscaler's decision, for each node type: as many slices as `min_workers` or the work asks for.
+    pub(super) fn scale(&mut self, cluster: &mut Cluster) {
+        for kind in 0..self.kinds.len() {
+            let one = &self.kinds[kind];
+            let busy = one.up - one.free.len() - one.coming;
+            let target = (busy + one.waiting.len()).max(one.min).min(one.max);
+            let missing = target.saturating_sub(one.up);
+            if missing == 0 || self.now < one.not_before {
+                continue;
+            }
+            for _ in 0..missing {
+                let takes = self.around(self.life.launch_seconds * 1000.0).max(1);
+                self.ask(kind, takes);
+            }
+            let words = format!("Adding {missing} node(s) of type {}.", self.kinds[kind].name);
+            self.tell(cluster, &words);
+        }
+    }
+
+    /// Writes a line into `monitor.log`.
+    fn tell(&mut self, cluster: &mut Cluster, words: &str) {
+        self.monitor_log.turn(self.now, What::Says([said(self.now, words)].into()));
+        self.monitor_log.turn(self.now, What::Loops);
+        self.show_log(cluster);
+    }
+
+    /// Puts `monitor.log` among the head's files, unless a test writes it.
+    pub(super) fn show_log(&self, cluster: &mut Cluster) {
+        let file = cluster.files.entry("monitor.log".into()).or_insert_with(Log::none);
+        if matches!(file, Log::Told(_)) || file.place(self.now) == 0 {
+            *file = Log::Told(self.monitor_log.clone());
+        }
+    }
+
+    /// Google has made the machines, or refuses.
+    pub(super) fn launched(&mut self, cluster: &mut Cluster, id: u64) {
+        let refused = self.life.refusal.filter(|_| self.random.unit() < self.life.refused);
+        let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Asked) else { return };
+        self.changed = true;
+        let Some(refusal) = refused else {
+            slice.stage = Stage::Joining;
+            self.kinds[slice.kind].refused = None;
+            self.plan(5000, Event::Join(id));
+            return;
+        };
+        let (category, reason) = self.words(refusal, id);
+        let Some(slice) = self.slices.remove(&id) else { return };
+        let kind = &mut self.kinds[slice.kind];
+        kind.up -= 1;
+        kind.coming -= 1;
+        kind.not_before = self.now + AGAIN;
+        let (node_type, at) = (kind.name.clone(), self.now);
+        let words = format!("Failed to launch 1 node(s) of type {node_type}. ({category}): {reason}");
+        kind.refused = Some(Refused { node_type, count: 1, category, reason, since: slice.since, at });
+        self.tell(cluster, &words);
+    }
+
+    /// Google's sentence.
+    fn words(&self, refusal: Refusal, id: u64) -> (&'static str, String) {
+        let zone = &self.life.zone;
+        match refusal {
+            Refusal::Stockout => (
+                "RESOURCE_EXHAUSTED",
+                format!(
+                    "There is no more capacity in the zone \"{zone}\"; you can try in another zone where Cloud TPU Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0x{id:016x}]"
+                ),
+            ),
+            Refusal::Quota => (
+                "QUOTA_EXCEEDED",
+                format!(
+                    "Quota limit 'TPUV4PreemptiblePodPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 2048 in zone {zone}."
+                ),
+            ),
+        }
+    }
+
+    /// The next host joins; the last one makes the slice complete.
+    pub(super) fn join(&mut self, cluster: &mut Cluster, id: u64) {
+        let Some(slice) = self.slices.get(&id).filter(|s| s.stage == Stage::Joining) else { return };
+        let all = self.kinds[slice.kind].slice.hosts;
+        let joined = slice.hosts.len() + 1;
+        self.add_host(cluster, id);
+        self.changed = true;
+        if joined < all {
+            let after = self.around(JOINING / all as f64);
+            self.plan(after.max(1), Event::Join(id));
+        } else {
+            self.complete(cluster, id);
+        }
+    }
+
+    fn add_host(&mut self, cluster: &mut Cluster, id: u64) {
+        let Some(slice) = self.slices.get_mut(&id) else { return };
+        let (kind, worker) = (&self.kinds[slice.kind].slice, slice.hosts.len());
+        let number = slice.first_host + worker;
+        let mut node = SimNode::of_slice(&mut self.random, self.now, number, kind, &slice.name, worker);
+        // Its agent has not measured anything yet.
+        (node.started, node.idle_since, node.sampled) = (self.now, Some(self.now), None);
+        slice.hosts.push(node.id);
+        cluster.nodes.push(node);
+    }
+
+    fn complete(&mut self, cluster: &mut Cluster, id: u64) {
+        let Some(slice) = self.slices.get_mut(&id) else { return };
+        slice.stage = Stage::Complete;
+        self.kinds[slice.kind].coming -= 1;
+        self.release(cluster, id);
+    }
+
+    /// A complete slice without work: the first job that waits gets it, or it idles.
+    pub(super) fn release(&mut self, cluster: &mut Cluster, id: u64) {
+        let now = self.now;
+        let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Complete) else { return };
+        slice.job = None;
+        slice.turn += 1;
+        let (kind, turn) = (slice.kind, slice.turn);
+        self.each_host(cluster, id, |node| node.rest(now));
+        self.changed = true;
+        if self.hosts(id).iter().any(|host| cluster.is_draining(*host)) {
+            return;
+        }
+        self.kinds[kind].free.insert(id);
+        self.plan(IDLE, Event::Idle(id, turn));
+        self.serve(cluster, kind);
+    }
+
+    /// Changes each living host of a slice.
+    pub(super) fn each_host(&self, cluster: &mut Cluster, id: u64, change: impl Fn(&mut SimNode)) {
+        let Some(slice) = self.slices.get(&id) else { return };
+        let mut left = slice.hosts.len();
+        // The youngest nodes stand last.
+        for node in cluster.nodes.iter_mut().rev() {
+            if left == 0 {
+                break;
+            }
+            if slice.hosts.contains(&node.id) {
+                left -= 1;
+                change(node);
+            }
+        }
+    }
+
+    /// A slice's hosts that have joined.
+    pub(super) fn hosts(&self, slice: u64) -> &[NodeId] {
+        self.slices.get(&slice).map_or(&[], |s| &s.hosts)
+    }
+
+    /// A host died: the others of its slice are no use without it.
+    pub fn lose_with(&mut self, cluster: &mut Cluster, host: NodeId) {
+        let of_it = self.slices.iter().find(|(_, s)| s.hosts.contains(&host)).map(|(id, _)| *id);
+        if let Some(id) = of_it {
+            self.lose(cluster, id);
+        }
+    }
+
+    /// Google takes a slice back: its machines are gone at once, and nobody says so.
+    pub(super) fn preempt(&mut self) {
+        let complete: Vec<u64> =
+            self.slices.iter().filter(|(_, s)| s.stage == Stage::Complete).map(|(id, _)| *id).collect();
+        let Some(&id) = complete.get(self.random.below(complete.len())) else { return };
+        if let Some(slice) = self.slices.get_mut(&id) {
+            slice.stage = Stage::Taken;
+            self.kinds[slice.kind].free.remove(&id);
+        }
+        self.plan(MISSED, Event::Lost(id));
+    }
+
+    /// The GCS gives a slice's hosts up; its job waits or fails.
+    pub(super) fn lose(&mut self, cluster: &mut Cluster, id: u64) {
+        self.finish(
+            cluster,
+            id,
+            DeathReason::Unexpected,
+            "health check failed due to missing too many heartbeats",
+        );
+    }
+
+    /// The autoscaler sends a slice away that has had no work for five minutes.
+    pub(super) fn retire(&mut self, cluster: &mut Cluster, id: u64, turn: u32) {
+        let idle = |s: &&Slice| s.turn == turn && s.job.is_none() && s.stage == Stage::Complete;
+        let Some(slice) = self.slices.get(&id).filter(idle) else { return };
+        let kind = &self.kinds[slice.kind];
+        if self.stuck || !cluster.monitor.alive {
+            return;
+        }
+        if kind.up <= kind.min {
+            self.plan(IDLE, Event::Idle(id, turn));
+            return;
+        }
+        let words = format!("Removing 1 nodes of type {} (idle).", kind.name);
+        self.tell(cluster, &words);
+        self.finish(cluster, id, DeathReason::Expected, "Terminated by autoscaler.");
+    }
+
+    fn finish(&mut self, cluster: &mut Cluster, id: u64, reason: DeathReason, message: &'static str) {
+        let now = self.now;
+        self.each_host(cluster, id, |node| node.die(now, reason, message));
+        let Some(slice) = self.slices.remove(&id) else { return };
+        let kind = &mut self.kinds[slice.kind];
+        kind.up -= 1;
+        kind.coming -= usize::from(matches!(slice.stage, Stage::Asked | Stage::Joining));
+        kind.free.remove(&id);
+        self.changed = true;
+        if let Some(job) = slice.job {
+            self.bereave(cluster, job);
+        }
+        if reason == DeathReason::Unexpected {
+            self.leave(id, slice);
+        }
+        forget(&mut cluster.nodes);
+    }
+
+    /// Demand that is not met: what jobs wait for, and what no node type offers.
+    pub(super) fn demand(&self) -> Vec<Wanted> {
+        let want = |pod_type: &str, count: usize, infeasible, node_type: Arc<str>| Wanted {
+            shape: vec![("CPU".into(), 1.0), (format!("TPU-{pod_type}-head"), 1.0)],
+            count: count as i64,
+            infeasible,
+            node_type,
+        };
+        let waiting = self.kinds.iter().filter(|k| !k.waiting.is_empty());
+        let waiting = waiting.map(|k| want(&k.slice.pod_type, k.waiting.len(), false, k.name.clone()));
+        let never = self.infeasible.iter().filter(|(_, n)| **n > 0);
+        waiting
+            .chain(never.map(|(pod, n)| want(pod, usize::try_from(*n).unwrap_or(0), true, "".into())))
+            .collect()
+    }
+
+    /// Puts what is under way into the autoscaler's report. One that throws launches nothing.
+    pub(super) fn report(&self, cluster: &mut Cluster) {
+        let view = &mut cluster.scaling;
+        (view.launching, view.joining) = (Vec::new(), Vec::new());
+        for slice in self.slices.values().filter(|_| !self.stuck) {
+            let (kind, joined) = (&self.kinds[slice.kind], slice.hosts.len());
+            match slice.stage {
+                Stage::Asked => match view.launching.iter_mut().find(|l| l.node_type == kind.name) {
+                    Some(launching) => launching.count += 1,
+                    None => view.launching.push(Launching {
+                        node_type: kind.name.clone(),
+                        count: 1,
+                        since: slice.since,
+                    }),
+                },
+                Stage::Joining => view.joining.extend((joined..kind.slice.hosts).map(|worker| Joining {
+                    node_type: kind.name.clone(),
+                    ip: address(slice.first_host + worker),
+                    instance_id: format!("{}-w-{worker}", slice.name),
+                })),
+                Stage::Complete | Stage::Taken | Stage::Deleted => {}
+            }
+        }
+        let recent = |r: &&Refused| self.now - r.at < RECENT;
+        view.refused = self.kinds.iter().filter_map(|k| k.refused.as_ref()).filter(recent).cloned().collect();
+        self.show_log(cluster);
+    }
+}
+
+/// Ray remembers a thousand dead nodes.
+fn forget(nodes: &mut Vec<SimNode>) {
+    let dead = nodes.iter().filter(|n| !n.is_alive()).count();
+    let mut surplus = dead.saturating_sub(REMEMBERED);
+    if surplus > 0 {
+        nodes.retain(|n| {
+            let stays = n.is_alive() || surplus == 0;
+            surplus -= usize::from(!stays);
+            stays
+        });
+    }
+}

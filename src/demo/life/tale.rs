@@ -1,0 +1,181 @@
+//! The log of something that lives: parts, one after the other, each a pure function of the time. Line `n` is found
+//! and written without any state, so that a tail, a refresh and a second reader see the same bytes.
+
+use super::monitor::{self, Machine};
+use super::train::{self, Run};
+use std::sync::Arc;
+
+/// One hour's worth of nothing is worth a line a minute.
+const MINUTE: i64 = 60_000;
+
+/// What a part of a log is about.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// The driver starts and prints its configuration.
+    Begins,
+    /// It waits for a slice: a line a minute.
+    Waits,
+    /// It trains, from that step on.
+    Trains {
+        /// The first step.
+        step: u64,
+        /// The address of the slice's first host.
+        ip: Arc<str>,
+    },
+    /// Lines as they are, all at once.
+    Says(Arc<[String]>),
+    /// The autoscaler's loop runs: a line each five seconds.
+    Loops,
+    /// The autoscaler's loop throws, each five seconds, because this machine is gone.
+    Throws(Arc<Machine>),
+}
+
+/// A part.
+#[derive(Clone, Debug)]
+struct Part {
+    /// Number of its first line in the whole log.
+    first: u64,
+    /// When that line was written, in milliseconds since the epoch.
+    since: i64,
+    what: What,
+}
+
+/// A log in parts.
+#[derive(Clone, Debug)]
+pub(in crate::demo) struct Tale {
+    run: Arc<Run>,
+    parts: Arc<Vec<Part>>,
+    closed: Option<i64>,
+}
+
+impl Tale {
+    /// An empty log of `run`.
+    pub(super) fn new(run: Run) -> Self {
+        Self { run: Arc::new(run), parts: Arc::default(), closed: None }
+    }
+
+    /// Whose log it is.
+    pub(super) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// From `since` on it is about something else, and not about what was planned for later.
+    pub(super) fn turn(&mut self, since: i64, what: What) {
+        let first = self.lines(since);
+        let parts = Arc::make_mut(&mut self.parts);
+        parts.truncate(parts.partition_point(|p| p.since <= since));
+        parts.push(Part { first, since, what });
+    }
+
+    /// No lines from then on.
+    pub fn close(&mut self, at: i64) {
+        self.closed.get_or_insert(at);
+    }
+
+    /// Lines that are there at `now`.
+    pub fn lines(&self, now: i64) -> u64 {
+        let now = self.closed.map_or(now, |c| c.min(now));
+        // The last part that has begun; later ones lie in the future.
+        let begun = self.parts.partition_point(|p| p.since <= now);
+        let Some(part) = begun.checked_sub(1).and_then(|i| self.parts.get(i)) else { return 0 };
+        part.first + self.length(part, now)
+    }
+
+    fn length(&self, part: &Part, now: i64) -> u64 {
+        let lasted = u64::try_from(now - part.since).unwrap_or(0);
+        match &part.what {
+            What::Begins => train::opening(&self.run).min(1 + lasted / train::PACE),
+            What::Waits => 1 + lasted / MINUTE.unsigned_abs(),
+            What::Trains { .. } => lasted * self.run.rate / 1000,
+            What::Says(lines) => lines.len() as u64,
+            What::Loops => 1 + lasted / monitor::LOOP,
+            What::Throws(_) => monitor::BLOCK * (1 + lasted / monitor::LOOP),
+        }
+    }
+
+    /// Writes line `n`, with its end. Nothing for a line of a part that does not exist.
+    pub fn line(&self, out: &mut String, n: u64) {
+        let at = self.parts.partition_point(|p| p.first <= n);
+        let Some(part) = at.checked_sub(1).and_then(|i| self.parts.get(i)) else { return };
+        let (i, since) = (n - part.first, part.since);
+        let after = |ms: u64| since + i64::try_from(ms).unwrap_or(0);
+        match &part.what {
+            What::Begins => train::begin(out, &self.run, i, after(i * train::PACE)),
+            What::Waits => train::wait(out, &self.run, i),
+            What::Trains { step, ip } => {
+                let ms = after((i + 1) * 1000 / self.run.rate.max(1));
+                train::step(out, &self.run, step + i, ip, ms);
+            }
+            What::Says(lines) => {
+                if let Some(line) = usize::try_from(i).ok().and_then(|i| lines.get(i)) {
+                    out.push_str(line);
+                }
+                out.push('\n');
+            }
+            What::Loops => monitor::quiet(out, i, after(i * monitor::LOOP)),
+            What::Throws(machine) => {
+                let ms = after(i / monitor::BLOCK * monitor::LOOP);
+                monitor::throw(out, machine, i % monitor::BLOCK, ms);
+            }
+        }
+    }
+}
+
+/// A time of day as Python's logging writes it: `2026-11-21 08:30:05,123`.
+pub(super) fn stamp(ms: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    format!("{},{:03}", time.strftime("%Y-%m-%d %H:%M:%S"), ms.rem_euclid(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(tale: &Tale, from: u64, to: u64) -> String {
+        let mut out = String::new();
+        (from..to).for_each(|n| tale.line(&mut out, n));
+        out
+    }
+
+    fn tale() -> Tale {
+        let mut tale = Tale::new(Run::example(2));
+        tale.turn(0, What::Begins);
+        tale.turn(20_000, What::Waits);
+        tale.turn(150_000, What::Trains { step: 0, ip: "10.128.0.7".into() });
+        tale
+    }
+
+    #[test]
+    fn parts_follow_one_another_without_a_gap() {
+        let tale = tale();
+        let opening = train::opening(&Run::example(2));
+        assert_eq!(tale.lines(-1), 0);
+        assert_eq!(tale.lines(0), 1);
+        assert_eq!(tale.lines(19_999), opening, "all of it is out by then");
+        assert_eq!(tale.lines(20_000), opening + 1);
+        assert_eq!(tale.lines(149_999), opening + 3, "a line a minute");
+        assert_eq!(tale.lines(160_000), opening + 3 + 20, "two a second");
+        let whole = text(&tale, 0, tale.lines(160_000));
+        assert_eq!(whole.lines().count() as u64, tale.lines(160_000));
+    }
+
+    #[test]
+    fn what_was_planned_gives_way() {
+        let mut tale = tale();
+        let before = tale.lines(149_000);
+        tale.turn(149_000, What::Says(["it is over".to_owned()].into()));
+        assert_eq!(tale.lines(999_000), before + 1);
+        assert_eq!(text(&tale, before, before + 1), "it is over\n");
+    }
+
+    #[test]
+    fn a_line_is_the_same_whenever_it_is_read() {
+        let mut tale = tale();
+        let before = text(&tale, 0, tale.lines(160_000));
+        tale.turn(170_000, What::Says(["Traceback (most recent call last):".to_owned(), "E".into()].into()));
+        tale.close(170_000);
+        let after = text(&tale, 0, tale.lines(999_000));
+        assert!(after.starts_with(&before));
+        assert!(after.ends_with("Traceback (most recent call last):\nE\n"));
+    }
+}

@@ -1,0 +1,223 @@
+//! What a training job writes into its driver log: its configuration, steps, checkpoints, now and then a warning, and
+//! a traceback when it fails. Each line is a function of the run and its number.
+
+use super::super::random::Random;
+use super::tale::stamp;
+use std::fmt::Write;
+
+/// Milliseconds between two lines of the opening.
+pub(super) const PACE: u64 = 150;
+/// Steps between two checkpoints.
+pub(super) const CHECKPOINT: u64 = 500;
+/// Steps of warm-up of the learning rate.
+const WARMUP: f64 = 1000.0;
+
+/// What stays the same through a job's life.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Run {
+    /// Decides what looks random.
+    pub seed: u64,
+    /// Lines a second while it trains.
+    pub rate: u64,
+    /// Submission id.
+    pub id: String,
+    /// `exp1395_qwen3_32b`.
+    pub experiment: String,
+    /// Who submitted it.
+    pub owner: &'static str,
+    /// `v4-32`.
+    pub pod_type: String,
+    /// Chips of a slice.
+    pub chips: u64,
+    /// Bucket of the checkpoints, without `gs://`.
+    pub bucket: String,
+}
+
+impl Run {
+    #[cfg(test)]
+    pub fn example(rate: u64) -> Self {
+        let (id, bucket) = ("ray-run-alice-exp1395_qwen3_32b-4f1c22aa".into(), "marin-us-central2".into());
+        let (experiment, pod_type) = ("exp1395_qwen3_32b".into(), "v4-32".into());
+        Self { seed: 7, rate, id, experiment, owner: "alice", pod_type, chips: 16, bucket }
+    }
+
+    fn output(&self) -> String {
+        format!("gs://{}/checkpoints/{}-{:06x}", self.bucket, self.experiment, self.seed & 0xff_ffff)
+    }
+
+    fn config(&self) -> [String; 18] {
+        let batch = self.chips * 32;
+        [
+            "trainer:".into(),
+            format!("  id: {}", self.id.rsplit('-').next().unwrap_or_default()),
+            format!("  train_batch_size: {batch}"),
+            "  num_train_steps: 200000".into(),
+            format!("  checkpointer: {{base_path: {}/checkpoints, save_interval: 10m}}", self.output()),
+            "  mp: {param: float32, compute: bfloat16}".into(),
+            "  tracker: {type: wandb, entity: marin-community, project: marin}".into(),
+            "  mesh: {axes: {replica: 1, data: -1, model: 1}}".into(),
+            "model:".into(),
+            format!("  type: {}", if self.experiment.contains("qwen") { "qwen" } else { "llama" }),
+            "  seq_len: 4096".into(),
+            "  gradient_checkpointing: true".into(),
+            "optimizer:".into(),
+            "  type: adam".into(),
+            "  learning_rate: 3.0e-04".into(),
+            "  weight_decay: 0.1".into(),
+            "data:".into(),
+            format!("  cache_dir: gs://{}/tokenized/nemotron_cc-12d1e3", self.bucket),
+        ]
+    }
+}
+
+/// Lines of the opening.
+pub(super) fn opening(run: &Run) -> u64 {
+    3 + run.config().len() as u64
+}
+
+/// Line `i` of the opening.
+pub(super) fn begin(out: &mut String, run: &Run, i: u64, ms: i64) {
+    let at = stamp(ms);
+    // Writing to a String cannot fail.
+    let _ = match i {
+        0 => writeln!(out, "{at}\tINFO job_manager.py:568 -- Runtime env is setting up."),
+        1 => writeln!(out, "Running entrypoint for job {}: {}", run.id, entrypoint(run)),
+        2 => {
+            writeln!(out, "{at} INFO marin.execution.executor Config of {} ({}):", run.experiment, run.owner)
+        }
+        _ => {
+            let line = usize::try_from(i - 3).unwrap_or(0);
+            writeln!(out, "{}", run.config().get(line).map_or("", String::as_str))
+        }
+    };
+}
+
+/// The shell command of a run.
+pub(super) fn entrypoint(run: &Run) -> String {
+    format!("python experiments/{}.py --prefix gs://{}", run.experiment, run.bucket)
+}
+
+/// Line `i` while no slice is free, in the words of Ray.
+pub(super) fn wait(out: &mut String, run: &Run, i: u64) {
+    let shape = format!("{{'CPU': 1.0, 'TPU-{}-head': 1.0}}", run.pod_type);
+    let _ = if i == 0 {
+        writeln!(
+            out,
+            "\u{1b}[33m(raylet)\u{1b}[0m Warning: The following resource request cannot be scheduled right now: {shape}. This is likely due to all cluster resources being claimed by actors. Consider creating fewer actors or adding more nodes to this Ray cluster."
+        )
+    } else {
+        writeln!(
+            out,
+            "\u{1b}[33m(autoscaler +{i}m)\u{1b}[0m Still waiting for a {} slice: {shape}",
+            run.pod_type
+        )
+    };
+}
+
+/// The line of one step, on the host at `ip`.
+pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
+    let mut chance = Random::new(run.seed ^ step.wrapping_mul(0x9e37_79b9));
+    let at = stamp(ms);
+    let pid = 4000 + run.seed % 900;
+    let _ = write!(out, "\u{1b}[36m(train_lm_task pid={pid}, ip={ip})\u{1b}[0m {at} ");
+    let _ = if step > 0 && step.is_multiple_of(CHECKPOINT) {
+        writeln!(
+            out,
+            "INFO levanter.checkpoint Saved checkpoint at step {step} to {}/checkpoints/step-{step} in {:.1}s",
+            run.output(),
+            8.0 + chance.unit() * 20.0
+        )
+    } else if chance.below(260) == 0 {
+        let which = [
+            "WARNING levanter.data.loader Data loading is slow: waited 1.8s for a batch",
+            "WARNING levanter.tracker.wandb wandb: Network error (ReadTimeout), entering retry loop.",
+            "WARNING jax._src.xla_bridge Slow compile: jit(_train_step) took 64.2s",
+        ];
+        writeln!(out, "{}", chance.pick(&which))
+    } else {
+        let n = step as f64;
+        let loss = 1.9 + 9.0 / (1.0 + n / 60.0).powf(0.55) + (chance.unit() - 0.5) * 0.05;
+        let lr = 3.0e-4 * (n / WARMUP).min(1.0) * (1.0 - (n / 200_000.0).min(1.0) * 0.9);
+        let (mfu, norm) = (48.0 + chance.unit() * 6.0, 0.2 + chance.unit() * 0.3);
+        let tokens = run.chips as f64 * mfu * 260.0;
+        writeln!(
+            out,
+            "INFO levanter.callbacks step {step} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
+            scientific(lr)
+        )
+    };
+}
+
+/// A number as Python's `%.2e` writes it.
+fn scientific(x: f64) -> String {
+    let text = format!("{x:.2e}");
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, power) = power.strip_prefix('-').map_or(('+', power), |p| ('-', p));
+    format!("{digits}e{sign}{power:0>2}")
+}
+
+/// How a run dies: what it writes last.
+pub(super) fn traceback(run: &Run, chance: &mut Random, ip: &str) -> Vec<String> {
+    let file =
+        format!("/tmp/ray/session_latest/runtime_resources/working_dir_files/_ray_pkg_{:016x}", run.seed);
+    let ends = [
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.12G of 30.75G hbm. Exceeded hbm capacity by 2.37G.",
+        "ValueError: Loss is nan at step boundary; the last good checkpoint was kept",
+        "google.api_core.exceptions.ServiceUnavailable: 503 GET https://storage.googleapis.com/storage/v1/b: Backend Error",
+    ];
+    let last = chance.pick(&ends);
+    vec![
+        "Traceback (most recent call last):".into(),
+        format!("  File \"{file}/experiments/{}.py\", line 61, in <module>", run.experiment),
+        "    executor_main(steps=[train])".into(),
+        format!("  File \"{file}/src/marin/execution/executor.py\", line 812, in executor_main"),
+        "    ray.get(step_futures)".into(),
+        format!(
+            "ray.exceptions.RayTaskError: \u{1b}[36mray::train_lm_task()\u{1b}[39m (pid={}, ip={ip})",
+            4000 + run.seed % 900
+        ),
+        format!("  File \"{file}/src/levanter/main/train_lm.py\", line 214, in main"),
+        "    trainer.train(state, train_loader)".into(),
+        last.into(),
+    ]
+}
+
+/// What a run writes last whose hosts went away.
+pub(super) fn lost(run: &Run, ip: &str) -> Vec<String> {
+    vec![
+        "Traceback (most recent call last):".into(),
+        format!("  File \"experiments/{}.py\", line 61, in <module>", run.experiment),
+        "    executor_main(steps=[train])".into(),
+        format!(
+            "ray.exceptions.WorkerCrashedError: The worker died unexpectedly while executing this task. Its node {ip} was preempted or lost; 3 of 3 retries are used up."
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(line: &str, name: &str) -> f64 {
+        let rest = line.split_once(&format!(" {name} ")).unwrap().1;
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn loss_falls_and_checkpoints_are_written() {
+        let at = |n| {
+            let mut out = String::new();
+            step(&mut out, &Run::example(2), n, "10.128.0.7", 1_795_000_000_000);
+            out
+        };
+        assert!(value(&at(3), "loss") > value(&at(4001), "loss") + 2.0);
+        assert!(at(3).contains(" lr 9.00e-07 "), "{}", at(3));
+        assert!(value(&at(3), "lr") < value(&at(1201), "lr"), "it warms up");
+        assert!((40.0..60.0).contains(&value(&at(3), "mfu")));
+        assert!(
+            at(1000).contains("Saved checkpoint at step 1000 to gs://marin-us-central2/checkpoints/exp1395")
+        );
+        assert!((1..2000).any(|n| at(n).contains("WARNING")));
+        assert_eq!(at(77), at(77));
+    }
+}

@@ -1,0 +1,356 @@
+//! What a simulated head can run: the few programs that the console asks for and a person tries first. They see the
+//! head's log files, the same ones that its dashboard serves, and nothing of this machine.
+
+use super::super::dashboard::Body;
+use super::super::dashboard::logs;
+use super::super::dashboard::query::Query;
+use super::super::{Shared, locked};
+use super::words;
+use bytes::Bytes;
+use http::StatusCode;
+use http_body_util::BodyExt;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a head keeps the logs of the running session.
+const LOGS: &str = "/tmp/ray/session_latest/logs/";
+/// `tail -F` looks again for a file that is not there.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// What a shell answers to a word that it does not know.
+const NOT_FOUND: u32 = 127;
+/// What there is.
+const PROGRAMS: &str = "cat, echo, exit, help, hostname, ls, pgrep, pwd, tail, true, wc, whoami";
+
+/// The log files of a head, and its name.
+#[derive(Clone)]
+pub(super) struct Files {
+    shared: Arc<Shared>,
+    /// What `hostname` says.
+    pub hostname: String,
+}
+
+impl Files {
+    /// Of the head of the cluster with that name.
+    pub fn new(shared: Arc<Shared>, cluster: &str) -> Self {
+        Self { shared, hostname: format!("ray-{cluster}-head") }
+    }
+
+    fn head(&self) -> String {
+        self.shared.now(|c| c.nodes.iter().find(|n| n.is_head).map(|n| n.id.to_string())).unwrap_or_default()
+    }
+
+    /// The names of all files, sorted.
+    async fn names(&self) -> Vec<String> {
+        let query = Query::new(&format!("node_id={}", self.head()));
+        let body = whole(logs::list(&query, &self.shared).into_body()).await;
+        let found: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let categories = found["data"]["result"].as_object();
+        let files = categories.into_iter().flat_map(|c| c.values()).filter_map(Value::as_array).flatten();
+        let mut names: Vec<String> = files.filter_map(Value::as_str).map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+
+    /// A file from its first byte or its last `lines` on; to its end now, or as it grows.
+    fn open(&self, path: &str, lines: Option<u64>, follow: bool) -> Option<Body> {
+        let name = path.strip_prefix(LOGS).or_else(|| path.strip_prefix("./")).unwrap_or(path);
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        let lines = lines.map_or("-1".to_owned(), |n| n.to_string());
+        let query = Query::new(&format!("node_id={}&filename={name}&lines={lines}", self.head()));
+        let response = logs::read(&query, follow, &self.shared);
+        (response.status() == StatusCode::OK).then(|| response.into_body())
+    }
+}
+
+async fn whole(body: Body) -> Bytes {
+    // The bodies of these routes are made here and never fail.
+    body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
+}
+
+/// What a command line answers.
+#[derive(Default)]
+pub(super) struct Answer {
+    /// Standard output.
+    pub out: Bytes,
+    /// Standard error.
+    pub err: String,
+    /// Exit code.
+    pub status: u32,
+    /// What goes on by itself after that.
+    pub rest: Option<Rest>,
+    /// `exit`: the shell ends with the status.
+    pub leaves: bool,
+}
+
+impl Answer {
+    fn says(text: impl Into<Bytes>) -> Self {
+        Self { out: text.into(), ..Self::default() }
+    }
+
+    fn fails(status: u32, err: impl Into<String>) -> Self {
+        Self { err: err.into() + "\n", status, ..Self::default() }
+    }
+}
+
+/// The growing end of a file, first byte to last.
+pub(super) struct Rest {
+    files: Files,
+    path: String,
+    body: Option<Body>,
+    /// Bytes to pass over.
+    skip: u64,
+}
+
+impl Rest {
+    /// The next bytes; it never ends by itself.
+    pub async fn next(&mut self) -> Bytes {
+        loop {
+            let Some(body) = &mut self.body else {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                self.body = self.files.open(&self.path, None, true);
+                continue;
+            };
+            let frame = body.frame().await.and_then(Result::ok).and_then(|f| f.into_data().ok());
+            let Some(mut bytes) = frame else {
+                // The file is gone: `-F` waits for another one of that name.
+                (self.body, self.skip) = (None, 0);
+                continue;
+            };
+            let over = self.skip.min(bytes.len() as u64);
+            self.skip -= over;
+            let left = bytes.split_off(over as usize);
+            if !left.is_empty() {
+                return left;
+            }
+        }
+    }
+}
+
+/// Runs a command line as the head's `sh` would.
+pub(super) async fn run(line: &str, files: &Files) -> Answer {
+    let words = match words::split(line) {
+        Ok(words) => words,
+        Err(why) => return Answer::fails(2, format!("sh: {why}")),
+    };
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if words.first() == Some(&"exec") {
+        words.remove(0);
+    }
+    let Some((&program, arguments)) = words.split_first() else { return Answer::default() };
+    match program {
+        // `sh -c SCRIPT NAME COMMAND` is a wrapper around the command, as the console's guard is.
+        "sh" => match arguments {
+            ["-c", script] | ["-c", _, _, script] => Box::pin(run(script, files)).await,
+            _ => Answer::fails(2, "sh: this head is simulated: only `sh -c` is here"),
+        },
+        "cat" => cat(arguments, files).await,
+        "echo" => Answer::says(arguments.join(" ") + "\n"),
+        "exit" | "logout" => {
+            let status = arguments.first().and_then(|s| s.parse().ok()).unwrap_or(0);
+            Answer { status, leaves: true, ..Answer::default() }
+        }
+        "help" => Answer::says(format!("This head is simulated. It has: {PROGRAMS}.\n")),
+        "hostname" => Answer::says(files.hostname.clone() + "\n"),
+        "ls" => list(arguments, files).await,
+        "pgrep" => processes(arguments, files),
+        "pwd" => Answer::says(LOGS.trim_end_matches('/').to_owned() + "\n"),
+        "tail" => tail(arguments, files).await,
+        "true" => Answer::default(),
+        "wc" => count(arguments, files).await,
+        "whoami" => Answer::says("ray\n"),
+        other => {
+            let here = format!("this head is simulated, it has {PROGRAMS}");
+            Answer::fails(NOT_FOUND, format!("sh: {other}: not found ({here})"))
+        }
+    }
+}
+
+fn no_file(program: &str, path: &str) -> Answer {
+    Answer::fails(1, format!("{program}: cannot open '{path}' for reading: No such file or directory"))
+}
+
+async fn cat(arguments: &[&str], files: &Files) -> Answer {
+    let mut out = Vec::new();
+    for path in arguments.iter().filter(|a| **a != "--") {
+        match files.open(path, None, false) {
+            Some(body) => out.extend_from_slice(&whole(body).await),
+            None => return no_file("cat", path),
+        }
+    }
+    Answer::says(out)
+}
+
+async fn list(arguments: &[&str], files: &Files) -> Answer {
+    let place = arguments.iter().find(|a| !a.starts_with('-')).copied().unwrap_or(".");
+    let names = files.names().await;
+    if matches!(place, "." | "./") || format!("{}/", place.trim_end_matches('/')) == LOGS {
+        return Answer::says(names.join("\n") + "\n");
+    }
+    let name = place.strip_prefix(LOGS).unwrap_or(place);
+    if names.iter().any(|n| n == name) {
+        return Answer::says(format!("{place}\n"));
+    }
+    Answer::fails(2, format!("ls: cannot access '{place}': No such file or directory"))
+}
+
+/// `pgrep -x NAME`: a head runs Ray's own processes.
+fn processes(arguments: &[&str], files: &Files) -> Answer {
+    let gcs_runs = locked(&files.shared.gcs_death).is_none();
+    match arguments {
+        ["-x", "gcs_server"] if gcs_runs => Answer::says("1042\n"),
+        ["-x", "raylet"] => Answer::says("1177\n"),
+        ["-x", _] => Answer { status: 1, ..Answer::default() },
+        _ => Answer::fails(2, "pgrep: this head is simulated: pgrep -x NAME"),
+    }
+}
+
+/// `wc -c < FILE` and `wc -l FILE`.
+async fn count(arguments: &[&str], files: &Files) -> Answer {
+    let Some(path) = arguments.iter().find(|a| !a.starts_with(['-', '<'])) else {
+        return Answer::fails(1, "wc: this head is simulated: name a file");
+    };
+    let Some(body) = files.open(path, None, false) else { return no_file("wc", path) };
+    let bytes = whole(body).await;
+    let lines = arguments.contains(&"-l");
+    let number = if lines { bytes.split(|b| *b == b'\n').count() - 1 } else { bytes.len() };
+    Answer::says(format!("{number}\n"))
+}
+
+/// Where `tail` begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// The last lines.
+    Lines(u64),
+    /// The last bytes.
+    Last(u64),
+    /// That byte, the first one being 1.
+    Byte(u64),
+}
+
+/// The arguments of `tail`.
+#[derive(Debug, PartialEq, Eq)]
+struct Tail<'a> {
+    from: From,
+    follow: bool,
+    path: &'a str,
+}
+
+impl<'a> Tail<'a> {
+    fn parse(arguments: &[&'a str]) -> Option<Self> {
+        let mut tail = Self { from: From::Lines(10), follow: false, path: "" };
+        let mut left = arguments.iter().copied();
+        while let Some(word) = left.next() {
+            match word {
+                "-f" | "-F" => tail.follow = true,
+                "--" => {}
+                "-c" => tail.from = Self::bytes(left.next()?)?,
+                "-n" => tail.from = From::Lines(left.next()?.parse().ok()?),
+                _ => match word.strip_prefix('-') {
+                    Some(lines) => tail.from = From::Lines(lines.trim_start_matches('n').parse().ok()?),
+                    None => tail.path = word,
+                },
+            }
+        }
+        (!tail.path.is_empty()).then_some(tail)
+    }
+
+    fn bytes(text: &str) -> Option<From> {
+        match text.strip_prefix('+') {
+            Some(first) => first.parse().ok().map(From::Byte),
+            None => text.parse().ok().map(From::Last),
+        }
+    }
+}
+
+async fn tail(arguments: &[&str], files: &Files) -> Answer {
+    let Some(Tail { from, follow, path }) = Tail::parse(arguments) else {
+        return Answer::fails(1, "tail: this head is simulated: tail [-n LINES | -c [+]BYTES] [-F] FILE");
+    };
+    let lines = match from {
+        From::Lines(0) => Some(1),
+        From::Lines(n) => Some(n),
+        From::Last(_) | From::Byte(_) => None,
+    };
+    let body = files.open(path, lines, follow);
+    if !follow {
+        let Some(body) = body else { return no_file("tail", path) };
+        let bytes = whole(body).await;
+        let skip = skipped(from, bytes.len() as u64).min(bytes.len() as u64);
+        return Answer::says(bytes.slice(skip as usize..));
+    }
+    let err = if body.is_some() { String::new() } else { no_file("tail", path).err };
+    let size = match from {
+        From::Last(_) => match files.open(path, None, false) {
+            Some(body) => whole(body).await.len() as u64,
+            None => 0,
+        },
+        From::Lines(_) | From::Byte(_) => 0,
+    };
+    let rest = Rest { files: files.clone(), path: path.to_owned(), body, skip: skipped(from, size) };
+    Answer { err, rest: Some(rest), ..Answer::default() }
+}
+
+/// Bytes of a text of that size that `tail` passes over; `tail -n 0` shows nothing of what is there.
+fn skipped(from: From, size: u64) -> u64 {
+    match from {
+        From::Lines(0) => size,
+        From::Lines(_) => 0,
+        From::Last(n) => size.saturating_sub(n),
+        From::Byte(n) => n.saturating_sub(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{Head, Scenario};
+
+    async fn files() -> (Head, Files) {
+        let head = Head::start(Scenario::default()).await.unwrap();
+        head.write_file("monitor.log", b"one\ntwo\nthree\n");
+        let files = Files::new(head.shared.clone(), "c");
+        (head, files)
+    }
+
+    #[tokio::test]
+    async fn programs_answer_as_the_real_ones() {
+        let (_head, files) = files().await;
+        let log = format!("{LOGS}monitor.log");
+        let cases = [
+            ("hostname", "ray-c-head\n", 0),
+            (&*format!("wc -c < '{log}'"), "14\n", 0),
+            (&format!("exec tail -c +5 -- '{log}'"), "two\nthree\n", 0),
+            ("tail -n 1 monitor.log", "three\n", 0),
+            ("tail -1 monitor.log", "three\n", 0),
+            ("tail -c 6 monitor.log", "three\n", 0),
+            ("cat monitor.log", "one\ntwo\nthree\n", 0),
+            ("exec sh -c 'a guard' sh 'echo '\\''it is'\\'''", "it is\n", 0),
+            ("cat /etc/passwd", "", 1),
+            ("cat ../../etc/passwd", "", 1),
+            ("rm -rf /", "", NOT_FOUND),
+            ("echo x; echo y", "", 2),
+            ("", "", 0),
+        ];
+        for (line, out, status) in cases {
+            let answer = run(line, &files).await;
+            assert_eq!((&*answer.out, answer.status), (out.as_bytes(), status), "{line}: {}", answer.err);
+            assert_eq!(status == 0, answer.err.is_empty(), "{line}");
+        }
+        assert!(String::from_utf8_lossy(&run("ls", &files).await.out).contains("monitor.log\n"));
+    }
+
+    #[tokio::test]
+    async fn a_followed_file_goes_on_where_it_was_asked_to() {
+        let (head, files) = files().await;
+        let mut rest = run("tail -c +5 -F monitor.log", &files).await.rest.unwrap();
+        assert_eq!(rest.next().await, "two\nthree\n");
+        head.write_file("monitor.log", b"four\n");
+        assert_eq!(rest.next().await, "four\n");
+        let late = run("tail -F late.log", &files).await;
+        assert!(late.err.contains("No such file"));
+        head.write_file("late.log", b"here\n");
+        assert_eq!(late.rest.unwrap().next().await, "here\n");
+    }
+}

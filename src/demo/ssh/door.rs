@@ -1,0 +1,173 @@
+//! The port of a simulated SSH server: open, or shut because there is no machine, and then still kept from others.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
+/// A port that somebody else has taken meanwhile is tried again after this.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What the server sees of its door; every change cuts all connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Doorway {
+    state: State,
+    cuts: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Shut,
+    /// For good.
+    Gone,
+}
+
+/// What opens and shuts a server's port.
+#[derive(Debug)]
+pub(in crate::demo) struct Door(watch::Sender<Doorway>);
+
+impl Door {
+    /// An open one.
+    pub fn open() -> Self {
+        Self(watch::Sender::new(Doorway { state: State::Open, cuts: 0 }))
+    }
+
+    /// What the server looks at.
+    pub(super) fn watch(&self) -> watch::Receiver<Doorway> {
+        self.0.subscribe()
+    }
+
+    /// Whether somebody can come in.
+    pub fn is_open(&self) -> bool {
+        self.0.borrow().state == State::Open
+    }
+
+    /// Cuts all connections.
+    pub fn cut(&self) {
+        self.0.send_modify(|d| d.cuts += 1);
+    }
+
+    /// Connections are accepted again.
+    pub fn unlock(&self) {
+        self.turn(State::Open);
+    }
+
+    /// Cuts all connections; new ones are refused.
+    pub fn shut(&self) {
+        self.turn(State::Shut);
+    }
+
+    /// The same, and gives the port up.
+    pub fn remove(&self) {
+        self.turn(State::Gone);
+    }
+
+    fn turn(&self, to: State) {
+        self.0.send_if_modified(|d| {
+            let turns = d.state != to && d.state != State::Gone;
+            if turns {
+                d.state = to;
+            }
+            turns
+        });
+    }
+}
+
+/// The listener of an open door; waits at one that is shut, with the port bound so that the system gives it to nobody
+/// else. None when the door is gone.
+pub(super) async fn pass<'a>(
+    listener: &'a mut Option<TcpListener>,
+    address: SocketAddr,
+    door: &mut watch::Receiver<Doorway>,
+) -> Option<&'a TcpListener> {
+    loop {
+        let state = door.borrow_and_update().state;
+        match state {
+            State::Gone => return None,
+            State::Shut => {
+                drop(listener.take());
+                let kept = keep(address);
+                // Fails when nobody is left to open it.
+                door.changed().await.ok()?;
+                *listener = kept.and_then(|socket| socket.listen(BACKLOG)).ok();
+            }
+            State::Open if listener.is_some() => break,
+            State::Open => {
+                tokio::time::sleep(AGAIN).await;
+                *listener = keep(address).and_then(|socket| socket.listen(BACKLOG)).ok();
+            }
+        }
+    }
+    listener.as_ref()
+}
+
+/// A port where nobody listens.
+fn keep(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    // Connections of before may not have ended to the last byte.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpStream;
+
+    /// Connects as soon as it can, or is refused as soon as it should.
+    async fn until(address: SocketAddr, is_open: bool) -> Option<TcpStream> {
+        let trying = async {
+            loop {
+                let stream = TcpStream::connect(address).await;
+                if stream.is_ok() == is_open {
+                    return stream.ok();
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), trying).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_shut_port_refuses_and_opens_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let door = Door::open();
+        let mut watched = door.watch();
+        let server = tokio::spawn(async move {
+            let mut listener = Some(listener);
+            while let Some(listening) = pass(&mut listener, address, &mut watched).await {
+                tokio::select! {
+                    accepted = listening.accept() => {
+                        let (mut stream, _) = accepted.unwrap();
+                        let mut cut = watched.clone();
+                        tokio::spawn(async move {
+                            tokio::select! {
+                                _ = stream.read_u8() => {}
+                                _ = cut.changed() => {}
+                            }
+                        });
+                    }
+                    _ = watched.changed() => {}
+                }
+            }
+        });
+        for _ in 0..3 {
+            let mut stream = until(address, true).await.unwrap();
+            door.shut();
+            assert!(!door.is_open() && stream.read_u8().await.is_err(), "it is cut");
+            until(address, false).await;
+            door.unlock();
+        }
+        door.remove();
+        door.unlock();
+        server.await.unwrap();
+        until(address, false).await;
+    }
+}
