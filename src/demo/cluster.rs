@@ -1,10 +1,11 @@
 //! The simulated cluster: its nodes and jobs, and what happens to them second by second.
 //!
 //! `node`, `job` and its `log`, the demand and its `autoscaling`, the `machines` that Google has of it,
-//! workers that are added `by_hand`, and its `rebirth` under another Ray.
+//! workers that are added `by_hand`, the `draining` of nodes, and its `rebirth` under another Ray.
 
 pub(super) mod autoscaling;
 mod by_hand;
+mod draining;
 pub(super) mod job;
 pub(super) mod log;
 pub(super) mod machines;
@@ -60,7 +61,7 @@ pub(super) struct Cluster {
     /// Workers that persons have added.
     pub by_hand: ByHand,
     /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
-    pub draining: Vec<(NodeId, i64)>,
+    draining: Vec<(NodeId, i64)>,
     /// Without a life: workers that are to join a new head, one after the other.
     coming: VecDeque<SimNode>,
     by_submission: HashMap<String, usize>,

@@ -148,6 +148,9 @@ pub(in crate::demo) const ENDS: [(DeathReason, &str); 3] = [
     (DeathReason::Preempted, "Node was preempted."),
 ];
 
+/// From the end of a machine until the GCS misses its heartbeats: 13 to 14 seconds.
+pub(in crate::demo) const MISSED: i64 = 13_500;
+
 /// A node.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct SimNode {
