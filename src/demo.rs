@@ -9,16 +9,20 @@
 //! - `scenario`: what a head pretends to be and how it misbehaves. Plain values.
 //! - `cluster`: what a head tells of, as it is at one moment: nodes, jobs, logs, the autoscaler.
 //! - `life`: what happens in a cluster by itself: slices that come and go, people who submit jobs.
-//! - `dashboard`, `gcs`, `ssh`: the three ways to a head, and how each of them says it.
+//! - `dashboard`, `gcs`, `ssh`: the three ways to a head, and how each of them says it; `connection` accepts for
+//!   the first two, and `shared` is what all connections of a head have in common.
 //! - [`google`]: Google's services, for a test alone or with a fleet behind them.
 //! - `fleet`: many heads with their SSH servers, that Google and a folder, by a plan.
-//! - `json`, `meter`, `random`: how Ray writes JSON, what clients cost, chance that can be repeated.
+//! - `json`, `meter`, `random`, `entropy`: how Ray writes JSON, what clients cost, chance that can be repeated, and
+//!   chance that nobody can guess.
 
 #![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
 
 mod cluster;
+mod connection;
 mod dashboard;
+mod entropy;
 mod fleet;
 mod gcs;
 pub mod google;
@@ -27,6 +31,7 @@ mod life;
 mod meter;
 mod random;
 mod scenario;
+mod shared;
 mod ssh;
 
 pub use fleet::{Ailment, Autoscaler, Fleet, Folder, Member, Plan, PlanError, Planned};
@@ -36,17 +41,13 @@ pub use scenario::{Clock, Fault, Scenario, Trouble};
 pub use ssh::{Keys, SshServer};
 
 use crate::model::{JobStatus, NodeId, Secret};
-use bytes::Bytes;
 use cluster::Cluster;
 use cluster::log::Log;
-use meter::Meter;
-use std::collections::HashMap;
+use shared::Shared;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
 
 /// A simulated head. Dropping it closes its sockets and connections.
 #[derive(Debug)]
@@ -71,9 +72,9 @@ impl Head {
         let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let addresses = (dashboard.local_addr()?, gcs.local_addr()?);
         let shared = Arc::new(Shared::new(scenario, metrics.local_addr()?));
-        tokio::spawn(dashboard::accept(metrics, shared.clone(), dashboard::metrics::serve));
-        tokio::spawn(dashboard::accept(dashboard, shared.clone(), dashboard::serve));
-        tokio::spawn(dashboard::accept(gcs, shared.clone(), gcs::serve));
+        tokio::spawn(connection::accept(metrics, shared.clone(), dashboard::metrics::serve));
+        tokio::spawn(connection::accept(dashboard, shared.clone(), dashboard::serve));
+        tokio::spawn(connection::accept(gcs, shared.clone(), gcs::serve));
         Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
     }
 
@@ -84,12 +85,12 @@ impl Head {
 
     /// Changes the token that requests must carry (`None`: no token authentication any more).
     pub fn set_token(&self, token: Option<Secret>) {
-        locked(&self.shared.manners).token = token;
+        self.shared.set_token(token);
     }
 
     /// Answers "stopped" to a stop request and does nothing, as some Ray versions do for a job that waits.
     pub fn ignore_stop(&self, ignore: bool) {
-        locked(&self.shared.manners).deaf_to_stop = ignore;
+        self.shared.ignore_stop(ignore);
     }
 
     /// Closes all open connections; new ones are accepted.
@@ -104,7 +105,7 @@ impl Head {
 
     /// What killed the simulated `gcs_server`, if something did: a node id of a wrong length, as with the real one.
     pub fn gcs_death(&self) -> Option<String> {
-        locked(&self.shared.gcs_death).clone()
+        self.shared.gcs_death()
     }
 
     /// Stops or resumes the autoscaler's monitor; its report stands still meanwhile.
@@ -166,127 +167,7 @@ impl Head {
 
 impl Drop for Head {
     fn drop(&mut self) {
-        locked(&self.shared.manners).closed = true;
-        self.drop_connections();
-    }
-}
-
-/// How the head behaves at the moment.
-#[derive(Debug)]
-struct Manners {
-    token: Option<Secret>,
-    trouble: Vec<Trouble>,
-    deaf_to_stop: bool,
-    closed: bool,
-}
-
-/// What all connections of a head share.
-struct Shared {
-    scenario: Scenario,
-    cluster: Mutex<Cluster>,
-    manners: Mutex<Manners>,
-    meter: Arc<Meter>,
-    gcs_death: Mutex<Option<String>>,
-    /// Big answers and the cluster version that they were made of.
-    kept: Mutex<HashMap<&'static str, (u64, Bytes)>>,
-    /// Where all nodes' Prometheus endpoints are, and how many requests they had.
-    metrics: SocketAddr,
-    scraped: AtomicUsize,
-    /// Counts the times that all connections were closed.
-    generation: watch::Sender<u64>,
-    /// Tells requests that stall that the trouble is another.
-    relief: Notify,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("scenario", &self.scenario).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn new(scenario: Scenario, metrics: SocketAddr) -> Self {
-        let token = scenario.token.clone();
-        Self {
-            cluster: Mutex::new(Cluster::new(&scenario)),
-            manners: Mutex::new(Manners { token, trouble: Vec::new(), deaf_to_stop: false, closed: false }),
-            meter: Arc::default(),
-            gcs_death: Mutex::default(),
-            kept: Mutex::default(),
-            metrics,
-            scraped: AtomicUsize::new(0),
-            generation: watch::Sender::new(0),
-            relief: Notify::new(),
-            scenario,
-        }
-    }
-
-    /// Looks at, or changes, the cluster as it is now.
-    fn now<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
-        let mut cluster = locked(&self.cluster);
-        cluster.advance(self.scenario.clock.now().as_millis());
-        look(&mut cluster)
-    }
-
-    /// A big answer, made anew only when the cluster has changed.
-    fn kept(&self, name: &'static str, make: impl FnOnce(&mut Cluster) -> Bytes) -> Bytes {
-        self.now(|cluster| {
-            let mut kept = locked(&self.kept);
-            if let Some((version, body)) = kept.get(name)
-                && *version == cluster.version
-            {
-                return body.clone();
-            }
-            let body = make(cluster);
-            kept.insert(name, (cluster.version, body.clone()));
-            body
-        })
-    }
-
-    fn token(&self) -> Option<Secret> {
-        locked(&self.manners).token.clone()
-    }
-
-    fn deaf_to_stop(&self) -> bool {
-        locked(&self.manners).deaf_to_stop
-    }
-
-    fn drop_connections(&self) {
-        self.generation.send_modify(|n| *n += 1);
-    }
-
-    fn kill_gcs(&self, why: &str) {
-        locked(&self.gcs_death).get_or_insert_with(|| why.to_owned());
-    }
-
-    fn gcs_is_dead(&self) -> bool {
-        locked(&self.gcs_death).is_some()
-    }
-
-    fn is_closed(&self) -> bool {
-        locked(&self.manners).closed
-    }
-
-    fn trouble(&self, trouble: Vec<Trouble>) {
-        locked(&self.manners).trouble = trouble;
-        self.relief.notify_waiters();
-    }
-
-    /// Waits until requests for this path do not stall any more.
-    async fn stall(&self, path: &str) {
-        loop {
-            let relief = self.relief.notified();
-            if self.fault(path) != Some(Fault::Stall) {
-                return;
-            }
-            relief.await;
-        }
-    }
-
-    /// The fault that a request for this path meets.
-    fn fault(&self, path: &str) -> Option<Fault> {
-        let manners = locked(&self.manners);
-        manners.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
+        self.shared.close();
     }
 }
 

@@ -4,12 +4,12 @@
 
 mod contract;
 
-use contract::{ALIVE, TOKEN, call, every_check, simulated, simulated_as};
-use marin_tui::demo::{Fault, Life, Scenario, Trouble};
+use contract::{ALIVE, TOKEN, Target, call, every_check, simulated, simulated_as};
+use marin_tui::demo::{Fault, Head, Life, Scenario, Trouble};
 use marin_tui::model::{AutoscalerVersion, JobId, JobIds, Secret, SubmissionId, Text};
-use marin_tui::ray::{Client, Endpoint};
+use marin_tui::ray::{Client, Endpoint, Poller};
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 #[tokio::test]
@@ -118,4 +118,50 @@ async fn a_job_holds_what_its_entrypoint_asked_for_once_that_runs() {
     assert!((cpus(&client.held(&both).await.unwrap()) - cpus(&alone) - 2.0).abs() < 1e-9);
     let work = client.work(&both).await.unwrap();
     assert_eq!(work.holds, client.held(&both).await.unwrap());
+}
+
+/// The GCS, the dashboard's nodes and the autoscaler's report tell the same of the head.
+#[tokio::test]
+async fn a_driver_s_cpus_are_used_on_the_head_whoever_is_asked() {
+    for autoscaler in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+        let scenario = Scenario { autoscaler, changes: 0, ..Scenario::default() };
+        let (head, target) = simulated_as(scenario).await;
+        let before = used_on_the_head(&head, &target).await;
+        target.submit("asks", json!({"entrypoint": "sleep 600", "entrypoint_num_cpus": 1.5})).await;
+        target.becomes("asks", "RUNNING").await;
+        let during = used_on_the_head(&head, &target).await;
+        assert_eq!(during, before.map(|used| used + 15_000), "{autoscaler:?}");
+        assert_eq!(answer_to_stop(&target).await, json!({"stopped": true}));
+        target.becomes("asks", "STOPPED").await;
+        assert_eq!(used_on_the_head(&head, &target).await, before, "{autoscaler:?}");
+    }
+}
+
+async fn answer_to_stop(target: &Target) -> Value {
+    let answer = target.ask(Method::POST, "/api/jobs/asks/stop").send().await.unwrap();
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}
+
+/// CPUs that are used on the head, as the GCS tells it, the lines of `/nodes?view=summary`, and the report, in Ray's
+/// ten-thousandths.
+async fn used_on_the_head(head: &Head, target: &Target) -> [i64; 3] {
+    let gcs = Some(head.gcs.to_string());
+    let endpoint = Endpoint { dashboard: format!("http://{}", head.dashboard), gcs };
+    let mut poller = Poller::new(Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap());
+    let snapshot = poller.refresh().await.unwrap();
+    assert!(poller.over_gcs());
+    let node = snapshot.nodes.iter().find(|n| n.is_head).unwrap();
+    let over_gcs = node.resources.get("CPU").unwrap().used.unwrap();
+    let lines = |text: &Value| {
+        let cpu = text.as_str().unwrap().lines().find_map(|l| l.trim().strip_suffix(" CPU"))?;
+        cpu.split_once('/')?.0.parse::<f64>().ok()
+    };
+    let summary = target.value("/nodes?view=summary").await;
+    let on_page = lines(&summary["data"]["nodeLogicalResources"][node.id.to_string()]).unwrap();
+    // The report sums over all nodes, of which only the head's use changes.
+    let status = target.value("/api/cluster_status?format=1").await;
+    let in_all = lines(&status["data"]["clusterStatus"]).unwrap();
+    let others = snapshot.nodes.iter().filter(|n| !n.is_head && n.state.is_alive());
+    let others: f64 = others.map(|n| n.resources.get("CPU").unwrap().used.unwrap()).sum();
+    [over_gcs, on_page, in_all - others].map(|cpus| (cpus * 1e4).round() as i64)
 }

@@ -1,10 +1,12 @@
 //! The simulated cluster: its nodes and jobs, and what happens to them second by second.
 //!
 //! `node`, `job` and its `log`, the demand and its `autoscaling`, the `machines` that Google has of it,
-//! workers that are added `by_hand`, and its `rebirth` under another Ray.
+//! workers that are added `by_hand`, what `drivers` hold, the `draining` of nodes, and its `rebirth` under another Ray.
 
 pub(super) mod autoscaling;
 mod by_hand;
+mod draining;
+mod drivers;
 pub(super) mod job;
 pub(super) mod log;
 pub(super) mod machines;
@@ -60,10 +62,12 @@ pub(super) struct Cluster {
     /// Workers that persons have added.
     pub by_hand: ByHand,
     /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
-    pub draining: Vec<(NodeId, i64)>,
+    draining: Vec<(NodeId, i64)>,
     /// Without a life: workers that are to join a new head, one after the other.
     coming: VecDeque<SimNode>,
     by_submission: HashMap<String, usize>,
+    /// The version of which the drivers' CPUs were counted.
+    counted: u64,
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
     /// What happens by itself.
@@ -95,6 +99,7 @@ impl Cluster {
             cluster.life = Some(engine);
             cluster.now = now;
         }
+        cluster.count_drivers();
         cluster
     }
 
@@ -118,6 +123,7 @@ impl Cluster {
             draining: Vec::new(),
             coming: VecDeque::new(),
             by_submission: HashMap::new(),
+            counted: 0,
             due: BinaryHeap::new(),
             life: None,
             random,
@@ -227,6 +233,7 @@ impl Cluster {
         if was_alive {
             other.id = NodeId::from_bytes(&self.random.bytes::<28>()).unwrap_or(id);
             other.started = self.now;
+            other.hold(0.0, self.now);
             self.nodes.push(other);
         }
         was_alive
@@ -256,6 +263,7 @@ impl Cluster {
         while self.now + SECOND <= now {
             self.now += SECOND;
             self.step();
+            self.count_drivers();
         }
         while let Some(&Reverse((at, index))) = self.due.peek()
             && at <= now
@@ -274,6 +282,7 @@ impl Cluster {
                 self.life = Some(life);
             }
         }
+        self.count_drivers();
     }
 
     fn step(&mut self) {

@@ -16,26 +16,20 @@ pub(super) mod status;
 mod tail;
 mod tasks;
 
-use super::Shared;
-use super::meter::Metered;
+use super::connection::{Body, Io, text, whole};
 use super::scenario::Fault;
+use super::shared::Shared;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE};
 use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use std::future::ready;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-
-/// A body of any kind; an error hangs up in the middle of it.
-pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Paths that Ray answers without a token.
 const OPEN: [&str; 8] = [
@@ -51,34 +45,6 @@ const OPEN: [&str; 8] = [
 
 /// aiohttp's words for an exception in a handler.
 const IN_TROUBLE: &str = "500 Internal Server Error\n\nServer got itself in trouble";
-
-/// A connection whose bytes are counted.
-pub(super) type Io = TokioIo<Metered<TcpStream>>;
-
-/// Accepts connections until the head is dropped, and serves each in a task that ends when connections are closed.
-pub(super) async fn accept<F>(listener: TcpListener, shared: Arc<Shared>, serve: fn(Io, Arc<Shared>) -> F)
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let mut closing = shared.generation.subscribe();
-    loop {
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = closing.changed() => if shared.is_closed() { return } else { continue },
-        };
-        let Ok((stream, _)) = stream else { continue };
-        // Small answers must not wait for an acknowledgement; an error only costs speed.
-        let _ = stream.set_nodelay(true);
-        let serving = serve(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone());
-        let mut closing = shared.generation.subscribe();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = serving => {}
-                _ = closing.changed() => {}
-            }
-        });
-    }
-}
 
 /// Serves the dashboard on one connection.
 pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
@@ -140,19 +106,6 @@ fn authorize(path: &str, headers: &HeaderMap, shared: &Shared) -> Result<(), Res
         Some(given) if given == token.expose() => Ok(()),
         Some(_) => Err(text(StatusCode::FORBIDDEN, "Forbidden: Invalid authentication token")),
     }
-}
-
-/// A whole answer.
-fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Full::new(body.into()).map_err(|e| match e {}).boxed_unsync());
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
-    response
-}
-
-/// Plain text, as aiohttp sends it.
-fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    whole(status, "text/plain; charset=utf-8", body)
 }
 
 /// JSON text with status 200.

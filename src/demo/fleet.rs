@@ -13,8 +13,8 @@ pub use folder::Folder;
 pub use plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
 
 use super::google::Google;
-use super::ssh::{Keys, SshServer, random};
-use super::{Head, Trouble};
+use super::ssh::{Keys, SshServer};
+use super::{Head, Trouble, entropy};
 use crate::model::Secret;
 use cloud::Cloud;
 use folder::Place;
@@ -152,7 +152,7 @@ async fn head(scenario: super::Scenario, manners: Vec<Trouble>) -> io::Result<He
 /// 128 bits that nobody can guess, in hexadecimal.
 fn new_token() -> io::Result<Secret> {
     let mut text = String::new();
-    for byte in random::<16>()? {
+    for byte in entropy::bytes::<16>()? {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
     }

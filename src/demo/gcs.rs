@@ -8,9 +8,9 @@ mod drain;
 mod methods;
 mod wire;
 
-use super::Shared;
-use super::dashboard::{Body, Io};
+use super::connection::{Body, Io};
 use super::scenario::Fault;
+use super::shared::Shared;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response};

@@ -10,7 +10,7 @@ pub(super) mod engine;
 mod jobs;
 mod machines;
 mod monitor;
-pub(super) mod slices;
+mod slices;
 pub(super) mod tale;
 mod train;
 

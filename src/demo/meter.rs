@@ -1,10 +1,11 @@
 //! Counts what clients cost a head: connections, requests, bytes on the wire.
 
+use super::locked;
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -34,7 +35,7 @@ impl Meter {
     /// Counts a request.
     pub fn request(&self, path: &str) {
         let route: Vec<&str> = path.split('/').map(|s| if s.len() > 48 { "*" } else { s }).collect();
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = locked(&self.requests);
         *requests.entry(route.join("/")).or_default() += 1;
     }
 
@@ -44,7 +45,7 @@ impl Meter {
             connections: self.connections.load(Ordering::Relaxed),
             sent: self.sent.load(Ordering::Relaxed),
             received: self.received.load(Ordering::Relaxed),
-            requests: self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            requests: locked(&self.requests).clone(),
         }
     }
 }

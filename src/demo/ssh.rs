@@ -11,7 +11,7 @@ pub(super) mod door;
 mod session;
 mod words;
 
-use super::Head;
+use super::{Head, entropy};
 use commands::Files;
 use distance::apart;
 use door::{Door, Doorway};
@@ -23,8 +23,8 @@ use russh::{
     Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet, Preferred, Pty, cipher, compression,
 };
 use std::borrow::Cow;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Keys {
 impl Keys {
     /// New ones.
     pub fn new() -> io::Result<Self> {
-        let key = || Ok::<_, io::Error>(PrivateKey::from(Ed25519Keypair::from_seed(&random()?)));
+        let key = || Ok::<_, io::Error>(PrivateKey::from(Ed25519Keypair::from_seed(&entropy::bytes()?)));
         Ok(Self { host: key()?, client: key()? })
     }
 
@@ -67,13 +67,6 @@ impl Keys {
         let text = self.client.to_openssh(LineEnding::LF).map_err(io::Error::other)?;
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
     }
-}
-
-/// Bytes that nobody can guess.
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// A running server. Dropping it closes its port and its connections.

@@ -1,10 +1,9 @@
 //! Workers that a person adds to a simulated cluster: a queued resource that waits, is made and becomes a TPU VM, whose
 //! hosts join Ray one after the other.
 
-use super::super::life::slices::MISSED;
 use super::Cluster;
 use super::machines::TpuVm;
-use super::node::{SimNode, SliceKind, address, first_by_hand};
+use super::node::{MISSED, SimNode, SliceKind, address, first_by_hand};
 use crate::model::NodeId;
 use serde_json::Value;
 

@@ -181,6 +181,12 @@ impl SimJob {
         self.submission.is_some() && self.status != JobStatus::Pending
     }
 
+    /// CPUs that its entrypoint holds on the driver's node, the head, for as long as it runs.
+    pub fn held_cpus(&self) -> f64 {
+        let holds = self.submission.is_some() && self.status == JobStatus::Running;
+        if holds { self.asked.cpus } else { 0.0 }
+    }
+
     /// Ray's word for the state.
     pub fn status_word(&self) -> String {
         self.status.word().to_uppercase()

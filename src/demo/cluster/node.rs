@@ -148,6 +148,9 @@ pub(in crate::demo) const ENDS: [(DeathReason, &str); 3] = [
     (DeathReason::Preempted, "Node was preempted."),
 ];
 
+/// From the end of a machine until the GCS misses its heartbeats: 13 to 14 seconds.
+pub(in crate::demo) const MISSED: i64 = 13_500;
+
 /// A node.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct SimNode {
@@ -171,6 +174,8 @@ pub(in crate::demo) struct SimNode {
     pub end: Option<End>,
     /// Logical resources: name, total, used.
     pub resources: Vec<(String, f64, f64)>,
+    /// CPUs that drivers hold, of those that are used.
+    drivers: f64,
     /// Labels.
     pub labels: Vec<(String, String)>,
     /// When the agent last measured; `None` while the agent is not up.
@@ -255,6 +260,7 @@ impl SimNode {
                 ("object_store_memory".into(), (memory * 0.3).round(), 0.0),
                 (format!("node:{ip}"), 1.0, 0.0),
             ],
+            drivers: 0.0,
             labels: vec![("ray.io/node-id".into(), id.to_string())],
             sampled: Some(now),
             cpu_percent: (random.unit() * 1000.0).round() / 10.0,
@@ -283,7 +289,7 @@ impl SimNode {
             };
         }
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
-        self.written = None;
+        self.add_drivers();
     }
 
     /// Gives all its chips and that many of its CPUs to a task.
@@ -296,7 +302,8 @@ impl SimNode {
                 _ => 0.0,
             };
         }
-        (self.idle_since, self.written) = (None, None);
+        self.idle_since = None;
+        self.add_drivers();
     }
 
     /// Takes all work away.
@@ -304,7 +311,35 @@ impl SimNode {
         for (_, _, used) in &mut self.resources {
             *used = 0.0;
         }
-        (self.idle_since, self.written) = (Some(now), None);
+        self.idle_since = Some(now);
+        self.add_drivers();
+    }
+
+    /// From now on drivers hold that many of its CPUs, or all that it offers; its tasks make room for them.
+    pub fn hold(&mut self, cpus: f64, now: i64) {
+        let Some((_, total, used)) = self.resources.iter_mut().find(|r| r.0 == "CPU") else { return };
+        let cpus = cpus.min(*total);
+        if cpus.total_cmp(&self.drivers).is_eq() {
+            return;
+        }
+        // Ray counts in ten-thousandths; nothing smaller may be left.
+        *used = ((*used - self.drivers) * 1e4).round() / 1e4;
+        self.drivers = cpus;
+        let works = self.resources.iter().any(|(.., used)| *used > 0.0);
+        self.idle_since = if works { None } else { self.idle_since.or(Some(now)) };
+        self.add_drivers();
+    }
+
+    /// Adds what drivers hold to what tasks use: a node with either is not idle.
+    fn add_drivers(&mut self) {
+        self.written = None;
+        if self.drivers <= 0.0 {
+            return;
+        }
+        if let Some((_, total, used)) = self.resources.iter_mut().find(|r| r.0 == "CPU") {
+            *used = (*used + self.drivers).min(*total);
+        }
+        self.idle_since = None;
     }
 
     /// Measures the machine, as its agent does every five seconds.

@@ -1,33 +1,13 @@
-//! The end of a simulated head's Ray, and another one in its place: a new session with an empty job table, whose
+//! Another Ray in the place of one that has ended: a new session with an empty job table, whose
 //! autoscaler works and has everything still to launch.
 
 use super::super::life::Life;
 use super::super::life::engine::Engine;
-use super::super::{Shared, locked};
 use super::Cluster;
-
-impl Shared {
-    /// The head's machine is gone, and with it the autoscaler; the TPUs stay until somebody deletes them.
-    pub(in crate::demo) fn fall(&self) {
-        self.now(|c| c.monitor.alive = false);
-        self.drop_connections();
-    }
-
-    /// A new Ray has begun, where nothing is wrong.
-    pub(in crate::demo) fn rise(&self) {
-        self.now(|cluster| {
-            cluster.begin_anew();
-            locked(&self.kept).clear();
-        });
-        *locked(&self.gcs_death) = None;
-        self.trouble(Vec::new());
-        self.drop_connections();
-    }
-}
 
 impl Cluster {
     /// Nothing is left but the workers that persons have added: they join the new head.
-    fn begin_anew(&mut self) {
+    pub fn begin_anew(&mut self) {
         let seed = self.random.next();
         let mut scenario = self.scenario.clone();
         (scenario.seed, scenario.dead, scenario.jobs, scenario.pending) = (seed, 0, 0, 0);

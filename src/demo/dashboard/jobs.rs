@@ -1,11 +1,12 @@
 //! The Jobs API: one job, its whole log, stop, submit.
 
-use super::super::Shared;
 use super::super::cluster::job::{Asked, SimJob};
 use super::super::cluster::log::Log;
+use super::super::connection::{Body, text};
 use super::super::json::dumps;
+use super::super::shared::Shared;
+use super::json;
 use super::routes::in_trouble;
-use super::{Body, json, text};
 use crate::model::JobStatus;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;

@@ -1,13 +1,14 @@
 //! The state API's logs: the files of a node, one of them whole, or followed.
 
-use super::super::Shared;
 use super::super::cluster::Cluster;
 use super::super::cluster::log::Log;
+use super::super::connection::{Body, text};
 use super::super::json::dumps;
+use super::super::shared::Shared;
+use super::json;
 use super::query::Query;
 use super::routes::in_trouble;
 use super::rows::{refuse, refuse_with};
-use super::{Body, json, text};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};

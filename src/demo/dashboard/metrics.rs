@@ -3,9 +3,9 @@
 //! All nodes share one loopback socket here, so a request gets the next node's text in turn; whoever asks every
 //! target gets every node.
 
-use super::super::Shared;
 use super::super::cluster::node::SimNode;
-use super::{Body, Io, text, whole};
+use super::super::connection::{Body, Io, text, whole};
+use super::super::shared::Shared;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;

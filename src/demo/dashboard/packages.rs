@@ -1,8 +1,8 @@
 //! Packages: uploaded by the dashboard's route, read back from the key-value store alone.
 
-use super::super::Shared;
+use super::super::connection::{Body, text};
+use super::super::shared::Shared;
 use super::routes::in_trouble;
-use super::{Body, text};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

@@ -1,9 +1,10 @@
 //! What the simulated dashboard answers, route by route (`facts` of each: Ray's dashboard modules).
 
-use super::super::Shared;
+use super::super::connection::{Body, text, whole};
 use super::super::json::{array, dumps, envelope};
+use super::super::shared::Shared;
 use super::query::{Query, unescape};
-use super::{Body, IN_TROUBLE, json, text, whole};
+use super::{IN_TROUBLE, json};
 use super::{jobs, logs, packages, rows, status, tail, tasks};
 use crate::model::NodeId;
 use http::{Method, Request, Response, StatusCode};

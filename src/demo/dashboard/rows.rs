@@ -1,9 +1,10 @@
 //! The state API's list options, common to `/api/v0/nodes`, `tasks` and `actors`: limit, detail, filters.
 
+use super::super::connection::{Body, whole};
 use super::super::json::dumps;
+use super::json;
 use super::query::Query;
 use super::routes::in_trouble;
-use super::{Body, json, whole};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 

@@ -42,7 +42,7 @@ fn time(ms: i64, form: &str) -> String {
 }
 
 /// The JSON answer.
-pub(in crate::demo) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
+pub(super) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
     let data = match version {
         AutoscalerVersion::V1 => json!({
             "autoscalingStatus": format!("Cluster status: {} nodes", cluster.nodes.iter().filter(|n| n.is_alive()).count()),
@@ -119,7 +119,7 @@ fn legacy(cluster: &Cluster) -> Value {
 }
 
 /// The text answer.
-pub(in crate::demo) fn text(cluster: &Cluster, version: AutoscalerVersion) -> String {
+pub(super) fn text(cluster: &Cluster, version: AutoscalerVersion) -> String {
     let text = if version == AutoscalerVersion::None {
         "No cluster status. It may take a few seconds for the Ray internal services to start up.".into()
     } else {
@@ -185,5 +185,41 @@ fn list(out: &mut String, items: impl Iterator<Item = String>, none: &str) {
     }
     if out.len() == before {
         let _ = writeln!(out, " {none}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::cluster::autoscaling::Joining;
+    use crate::demo::{Clock, Life, Scenario};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI64;
+
+    fn cluster(life: Life, autoscaler: AutoscalerVersion) -> Cluster {
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(1_795_000_000_000)));
+        Cluster::new(&Scenario { jobs: 20, life: Some(life), autoscaler, clock, ..Scenario::default() })
+    }
+
+    #[test]
+    fn a_host_under_way_is_told_in_the_words_of_either_autoscaler() {
+        let mut cluster = cluster(Life { idle: true, ..Life::default() }, AutoscalerVersion::V2);
+        let (ip, instance_id) = ("10.128.0.9".to_owned(), "ray-m-worker-0f-tpu-w-7".to_owned());
+        cluster.scaling.joining = vec![Joining { node_type: "tpu_slice_v4_64".into(), ip, instance_id }];
+        let legacy = report(&cluster, AutoscalerVersion::V1);
+        assert!(legacy.contains("\"10.128.0.9\", \"tpu_slice_v4_64\", \"waiting-for-ssh\""), "{legacy}");
+        let said = text(&cluster, AutoscalerVersion::V1);
+        assert!(said.contains(" 10.128.0.9: tpu_slice_v4_64, waiting-for-ssh\\n"), "{said}");
+        let said = text(&cluster, AutoscalerVersion::V2);
+        assert!(said.contains(" ray-m-worker-0f-tpu-w-7: tpu_slice_v4_64, \\n"), "{said}");
+    }
+
+    #[test]
+    fn a_stuck_autoscaler_tells_of_demand_and_of_nothing_under_way() {
+        for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+            let life = Life { stuck: true, jobs_per_hour: 60.0, ..Life::default() };
+            let said = text(&cluster(life, version), version);
+            assert!(said.contains("(no pending nodes)") && said.contains("pending tasks/actors"), "{said}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! `GET /api/jobs/{id}/logs/tail`: the live log over a WebSocket, frames of at most ten lines from the beginning.
 
-use super::super::Shared;
+use super::super::connection::{Body, text};
+use super::super::shared::Shared;
 use super::jobs::unknown;
-use super::{Body, text};
 use futures_util::{SinkExt, StreamExt};
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode};

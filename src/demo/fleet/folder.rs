@@ -1,7 +1,8 @@
 //! The folder of a simulated fleet: everything that a console on it reads and writes, gone at the end.
 
+use super::super::entropy;
 use super::super::google::Google;
-use super::super::ssh::{Keys, random};
+use super::super::ssh::Keys;
 use crate::model::Secret;
 use serde_json::json;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -70,7 +71,7 @@ impl Folder {
         let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= LONGEST);
         let base = base.unwrap_or_else(|| "/tmp".into());
         sweep(&base);
-        let id = u32::from_ne_bytes(random()?);
+        let id = u32::from_ne_bytes(entropy::bytes()?);
         // Under another name until it is locked: somebody may be sweeping.
         let young = base.join(format!("mt-new-{id:08x}"));
         DirBuilder::new().mode(0o700).create(&young)?;

@@ -4,9 +4,10 @@
 use super::super::cluster::job::HEAD_IP;
 use super::super::google::compute;
 use super::super::random::Random;
+use super::super::shared::Shared;
 use super::super::ssh::SshServer;
 use super::super::ssh::door::Door;
-use super::super::{Head, Shared, locked};
+use super::super::{Head, locked};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::{Arc, Mutex};

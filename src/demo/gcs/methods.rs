@@ -1,11 +1,11 @@
 //! What the simulated GCS answers to each method: cluster status, nodes, drivers, the jobs in the key-value store.
 
-use super::super::Shared;
 use super::super::cluster::Cluster;
 use super::super::cluster::job::{HEAD_IP, SimJob};
 use super::super::cluster::node::SimNode;
 use super::super::dashboard::status;
 use super::super::json::dumps;
+use super::super::shared::Shared;
 use super::drain::drain_node;
 use super::wire::{
     Address, AliveReply, AliveRequest, AutoscalingState, ClusterResourceState, ClusterStatus, DeathInfo,

@@ -109,6 +109,7 @@ impl Engine {
         row.submission = Some(run.id.clone());
         row.entrypoint = entrypoint(&run);
         row.metadata = Some(label(&run));
+        row.asked.cpus = 0.0;
         let mut tale = Tale::new(run);
         tale.turn(row.started, What::Begins);
         tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into() });
@@ -308,6 +309,8 @@ fn table_row(random: &mut Random, index: usize, now: i64, work: &Work) -> SimJob
     row.submission = Some(run.id.clone());
     row.entrypoint = entrypoint(run);
     row.metadata = Some(label(run));
+    // The head of these clusters offers no CPU: a driver that asked for one would not be there.
+    row.asked.cpus = 0.0;
     row.asked.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
     row
 }

@@ -2,9 +2,10 @@
 
 use super::super::cluster::Cluster;
 use super::super::cluster::machines::TpuVm;
+use super::super::cluster::node::MISSED;
 use super::super::cluster::node::address;
 use super::engine::{Engine, Event};
-use super::slices::{MISSED, Slice, Stage};
+use super::slices::{Slice, Stage};
 use super::tale::What;
 
 /// Until the autoscaler has deleted the machines of a slice that died, in milliseconds.

@@ -3,7 +3,7 @@
 use super::super::cluster::Cluster;
 use super::super::cluster::autoscaling::{Joining, Launching, RECENT, Refused, Wanted};
 use super::super::cluster::log::Log;
-use super::super::cluster::node::{SimNode, SliceKind, address};
+use super::super::cluster::node::{MISSED, SimNode, SliceKind, address};
 use super::engine::{Engine, Event};
 use super::monitor::said;
 use super::tale::What;
@@ -12,8 +12,6 @@ use crate::model::{DeathReason, NodeId};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// From the end of a machine until the GCS misses its heartbeats: 13 to 14 seconds.
-pub(in crate::demo) const MISSED: i64 = 13_500;
 /// From the first host of a slice to the last, in milliseconds.
 const JOINING: f64 = 75_000.0;
 /// `idle_timeout_minutes`, in milliseconds.

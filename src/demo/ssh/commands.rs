@@ -1,10 +1,10 @@
 //! What a simulated head can run: the few programs that the console asks for and a person tries first. They see the
 //! head's log files, the same ones that its dashboard serves, and nothing of this machine.
 
-use super::super::dashboard::Body;
+use super::super::connection::Body;
 use super::super::dashboard::logs;
 use super::super::dashboard::query::Query;
-use super::super::{Shared, locked};
+use super::super::shared::Shared;
 use super::words;
 use bytes::Bytes;
 use http::StatusCode;
@@ -197,7 +197,7 @@ async fn list(arguments: &[&str], files: &Files) -> Answer {
 
 /// `pgrep -x NAME`: a head runs Ray's own processes.
 fn processes(arguments: &[&str], files: &Files) -> Answer {
-    let gcs_runs = locked(&files.shared.gcs_death).is_none();
+    let gcs_runs = !files.shared.gcs_is_dead();
     match arguments {
         ["-x", "gcs_server"] if gcs_runs => Answer::says("1042\n"),
         ["-x", "raylet"] => Answer::says("1177\n"),

@@ -1,0 +1,64 @@
+//! Nodes that are to go: they take no new work, and end once they are idle or their time is up.
+
+use super::Cluster;
+use super::node::ENDS;
+use crate::model::NodeId;
+
+impl Cluster {
+    /// From now on the node takes no new work, and goes at `latest`, in milliseconds since the epoch.
+    pub fn drain(&mut self, id: NodeId, latest: i64) {
+        self.draining.retain(|(other, _)| *other != id);
+        self.draining.push((id, latest));
+        self.version += 1;
+    }
+
+    /// Whether the node takes no new work.
+    pub fn is_draining(&self, id: NodeId) -> bool {
+        self.draining.iter().any(|(draining, _)| *draining == id)
+    }
+
+    /// Ends those that are idle or out of time.
+    pub fn tend_draining(&mut self) {
+        let (now, nodes) = (self.now, &self.nodes);
+        let is_over = |id: NodeId, latest: i64| {
+            let node = nodes.iter().find(|n| n.id == id);
+            latest <= now || node.is_none_or(|n| !n.is_alive() || n.idle_since.is_some())
+        };
+        let over: Vec<NodeId> =
+            self.draining.extract_if(.., |(id, latest)| is_over(*id, *latest)).map(|(id, _)| id).collect();
+        for id in over {
+            let (reason, message) = ENDS[2];
+            self.end(id, reason, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{Clock, Scenario};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI64;
+
+    #[test]
+    fn a_drained_node_ends_when_it_is_idle_or_out_of_time() {
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(0)));
+        let mut cluster =
+            Cluster::new(&Scenario { nodes: 4, dead: 0, changes: 0, clock, ..Scenario::default() });
+        let ids: Vec<NodeId> = cluster.nodes.iter().map(|n| n.id).collect();
+        for (id, idle_since) in ids.iter().zip([None, Some(0), None, Some(0)]) {
+            cluster.node(*id).unwrap().idle_since = idle_since;
+        }
+        cluster.drain(ids[1], i64::MAX);
+        cluster.drain(ids[2], 5000);
+        assert!(cluster.is_draining(ids[1]) && !cluster.is_draining(ids[3]));
+        let alive = |c: &Cluster| {
+            ids.iter().map(|id| c.nodes.iter().any(|n| n.id == *id && n.is_alive())).collect::<Vec<_>>()
+        };
+        cluster.advance(1000);
+        assert_eq!(alive(&cluster), [true, false, true, true]);
+        cluster.advance(5000);
+        assert_eq!(alive(&cluster), [true, false, false, true]);
+        assert!(cluster.draining.is_empty());
+    }
+}

@@ -1,0 +1,68 @@
+//! What entrypoints hold: a job that asked for CPUs has them on its driver's node, which is the head, while it runs.
+
+use super::Cluster;
+use super::job::SimJob;
+
+impl Cluster {
+    /// What drivers hold on the head is used there; counted anew only when something has changed.
+    pub fn count_drivers(&mut self) {
+        if self.counted != self.version {
+            self.counted = self.version;
+            let cpus = self.jobs.iter().map(SimJob::held_cpus).sum();
+            self.nodes[0].hold(cpus, self.now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::Log;
+    use super::*;
+    use crate::demo::random::Random;
+    use crate::demo::{Clock, Scenario};
+    use crate::model::JobStatus;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI64;
+
+    const T0: i64 = 1_795_000_000_000;
+
+    #[test]
+    fn the_head_s_cpus_are_used_by_the_drivers_that_asked_for_them() {
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
+        let mut cluster =
+            Cluster::new(&Scenario { nodes: 2, jobs: 0, changes: 0, clock, ..Scenario::default() });
+        cluster.nodes[0].rest(T0);
+        let now = |c: &Cluster| {
+            let cpu = c.nodes[0].resources.iter().find(|r| r.0 == "CPU").unwrap();
+            (cpu.2, c.nodes[0].idle_since)
+        };
+        let mut at = T0;
+        let mut goes_on = |c: &mut Cluster| {
+            at += 1000;
+            c.advance(at);
+            now(c)
+        };
+        for (n, cpus) in [(0, 0.0), (1, 2.0), (2, 0.3), (3, 40.0)] {
+            let status = if n == 3 { JobStatus::Pending } else { JobStatus::Running };
+            let mut job = SimJob::invent(&mut Random::new(n), n as usize, T0, status, Log::none());
+            job.asked.cpus = cpus;
+            assert!(cluster.add(job));
+        }
+        assert_eq!(goes_on(&mut cluster), (2.3, None), "who waits holds nothing");
+        let ids: Vec<String> = cluster.jobs.iter().filter_map(|j| j.submission.clone()).collect();
+        cluster.job(&ids[3]).unwrap().turn(JobStatus::Running, T0);
+        cluster.version += 1;
+        assert_eq!(goes_on(&mut cluster), (32.0, None), "all that there are");
+        cluster.nodes[0].rest(T0);
+        assert_eq!(now(&cluster), (32.0, None), "work that ends is not theirs");
+        assert!(cluster.stop(&ids[3]));
+        goes_on(&mut cluster);
+        assert_eq!(goes_on(&mut cluster), (2.3, None));
+        for id in &ids[1..3] {
+            cluster.job(id).unwrap().turn(JobStatus::Failed, T0);
+        }
+        let idle = goes_on(&mut cluster);
+        assert_eq!(idle, (0.0, Some(T0 + 5000)), "idle since the last of them went");
+        assert_eq!(goes_on(&mut cluster), idle);
+    }
+}

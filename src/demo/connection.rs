@@ -1,0 +1,58 @@
+//! Connections to a simulated head's HTTP ports, and the answers that go over them: the dashboard's, the GCS's and the
+//! Prometheus endpoints'.
+
+use super::meter::Metered;
+use super::shared::Shared;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+
+/// A body of any kind; an error hangs up in the middle of it.
+pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// A connection whose bytes are counted.
+pub(super) type Io = TokioIo<Metered<TcpStream>>;
+
+/// Accepts connections until the head is dropped, and serves each in a task that ends when connections are closed.
+pub(super) async fn accept<F>(listener: TcpListener, shared: Arc<Shared>, serve: fn(Io, Arc<Shared>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut closing = shared.generation.subscribe();
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = closing.changed() => if shared.is_closed() { return } else { continue },
+        };
+        let Ok((stream, _)) = stream else { continue };
+        // Small answers must not wait for an acknowledgement; an error only costs speed.
+        let _ = stream.set_nodelay(true);
+        let serving = serve(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone());
+        let mut closing = shared.generation.subscribe();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = serving => {}
+                _ = closing.changed() => {}
+            }
+        });
+    }
+}
+
+/// A whole answer.
+pub(super) fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(body.into()).map_err(|e| match e {}).boxed_unsync());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    response
+}
+
+/// Plain text, as aiohttp sends it.
+pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    whole(status, "text/plain; charset=utf-8", body)
+}
