@@ -3,8 +3,8 @@
 use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
-use super::frame::{Title, pane};
-use super::grid::{cut_front, put};
+use super::frame::{Title, more_around, pane};
+use super::grid::{cut, cut_front, put};
 use crate::app::form::Form;
 use crate::app::{Area, Areas};
 use ratatui::buffer::Buffer;
@@ -34,9 +34,17 @@ pub fn draw(
         },
         (None, why) => (format!("✕ not submitted: {}", crate::model::text::printable(why)), d.theme.bad),
     };
-    let words = wrap(&words, inside);
-    let said = u16::try_from(words.len().min(4)).unwrap_or(1);
+    let mut words = wrap(&words, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
+    // Rows give way to what is said, for they can be scrolled: down to three, where there is little room to one.
+    let most = area.height.saturating_sub(8).max(area.height.saturating_sub(4).min(4));
+    if words.len() > most.into() {
+        words.truncate(most.into());
+        if let Some(last) = words.last_mut() {
+            *last = cut(&format!("{last} …"), inside).into_owned();
+        }
+    }
+    let said = u16::try_from(words.len()).unwrap_or(most);
     let frame = middle(area, width, rows.saturating_add(said + 5));
     clear(buf, frame);
     let left = match &form.like {
@@ -46,7 +54,9 @@ pub fn draw(
     let cluster = form.cluster.to_string();
     let inner = pane(buf, frame, d.theme, &Title { left: &left, right: &cluster, tone: None, focused: true });
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let visible = inner.height.saturating_sub(said + 3);
+    let room = inner.height.saturating_sub(said + 1);
+    let air = room.saturating_sub(1).min(2);
+    let visible = (room - air).min(rows);
     let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
     let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
     let room = inner.width.saturating_sub(LABEL + 1);
@@ -65,7 +75,9 @@ pub fn draw(
             cursor = Some((inner.x + LABEL + column, y));
         }
     }
-    for (y, line) in (inner.y + visible + 1..inner.bottom().saturating_sub(1)).zip(&words) {
+    let hidden = (top, usize::from(rows.saturating_sub(visible)).saturating_sub(top));
+    more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
+    for (y, line) in (inner.y + visible + u16::from(air > 0)..inner.bottom().saturating_sub(1)).zip(&words) {
         put(buf, inner.x, y, inner.width, false, line, tone);
     }
     if inner.height > 0 {
