@@ -4,7 +4,7 @@ use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
 use super::frame::{Title, more_around, pane};
-use super::grid::{Cell, Column, Grid, cut, cut_middle, put};
+use super::grid::{Cell, Column, Grid, cut_middle, put};
 use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
@@ -31,6 +31,23 @@ struct Line {
     text: String,
     style: Style,
     spot: Option<Spot>,
+    /// It goes on from the line before.
+    goes_on: bool,
+}
+
+impl Line {
+    /// Lines that nothing can focus.
+    fn told(text: &str, style: Style, width: usize) -> impl Iterator<Item = Self> {
+        wrap(text, width).into_iter().map(move |text| Self { text, style, spot: None, goes_on: false })
+    }
+
+    /// What can have the focus, over as many lines as it needs.
+    fn of(spot: Spot, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
+        let room = width.saturating_sub(MARK.width()).max(1);
+        let lines = if text.width() <= room { vec![text] } else { wrap(&text, room) };
+        let line = move |(i, text)| Self { text, style, spot: Some(spot), goes_on: i > 0 };
+        lines.into_iter().enumerate().map(line)
+    }
 }
 
 /// Draws it; notes where it and its buttons are, and how far the table can be scrolled.
@@ -166,9 +183,12 @@ fn shown<'l>(line: &'l Line, focus: Spot, d: &Draw<'_>) -> (Cow<'l, str>, Style)
         Some(spot) if spot != focus => {
             (format!("{}{}", " ".repeat(MARK.width()), line.text).into(), line.style)
         }
-        // What is typed has the cursor besides.
-        Some(Spot::Name) => (format!("{MARK}{}", line.text).into(), line.style.patch(d.theme.marked)),
-        Some(_) => (format!("{MARK}{}", line.text).into(), d.theme.selected),
+        Some(spot) => {
+            let mark = if line.goes_on { " ".repeat(MARK.width()) } else { MARK.to_owned() };
+            // What is typed has the cursor besides.
+            let style = if spot == Spot::Name { line.style.patch(d.theme.marked) } else { d.theme.selected };
+            (format!("{mark}{}", line.text).into(), style)
+        }
     }
 }
 
@@ -238,41 +258,38 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let spots = plan.spots();
     if spots.contains(&Spot::Jobs) {
         let text = switch(plan.preserves(), "save the jobs and submit them again".into());
-        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Jobs) });
+        lines.extend(Line::of(Spot::Jobs, text, d.theme.text, width));
     }
     if let (true, Task::RemoveWorker { drain, .. }) = (spots.contains(&Spot::Drain), &plan.operation.task) {
         let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
         let text =
             switch(drain.is_some(), format!("drain it: what runs there may end first, within {minutes} min"));
-        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Drain) });
+        lines.extend(Line::of(Spot::Drain, text, d.theme.text, width));
     }
     if spots.contains(&Spot::Others) {
         let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "hit" };
         let text = switch(plan.others, format!("{deed} the jobs of {}, too", plan.strangers().join(", ")));
-        let text = cut(&text, width.saturating_sub(MARK.width())).into_owned();
-        lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Others) });
+        lines.extend(Line::of(Spot::Others, text, d.theme.warn, width));
     }
     if spots.contains(&Spot::Blind) {
         let text = switch(plan.blind, "go on although it cannot be told whom it hits".into());
-        lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Blind) });
+        lines.extend(Line::of(Spot::Blind, text, d.theme.warn, width));
     }
     if plan.operation.destructive && spots.contains(&Spot::Go) {
         let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));
-        lines.push(Line { text, style: d.theme.dim, spot: None });
+        lines.extend(Line::told(&text, d.theme.dim, width));
     }
     let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));
     // Steps are not broken in two.
     let steps = steps.map(|s| s.replace(' ', "\u{a0}")).collect::<Vec<_>>().join("   ");
-    for line in wrap(&steps, width) {
-        lines.push(Line { text: line.replace('\u{a0}', " "), style: d.theme.dim, spot: None });
-    }
+    let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
+    lines.extend(Line::told(&steps, d.theme.dim, width).map(whole));
     if spots.contains(&Spot::Name) {
         let text = format!("type the cluster's name to go on: {}", printable(&plan.name));
-        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Name) });
+        lines.extend(Line::of(Spot::Name, text, d.theme.text, width));
     }
-    for line in wrap(&plan.said, width).into_iter().filter(|l| !l.is_empty()) {
-        lines.push(Line { text: line, style: d.theme.bad, spot: None });
-    }
+    // Why it did not begin, or a line of air before the buttons.
+    lines.extend(Line::told(&plan.said, d.theme.bad, width));
     lines
 }
 

@@ -102,15 +102,16 @@ fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
         assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
         met(&mut app, size, "<up>", " above ");
         // Each switch, and the line that is typed into, is seen while it has the focus.
-        for words in ["▸ [x] save", "▸ [ ] end the jobs", "▸ [ ] go on although", "▸ type the cluster"]
+        for words in
+            ["▸ [x] save", "▸ [ ] end the jobs of bo, carol,", "▸ [ ] go on although", "▸ type the cluster"]
         {
             press(&mut app, "<tab>");
             let screen = seen(&mut app, size);
             assert!(screen.contains(words), "{size:?}: {words}: {screen}");
         }
         press(&mut app, "<up><up><up><up>");
-        press(&mut app, "marin");
-        assert!(seen(&mut app, size).contains("▸ type the cluster"), "what is typed is seen");
+        press(&mut app, "marin-u");
+        assert!(seen(&mut app, size).contains(": marin-u"), "what is typed is seen");
         press(&mut app, "<tab><enter>");
         let screen = seen(&mut app, size);
         assert!(screen.contains("above"), "why it does not begin is seen: {screen}");
@@ -179,6 +180,16 @@ fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
             assert!(screen.contains("Cancel") && screen.contains("Submit"), "{screen}");
             press(&mut app, "<down>");
         }
+        // A refusal takes rows' room; what it leaves is said at its end.
+        let Some(Dialog::Form(form)) = app.dialog() else { panic!() };
+        let (id, why) = (form.id, "the package is too large for this head ".repeat(12) + "end");
+        let failed = Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed(why));
+        app.update(failed, NOW);
+        let screen = seen(&mut app, size);
+        assert!(screen.contains("│ resources ") || screen.contains("│ job id "), "{size:?}: {screen}");
+        let (end, more) =
+            if size == SMALL[0] { (" end ", " Submit ") } else { (" …", " more fields above") };
+        assert!(screen.contains(end) && screen.contains(more), "{size:?}: {screen}");
     }
 }
 
