@@ -203,8 +203,8 @@ actions! {
     Down "down" "" MOVED, "one row down";
     HalfUp "half-page-up" "" SCROLLED, "half a page up";
     HalfDown "half-page-down" "" SCROLLED, "half a page down";
-    PageUp "page-up" "" SCROLLED, "a page up";
-    PageDown "page-down" "" SCROLLED, "a page down";
+    PageUp "page-up" "" MOVED, "a page up";
+    PageDown "page-down" "" MOVED, "a page down";
     Top "top" "" SCROLLED, "to the first row";
     Bottom "bottom" "" SCROLLED, "to the last row; a log follows again";
     NextMatch "next-match" "" &[Log], "next match of the search";

@@ -138,6 +138,17 @@ impl Dialog {
         *top = top.saturating_add_signed(by).min(*last);
     }
 
+    /// Scrolls by pages of so many lines; in a form, where lines belong to the focus, what is said below them.
+    pub fn page(&mut self, by: isize) {
+        /// Lines that a small window shows, less the one that stays in sight.
+        const SAID: isize = 3;
+        match self {
+            Self::Form(form) => form.top = form.top.saturating_add_signed(by.signum() * SAID).min(form.last),
+            Self::Worker(form) if !form.rows().is_empty() => {}
+            dialog => dialog.scroll(by),
+        }
+    }
+
     /// Focuses the button that says yes, or cancel.
     pub fn focus_button(&mut self, yes: bool) {
         match self {
@@ -157,7 +168,7 @@ impl Dialog {
             }
             Self::Plan(plan) => (&mut plan.top, &mut plan.last),
             Self::Worker(form) => (&mut form.top, &mut form.last),
-            Self::Form(_) => return,
+            Self::Form(form) => (&mut form.top, &mut form.last),
         };
         (*top, *last) = (shown, highest);
     }

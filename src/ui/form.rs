@@ -4,11 +4,12 @@ use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
 use super::frame::{Title, more_around, pane};
-use super::grid::{cut, cut_front, put};
+use super::grid::{cut_front, put};
 use crate::app::form::Form;
 use crate::app::{Area, Areas};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns it takes where there is room.
@@ -26,25 +27,11 @@ pub fn draw(
 ) -> Option<(u16, u16)> {
     let width = area.width.saturating_sub(4).min(WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
-    let (words, tone) = match (&form.doing, form.said.as_str()) {
-        (Some(doing), _) => (format!("◌ {doing}"), d.theme.warn),
-        (None, "") => match form.rows.get(form.at) {
-            Some(row) => (row.field.hint().to_owned(), d.theme.dim),
-            None => (String::new(), d.theme.dim),
-        },
-        (None, why) => (format!("✕ not submitted: {}", crate::model::text::printable(why)), d.theme.bad),
-    };
-    let mut words = wrap(&words, inside);
+    let (words, tone) = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
-    // Rows give way to what is said, for they can be scrolled: down to three, where there is little room to one.
+    // Rows give way to what is said, for they follow the focus: down to three, where there is little room to one.
     let most = area.height.saturating_sub(8).max(area.height.saturating_sub(4).min(4));
-    if words.len() > most.into() {
-        words.truncate(most.into());
-        if let Some(last) = words.last_mut() {
-            *last = cut(&format!("{last} …"), inside).into_owned();
-        }
-    }
-    let said = u16::try_from(words.len()).unwrap_or(most);
+    let said = u16::try_from(words.len()).unwrap_or(most).min(most);
     let frame = middle(area, width, rows.saturating_add(said + 5));
     clear(buf, frame);
     let left = match &form.like {
@@ -75,13 +62,34 @@ pub fn draw(
             cursor = Some((inner.x + LABEL + column, y));
         }
     }
-    let hidden = (top, usize::from(rows.saturating_sub(visible)).saturating_sub(top));
-    more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
-    for (y, line) in (inner.y + visible + u16::from(air > 0)..inner.bottom().saturating_sub(1)).zip(&words) {
+    let last = words.len().saturating_sub(said.into());
+    let first = form.top.min(last);
+    (areas.dialog_top, areas.dialog_last) = (first, last);
+    if last > 0 {
+        more_around(buf, frame, d.theme, (first, last - first), "lines ");
+    } else {
+        let hidden = (top, usize::from(rows.saturating_sub(visible)).saturating_sub(top));
+        more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
+    }
+    let below = inner.y + visible + u16::from(air > 0);
+    for (y, line) in (below..inner.bottom().saturating_sub(1)).zip(words.iter().skip(first)) {
         put(buf, inner.x, y, inner.width, false, line, tone);
     }
     if inner.height > 0 {
         areas.buttons = Some(buttons(buf, inner, d, "Submit", form.button()));
     }
     cursor
+}
+
+/// What is said below the rows: what is being done, why it was not submitted, or what may stand in the row.
+fn words(form: &Form, d: &Draw<'_>, width: usize) -> (Vec<String>, Style) {
+    let (words, tone) = match (&form.doing, form.said.as_str()) {
+        (Some(doing), _) => (format!("◌ {doing}"), d.theme.warn),
+        (None, "") => match form.rows.get(form.at) {
+            Some(row) => (row.field.hint().to_owned(), d.theme.dim),
+            None => (String::new(), d.theme.dim),
+        },
+        (None, why) => (format!("✕ not submitted: {}", crate::model::text::printable(why)), d.theme.bad),
+    };
+    (wrap(&words, width), tone)
 }

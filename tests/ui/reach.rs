@@ -180,16 +180,17 @@ fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
             assert!(screen.contains("Cancel") && screen.contains("Submit"), "{screen}");
             press(&mut app, "<down>");
         }
-        // A refusal takes rows' room; what it leaves is said at its end.
+        // A refusal takes rows' room, and is read page by page where that is not enough.
         let Some(Dialog::Form(form)) = app.dialog() else { panic!() };
         let (id, why) = (form.id, "the package is too large for this head ".repeat(12) + "end");
         let failed = Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed(why));
         app.update(failed, NOW);
         let screen = seen(&mut app, size);
         assert!(screen.contains("│ resources ") || screen.contains("│ job id "), "{size:?}: {screen}");
-        let (end, more) =
-            if size == SMALL[0] { (" end ", " Submit ") } else { (" …", " more fields above") };
-        assert!(screen.contains(end) && screen.contains(more), "{size:?}: {screen}");
+        let all = met(&mut app, size, "<^f>", " below ─╯");
+        assert!(all.contains(" end ") && all.matches("large").count() >= 12, "{size:?}: {all}");
+        assert!(size == SMALL[0] || all.contains(" more lines below"), "{all}");
+        met(&mut app, size, "<^b>", " above ");
     }
 }
 
