@@ -293,11 +293,11 @@ impl App {
         if let Some(area) = areas.list {
             self.list.drawn(area.height.into());
         }
-        if let Some(dialog) = &mut self.dialog {
-            dialog.drawn(areas.dialog_last);
+        if let (Some(dialog), Some(_)) = (&mut self.dialog, areas.dialog) {
+            dialog.drawn(areas.dialog_top, areas.dialog_last);
         }
         if let (Some(area), Some(tpus)) = (areas.tpus, self.tpus_mut()) {
-            tpus.drawn(area.height.into());
+            tpus.drawn(area.height.into(), areas.tpu_types_last);
         }
         self.areas = areas;
         let visible = self.drawn_tables(areas);

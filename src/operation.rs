@@ -5,6 +5,7 @@
 
 mod audit;
 mod backup;
+mod call;
 mod cluster;
 mod desk;
 mod folder;
@@ -23,6 +24,7 @@ mod worker;
 
 pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, Restoring, back_up, restore};
+pub use call::{Call, Deed};
 pub use cluster::{Facts, Outcome, Performer, preflight};
 pub use desk::{Desk, Ready};
 pub use google::calls;

@@ -104,7 +104,10 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     match (app.view(), app.current()) {
         (View::Cluster(_), Some(cluster)) => draw_cluster(buf, body, &d, cluster, &mut areas),
         (View::Tpus(_), _) => {
-            areas.tpus = app.tpus().map(|cluster| tpus::draw(buf, body, &d, cluster));
+            if let Some(cluster) = app.tpus() {
+                let (rows, types_last) = tpus::draw(buf, body, &d, cluster);
+                (areas.tpus, areas.tpu_types_last) = (Some(rows), types_last);
+            }
         }
         (View::Nodes, _) => areas.merged = Some(merged::nodes(buf, body, &d)),
         (View::Jobs, _) => areas.merged = Some(merged::jobs(buf, body, &d)),

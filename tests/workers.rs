@@ -5,6 +5,8 @@
 
 #[path = "workers/console.rs"]
 mod console;
+#[path = "workers/dry.rs"]
+mod dry;
 mod pty;
 mod world;
 

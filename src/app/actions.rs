@@ -140,9 +140,9 @@ const EVERYWHERE: &[Context] =
     &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress, Form];
 const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
 const SCROLLED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell, Plan, Progress];
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress];
 const MOVED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Tell, Plan, Progress, Form];
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress, Form];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
 const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Tpus];
@@ -203,8 +203,8 @@ actions! {
     Down "down" "" MOVED, "one row down";
     HalfUp "half-page-up" "" SCROLLED, "half a page up";
     HalfDown "half-page-down" "" SCROLLED, "half a page down";
-    PageUp "page-up" "" SCROLLED, "a page up";
-    PageDown "page-down" "" SCROLLED, "a page down";
+    PageUp "page-up" "" MOVED, "a page up";
+    PageDown "page-down" "" MOVED, "a page down";
     Top "top" "" SCROLLED, "to the first row";
     Bottom "bottom" "" SCROLLED, "to the last row; a log follows again";
     NextMatch "next-match" "" &[Log], "next match of the search";

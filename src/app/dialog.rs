@@ -20,6 +20,10 @@ pub enum Dialog {
         yes: &'static str,
         /// Whether that button is focused.
         on_yes: bool,
+        /// First line shown.
+        top: usize,
+        /// Highest first line, known once drawn.
+        last: usize,
     },
     /// Tells something.
     Tell {
@@ -113,42 +117,59 @@ impl Dialog {
         lines: Vec<(String, String)>,
         yes: &'static str,
     ) -> Self {
-        Self::Ask { question, title: title.into(), lines, yes, on_yes: false }
+        Self::Ask { question, title: title.into(), lines, yes, on_yes: false, top: 0, last: 0 }
     }
 
     /// Scrolls what is told.
     pub fn scroll(&mut self, by: isize) {
         let (top, last, by) = match self {
-            Self::Tell { top, last, .. } => (top, last, by),
-            Self::Plan(plan) => (&mut plan.top, &mut plan.last, by),
+            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last, by),
+            Self::Plan(plan) => {
+                plan.strayed = true;
+                (&mut plan.top, &mut plan.last, by)
+            }
             Self::Form(form) => return form.turn(by),
+            // Without rows there are words alone.
+            Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
             Self::Worker(form) => return form.turn(by),
             // Its output is shown from the end.
             Self::Progress { top, last, .. } => (top, last, by.saturating_neg()),
-            Self::Ask { .. } => return,
         };
         *top = top.saturating_add_signed(by).min(*last);
+    }
+
+    /// Scrolls by pages of so many lines; in a form, where lines belong to the focus, what is said below them.
+    pub fn page(&mut self, by: isize) {
+        /// Lines that a small window shows, less the one that stays in sight.
+        const SAID: isize = 3;
+        match self {
+            Self::Form(form) => form.top = form.top.saturating_add_signed(by.signum() * SAID).min(form.last),
+            Self::Worker(form) if !form.rows().is_empty() => {}
+            dialog => dialog.scroll(by),
+        }
     }
 
     /// Focuses the button that says yes, or cancel.
     pub fn focus_button(&mut self, yes: bool) {
         match self {
             Self::Ask { on_yes, .. } => *on_yes = yes,
-            Self::Plan(plan) => plan.spot = if yes { Spot::Go } else { Spot::Cancel },
+            Self::Plan(plan) => plan.focus(if yes { Spot::Go } else { Spot::Cancel }),
             Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
             Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
             Self::Tell { .. } | Self::Progress { .. } => {}
         }
     }
 
-    /// How far it can be scrolled, now that it is drawn.
-    pub fn drawn(&mut self, highest: usize) {
+    /// What it was scrolled to, and how far it can be, now that it is drawn.
+    pub fn drawn(&mut self, shown: usize, highest: usize) {
         let (top, last) = match self {
-            Self::Tell { top, last, .. } | Self::Progress { top, last, .. } => (top, last),
+            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } | Self::Progress { top, last, .. } => {
+                (top, last)
+            }
             Self::Plan(plan) => (&mut plan.top, &mut plan.last),
-            Self::Ask { .. } | Self::Form(_) | Self::Worker(_) => return,
+            Self::Worker(form) => (&mut form.top, &mut form.last),
+            Self::Form(form) => (&mut form.top, &mut form.last),
         };
-        *last = highest;
-        *top = (*top).min(highest);
+        (*top, *last) = (shown, highest);
     }
 }

@@ -127,13 +127,26 @@ pub struct Form {
     pub doing: Option<String>,
     /// Why it was not submitted.
     pub said: String,
+    /// First line of that which is shown.
+    pub top: usize,
+    /// Highest of these, known once drawn.
+    pub last: usize,
 }
 
 impl Form {
     /// An empty one; we are its owner.
     pub fn new(id: FormId, cluster: ClusterName) -> Self {
-        let mut form =
-            Self { id, cluster, like: None, rows: Vec::new(), at: 0, doing: None, said: String::new() };
+        let mut form = Self {
+            id,
+            cluster,
+            like: None,
+            rows: Vec::new(),
+            at: 0,
+            doing: None,
+            said: String::new(),
+            top: 0,
+            last: 0,
+        };
         form.fill(&Draft::default());
         form
     }
@@ -303,7 +316,7 @@ impl App {
             (FormNews::Doing(words), Some(form)) => form.doing = Some(words),
             (FormNews::Failed(why), Some(form)) => {
                 form.doing = None;
-                form.said = why;
+                (form.said, form.top) = (why, 0);
             }
             (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
             (FormNews::Submitted(id), form) => {

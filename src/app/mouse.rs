@@ -46,10 +46,14 @@ pub struct Areas {
     pub autoscaler_last: usize,
     /// A cluster's TPUs.
     pub tpus: Option<Area>,
+    /// Highest first line of the worker types below them.
+    pub tpu_types_last: usize,
     /// The dialog.
     pub dialog: Option<Area>,
     /// The dialog's buttons: cancel, and the one that says yes.
     pub buttons: Option<[Area; 2]>,
+    /// First line of the dialog that is shown.
+    pub dialog_top: usize,
     /// Highest first line of the dialog.
     pub dialog_last: usize,
     /// Nothing could be drawn: the window is too small.

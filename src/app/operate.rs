@@ -73,7 +73,11 @@ impl App {
     /// The dialog's line that is typed into, if that has the focus.
     pub(super) fn field(&mut self) -> Option<&mut String> {
         match &mut self.dialog {
-            Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => Some(&mut plan.name),
+            Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => {
+                // What is typed is seen.
+                plan.strayed = false;
+                Some(&mut plan.name)
+            }
             Some(Dialog::Form(form)) if form.doing.is_none() => {
                 form.rows.get_mut(form.at).map(|row| &mut row.text)
             }
@@ -85,6 +89,8 @@ impl App {
     /// Enter, or the space bar on a switch.
     pub(super) fn plan_pressed(&mut self) -> Vec<Effect> {
         let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
+        // What is pressed is seen.
+        plan.strayed = false;
         match plan.spot {
             Spot::Cancel => self.back(),
             Spot::Jobs | Spot::Drain => {
@@ -248,7 +254,8 @@ impl App {
     ) {
         if let Some(plan) = self.plan_of(name, kind) {
             plan.looked = Looked::Refused(problem);
-            plan.spot = Spot::Cancel;
+            plan.focus(Spot::Cancel);
+            plan.top = 0;
         } else {
             let text = format!("{name}: {} cannot begin: {}; {}", kind.word(), problem.what, problem.mend);
             self.toasts.say(Tone::Bad, text, now);

@@ -61,10 +61,12 @@ pub struct Plan {
     pub spot: Spot,
     /// Why it did not begin when it was asked to.
     pub said: String,
-    /// First job shown.
+    /// First job shown; where not all else has room, first line.
     pub top: usize,
-    /// Highest first job, known once drawn.
+    /// Highest of these, known once drawn.
     pub last: usize,
+    /// It was scrolled since the focus moved: what has the focus may be out of sight.
+    pub strayed: bool,
 }
 
 impl Plan {
@@ -86,6 +88,7 @@ impl Plan {
             said: String::new(),
             top: 0,
             last: 0,
+            strayed: false,
         }
     }
 
@@ -187,8 +190,13 @@ impl Plan {
     pub fn turn(&mut self, by: usize) {
         let spots = self.spots();
         let here = spots.iter().position(|s| *s == self.spot).unwrap_or(0);
-        self.spot = spots[(here + by % spots.len()) % spots.len()];
+        self.focus(spots[(here + by % spots.len()) % spots.len()]);
         self.said.clear();
+    }
+
+    /// Gives the focus to that, and it is seen.
+    pub fn focus(&mut self, spot: Spot) {
+        (self.spot, self.strayed) = (spot, false);
     }
 
     /// A text for the team's channel: what will happen, to whose jobs.

@@ -30,8 +30,8 @@ impl App {
             Action::Down => self.step(1),
             Action::HalfUp => self.step(-(self.page() / 2).max(1)),
             Action::HalfDown => self.step((self.page() / 2).max(1)),
-            Action::PageUp => self.step(-self.page()),
-            Action::PageDown => self.step(self.page()),
+            Action::PageUp => self.turn_page(-self.page()),
+            Action::PageDown => self.turn_page(self.page()),
             Action::Top => self.jump(false),
             Action::Bottom => self.jump(true),
             Action::Open => self.open(now),
@@ -126,6 +126,14 @@ impl App {
             (Some(_), Pane::Autoscaler) => usize::from(self.areas.autoscaler.unwrap_or_default().height),
         };
         isize::try_from(height.max(1)).unwrap_or(1)
+    }
+
+    fn turn_page(&mut self, by: isize) -> Vec<Effect> {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.page(by);
+            return Vec::new();
+        }
+        self.step(by)
     }
 
     pub(super) fn step(&mut self, by: isize) -> Vec<Effect> {

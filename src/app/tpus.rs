@@ -33,6 +33,10 @@ pub struct Tpus {
     moved: bool,
     cleaning: bool,
     ray_known: bool,
+    /// First of the worker types below the rows that is shown.
+    types_top: usize,
+    /// Highest of these, known once drawn.
+    types_last: usize,
     /// Time between two questions to Google.
     pub(super) pace: Duration,
 }
@@ -94,6 +98,11 @@ impl Tpus {
         &self.types
     }
 
+    /// The first of the worker types with a place on the screen that is shown.
+    pub fn types_top(&self) -> usize {
+        self.types_top
+    }
+
     /// What was taken away and not deleted.
     pub fn left(&self) -> &[Leftover] {
         &self.left
@@ -122,10 +131,19 @@ impl Tpus {
         }
     }
 
+    /// Moves the cursor; behind the last row the worker types are scrolled, and back before it moves up again.
     fn step(&mut self, by: isize) {
         self.moved = true;
         let rows = &self.rows;
-        self.table.step(by, |i| rows[i].name.clone());
+        let left = self.table.len().saturating_sub(self.table.cursor() + 1);
+        let (rest, back) = (by.unsigned_abs(), self.types_top);
+        if by > 0 {
+            self.types_top = back.saturating_add(rest.saturating_sub(left)).min(self.types_last);
+            self.table.step(by, |i| rows[i].name.clone());
+        } else {
+            self.types_top = back.saturating_sub(rest);
+            self.table.step(by.saturating_add_unsigned(back).min(0), |i| rows[i].name.clone());
+        }
     }
 
     pub(super) fn go(&mut self, position: usize) {
@@ -134,8 +152,10 @@ impl Tpus {
         self.table.go(position, |i| rows[i].name.clone());
     }
 
-    pub(super) fn drawn(&mut self, height: usize) {
+    pub(super) fn drawn(&mut self, height: usize, types_last: usize) {
         self.table.drawn(height);
+        self.types_last = types_last;
+        self.types_top = self.types_top.min(types_last);
     }
 }
 

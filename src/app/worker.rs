@@ -64,6 +64,10 @@ pub struct WorkerForm {
     pub address: String,
     /// The row that has the focus; after the rows come cancel and next.
     pub at: usize,
+    /// First line shown, where there are no rows.
+    pub top: usize,
+    /// Highest first line, known once drawn.
+    pub last: usize,
     /// It was tried to go on: from then on a field that is empty is told of, too.
     pub tried: bool,
 }
@@ -80,6 +84,8 @@ impl WorkerForm {
             name: String::new(),
             address: String::new(),
             at: 0,
+            top: 0,
+            last: 0,
             tried: false,
         }
     }

@@ -8,10 +8,12 @@ use crate::model::{
     Doomed, Fate, NewWorker, Operation, OperationKind, Preview, Problem, Progress, StepName, Task,
     runs_already,
 };
-use crate::operation::{Facts, Journal, Outcome, Performer, Scope, Unfinished, calls, preflight, preview};
+use crate::operation::{
+    Call, Facts, Journal, Outcome, Performer, Scope, Unfinished, calls, preflight, preview,
+};
 use crate::ray::Poller;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use tokio::sync::mpsc;
 
@@ -22,6 +24,9 @@ pub struct OperateArguments {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
+    /// Print JSON: a list of the workers, or of the cluster; of a dry run one of the calls and commands
+    #[arg(long)]
+    json: bool,
     /// Say the steps, and the calls and commands as far as they are known beforehand; do nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -49,8 +54,6 @@ pub(super) struct Wish<'a> {
     pub leave: bool,
     /// Without waiting for capacity.
     pub no_wait: bool,
-    /// Prints JSON.
-    pub json: bool,
     /// What all take.
     pub arguments: &'a OperateArguments,
 }
@@ -63,8 +66,8 @@ impl<'a> Wish<'a> {
 
     /// Of one that stopped.
     pub fn standing(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
-        let (others, now, leave, no_wait, json) = (false, false, false, false, false);
-        Self { task: None, kind, others, now, leave, no_wait, json, arguments }
+        let (others, now, leave, no_wait) = (false, false, false, false);
+        Self { task: None, kind, others, now, leave, no_wait, arguments }
     }
 }
 
@@ -82,6 +85,7 @@ pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Ex
             journal.end("abandoned")?;
             reach.note(&operation.deed(), "abandoned");
             eprintln!("{} is forgotten{}", operation.title, what_stays(u));
+            print_rows(wish, &[])?;
             return Ok(ExitCode::SUCCESS);
         }
         anyhow::ensure!(arguments.resume, "{}", stopped(u, &operation));
@@ -116,6 +120,7 @@ async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow
         && let Some(jobs) = open_jobs(reach).await
     {
         eprintln!("{}: {}; there is nothing to start", operation.cluster, runs_already(jobs));
+        print_rows(wish, &[])?;
         return Ok(None);
     }
     print_steps(operation);
@@ -135,10 +140,7 @@ async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow
     if dry {
         let calls = Box::pin(calls(&reach.spec, &reach.options, &operation.task)).await;
         let calls = calls.map_err(|p| reach.error(&p))?;
-        eprintln!("the calls and commands, in order:");
-        for call in &calls {
-            println!("{}", printable(call));
-        }
+        print_calls(&calls, wish.arguments.json)?;
         return Ok(None);
     }
     if !kind.is_of_cluster() {
@@ -291,24 +293,50 @@ fn show(operation: &Operation, progress: &Progress) {
     }
 }
 
-/// The end, for people or as JSON: a list of the workers, one or many.
+/// A dry run, for people a line each.
+fn print_calls(calls: &[Call], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(calls)?);
+        return Ok(());
+    }
+    eprintln!("the calls and commands, in order:");
+    for call in calls {
+        println!("{}", printable(&call.to_string()));
+    }
+    Ok(())
+}
+
+/// What JSON is wanted of, when it is.
+fn print_rows(wish: &Wish<'_>, rows: &[Value]) -> anyhow::Result<()> {
+    if wish.arguments.json {
+        println!("{}", serde_json::to_string_pretty(rows)?);
+    }
+    Ok(())
+}
+
+/// The end, for people or as JSON: a list of the workers, one or many, or of the one cluster.
 fn print_done(operation: &Operation, facts: &Facts, wish: &Wish<'_>) -> anyhow::Result<()> {
-    if !wish.json {
+    if !wish.arguments.json {
         println!("{}: done", operation.title);
         return Ok(());
     }
+    let workers = |deed: &str| {
+        let machines = facts.worker.machines.iter();
+        machines.map(|m| json!({"name": m.name(), "hosts": m.hosts, deed: true})).collect()
+    };
+    let cluster =
+        |deed: &str| vec![json!({"name": operation.cluster.as_str(), deed: true, "backup": facts.saved()})];
     let rows: Vec<_> = match &operation.task {
         Task::AddWorker(NewWorker::Queued { names, .. }) if wish.no_wait => {
             names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
         }
-        task => {
-            let deed = if matches!(task, Task::RemoveWorker { .. }) { "removed" } else { "joined" };
-            let machines = facts.worker.machines.iter();
-            machines.map(|m| json!({"name": m.name(), "hosts": m.hosts, deed: true})).collect()
-        }
+        Task::AddWorker(_) | Task::InitWorker { .. } => workers("joined"),
+        Task::RemoveWorker { .. } => workers("removed"),
+        Task::Restart { .. } => cluster("restarted"),
+        Task::Start => cluster("started"),
+        Task::Stop => cluster("stopped"),
     };
-    println!("{}", serde_json::to_string_pretty(&rows)?);
-    Ok(())
+    print_rows(wish, &rows)
 }
 
 fn print_steps(operation: &Operation) {

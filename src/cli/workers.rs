@@ -9,8 +9,8 @@ use std::process::ExitCode;
 const ADD_EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 add-worker --type v4-128 --capacity reserved
-  marin-tui -c us-central2 add-worker --type tpu_worker --count 2 --dry-run    the exact calls, as JSON lines
-  marin-tui -c lab add-worker --host 10.0.0.7                                  a host of a local cluster, over ssh
+  marin-tui -c us-central2 add-worker --type v4-8 --dry-run --json    the exact calls
+  marin-tui -c lab add-worker --host 10.0.0.7                         a host of a local cluster, over ssh
 
 While it waits for capacity, ^C cancels the wait; the request stays with Google, and the same command with its --name
 follows it again. Killed at any step, --resume goes on, --abandon forgets it.
@@ -84,9 +84,9 @@ pub struct AddArguments {
     /// Do not wait for capacity
     #[arg(long)]
     no_wait: bool,
-    /// What all take.
+    /// What all operations take.
     #[command(flatten)]
-    common: CommonArguments,
+    common: OperateArguments,
 }
 
 /// Which worker is started again.
@@ -98,9 +98,9 @@ pub struct InitArguments {
     /// Do it although other people's jobs run there
     #[arg(long)]
     others: bool,
-    /// What all take.
+    /// What all operations take.
     #[command(flatten)]
-    common: CommonArguments,
+    common: OperateArguments,
 }
 
 /// Which worker is removed, and how.
@@ -121,26 +121,9 @@ pub struct RemoveArguments {
     /// At once, whatever runs there
     #[arg(long)]
     now: bool,
-    /// What all take.
-    #[command(flatten)]
-    common: CommonArguments,
-}
-
-/// What all take.
-#[derive(Debug, Args)]
-struct CommonArguments {
-    /// Print JSON: a list of the workers, each with name, hosts, and joined or removed
-    #[arg(long)]
-    json: bool,
     /// What all operations take.
     #[command(flatten)]
-    operate: OperateArguments,
-}
-
-impl CommonArguments {
-    fn wish(&self, kind: OperationKind) -> Wish<'_> {
-        Wish { json: self.json, ..Wish::standing(kind, &self.operate) }
-    }
+    common: OperateArguments,
 }
 
 impl WorkerCommand {
@@ -151,7 +134,7 @@ impl WorkerCommand {
             Self::InitWorker(a) => ("init-worker", &a.common),
             Self::RemoveWorker(a) => ("remove-worker", &a.common),
         };
-        (!common.operate.dry_run).then_some(name)
+        (!common.dry_run).then_some(name)
     }
 }
 
@@ -175,12 +158,12 @@ impl AddArguments {
 pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     let wish = match command {
         WorkerCommand::AddWorker(a) => {
-            Wish { task: a.task(), no_wait: a.no_wait, ..a.common.wish(OperationKind::AddWorker) }
+            Wish { task: a.task(), no_wait: a.no_wait, ..Wish::standing(OperationKind::AddWorker, &a.common) }
         }
         WorkerCommand::InitWorker(a) => Wish {
             task: a.worker.clone().map(|worker| Task::InitWorker { worker }),
             others: a.others,
-            ..a.common.wish(OperationKind::InitWorker)
+            ..Wish::standing(OperationKind::InitWorker, &a.common)
         },
         WorkerCommand::RemoveWorker(a) => {
             let drain = a.drain.then_some(a.within);
@@ -188,7 +171,7 @@ pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<Exit
                 task: a.worker.clone().map(|worker| Task::RemoveWorker { worker, drain }),
                 others: a.others,
                 now: a.now,
-                ..a.common.wish(OperationKind::RemoveWorker)
+                ..Wish::standing(OperationKind::RemoveWorker, &a.common)
             }
         }
     };

@@ -1,6 +1,7 @@
 //! The machines of a cluster in Google Cloud. The head goes first, so that it starts no new TPUs while the others go;
 //! then the TPUs of its autoscaler, all at once. Those that a person added stay: they join the new head by themselves.
 
+use super::call::Call;
 use super::cluster::{Facts, LOOK, Performer};
 use super::journal::Journal;
 use super::known::known;
@@ -25,7 +26,7 @@ fn problem(e: &GcpError) -> Problem {
 
 /// The calls and commands that change something, as an operation comes to them now, in their order. What it does only
 /// where something is found missing is not among them.
-pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<Vec<String>, Problem> {
+pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<Vec<Call>, Problem> {
     let kind = task.kind();
     if !kind.is_of_cluster() {
         return worker::calls(spec, options, task).await;
@@ -42,17 +43,21 @@ pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result
             let (project, zone) = (&place.project, &place.zone);
             for head in heads(&options.google, &place).await? {
                 let (url, zone, name) = (&base.compute, &head.zone, &head.name);
-                all.push(format!("DELETE {url}/compute/v1/projects/{project}/zones/{zone}/instances/{name}"));
+                let url = format!("{url}/compute/v1/projects/{project}/zones/{zone}/instances/{name}");
+                all.push(Call::http("DELETE", url));
             }
             for (name, _) in options.google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))? {
-                all.push(format!("DELETE {}/v2/projects/{project}/locations/{zone}/nodes/{name}", base.tpu));
+                let url = format!("{}/v2/projects/{project}/locations/{zone}/nodes/{name}", base.tpu);
+                all.push(Call::http("DELETE", url));
             }
         }
-        all.push(format!("{ray} down -y --log-style pretty --log-color false {file}"));
+        all.push(Call::run(format!("{ray} down -y --log-style pretty --log-color false {file}")));
         all.extend(known.clear);
     }
     if kind != OperationKind::Stop {
-        all.push(format!("{ray} up -y --no-config-cache --log-style pretty --log-color false {file}"));
+        all.push(Call::run(format!(
+            "{ray} up -y --no-config-cache --log-style pretty --log-color false {file}"
+        )));
         all.extend(known.again);
     }
     Ok(all)

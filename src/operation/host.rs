@@ -1,6 +1,7 @@
 //! What is done on a worker's host over SSH, through the head where only it leads there: Ray is started and stopped
 //! by the commands of the cluster's file. A secret goes over standard input, never as an argument.
 
+use super::call::Call;
 use super::startup::{commands, each};
 use super::trouble;
 use crate::config::{Env, Launch, NodeLaunch};
@@ -104,15 +105,14 @@ pub async fn start_ray(
     send(spec, options, host, &in_login_shell(&script), Input::Text(b""), STARTING).await
 }
 
-/// What [`start_ray`] does, for people.
-pub fn start_lines(host: &str, launch: &Launch, node: &NodeLaunch) -> Vec<String> {
-    let mut all: Vec<String> =
-        launch.file_mounts.iter().map(|(to, from)| format!("copy {from} to {host}:{to}")).collect();
-    all.push(format!("ssh {host} cat >~/.ray/auth_token    (if the cluster wants a token)"));
+/// What [`start_ray`] does, told beforehand.
+pub fn start_calls(host: &str, launch: &Launch, node: &NodeLaunch) -> Vec<Call> {
+    let mut all: Vec<Call> = launch.file_mounts.iter().map(|(to, from)| Call::copy(host, from, to)).collect();
+    all.push(Call::ssh(host, "cat >~/.ray/auth_token").noted("if the cluster wants a token"));
     let commands: Vec<&str> =
         node.init.iter().chain(&node.setup).chain(&node.start).map(String::as_str).collect();
     let commands = commands.join("; ");
-    all.push(format!("ssh {host} export RAY_HEAD_IP=<the head's address in ray>; {commands}"));
+    all.push(Call::ssh(host, format!("export RAY_HEAD_IP=<the head's address in ray>; {commands}")));
     all
 }
 

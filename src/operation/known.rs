@@ -2,6 +2,7 @@
 //! before the operation begins.
 
 use super::backup::Backed;
+use super::call::Call;
 use super::cluster::living_workers;
 use super::preview::would_back_up;
 use super::stop::machines;
@@ -12,13 +13,13 @@ use crate::ray::Poller;
 use crate::supervisor::{self, Options};
 use std::collections::BTreeSet;
 
-/// For people, each in its order.
+/// Each in its order.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Behind `ray down`: what clears the machines of a local cluster.
-    pub clear: Vec<String>,
+    pub clear: Vec<Call>,
     /// Behind `ray up`: the jobs that are submitted again, with their packages, then workers by hand.
-    pub again: Vec<String>,
+    pub again: Vec<Call>,
 }
 
 /// Asks the cluster. One that does not answer tells neither its workers nor its jobs: the operation would not know them
@@ -42,13 +43,13 @@ pub(super) async fn known(spec: &ClusterSpec, options: &Options, task: &Task) ->
     let mut known = Known::default();
     if preserves {
         known.again = backed.map_or_else(
-            || vec!["POST /api/jobs/    (once for each job; which they are cannot be told now)".to_owned()],
+            || vec![submit("once for each job; which they are cannot be told now")],
             |backed| restoring(&backed),
         );
     }
     if is_local {
-        let clear =
-            |h| format!("ssh {h} ray stop --force    (then what is left of ray and of its jobs is killed)");
+        let then = "then what is left of ray and of its jobs is killed";
+        let clear = |h: &String| Call::ssh(h, "ray stop --force").noted(then);
         known.clear = machines(spec, &workers).map(clear).collect();
         if matches!(task, Task::Restart { .. }) {
             known.again.extend(by_hand(spec, &workers));
@@ -58,20 +59,25 @@ pub(super) async fn known(spec: &ClusterSpec, options: &Options, task: &Task) ->
 }
 
 /// What submits the jobs again, those but whose packages are gone.
-fn restoring(backed: &Backed) -> Vec<String> {
+fn restoring(backed: &Backed) -> Vec<Call> {
     let mut sent = BTreeSet::new();
     let mut all = Vec::new();
     for kept in backed.kept.iter().filter(|k| k.missing.is_empty()) {
         let new: Vec<_> =
             kept.submission.packages().into_iter().filter(|uri| sent.insert(uri.clone())).collect();
-        all.extend(new.iter().map(|uri| format!("PUT /api/packages/{}", uri.replacen("://", "/", 1))));
-        all.push(format!("POST /api/jobs/    ({})", kept.submission.submission_id));
+        let path = |uri: &String| format!("/api/packages/{}", uri.replacen("://", "/", 1));
+        all.extend(new.iter().map(|uri| Call::http("PUT", path(uri))));
+        all.push(submit(&kept.submission.submission_id));
     }
     all
 }
 
+fn submit(which: &str) -> Call {
+    Call::http("POST", "/api/jobs/").noted(which)
+}
+
 /// What starts Ray on those of these workers that no autoscaler starts; nothing where that is refused.
-fn by_hand(spec: &ClusterSpec, workers: &[String]) -> Vec<String> {
+fn by_hand(spec: &ClusterSpec, workers: &[String]) -> Vec<Call> {
     let launch = spec.file.as_deref().and_then(|file| Launch::read(file).ok());
     let Some(launch) = launch else { return Vec::new() };
     let manual = workers.iter().filter(|w| !launch.worker_ips.contains(w));

@@ -4,7 +4,7 @@ use super::frame::{Title, pane};
 use super::grid::{cut, cut_front, put};
 use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
-use crate::app::{Action, Cluster, Context, Pane, PromptKind, Running, Tone, View};
+use crate::app::{Action, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View};
 use crate::model::text::printable;
 use crate::model::{Job, Link, ProblemKind};
 use ratatui::buffer::Buffer;
@@ -246,6 +246,13 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             (key(Action::Open), "press the button"),
             (key(Action::NextPane), "the other button"),
             (key(Action::Accept), "yes"),
+            (key(Action::Back), "cancel"),
+        ],
+        Context::Form if matches!(d.app.dialog(), Some(Dialog::Form(form)) if form.last > 0) => vec![
+            (key(Action::PageDown), "down"),
+            (key(Action::PageUp), "up"),
+            (key(Action::NextPane), "next field"),
+            (key(Action::Open), "press"),
             (key(Action::Back), "cancel"),
         ],
         Context::Form => vec![

@@ -2,7 +2,7 @@
 
 use super::Draw;
 use super::chrome::{clear, wrap};
-use super::frame::{Title, pane};
+use super::frame::{Title, more_around, pane};
 use super::grid::put;
 use super::{form, plan, progress, worker};
 use crate::app::{Area, Areas, Dialog};
@@ -20,9 +20,9 @@ pub fn draw(
     dialog: &Dialog,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
-    let (title, rows, pressed) = match dialog {
-        Dialog::Ask { title, lines, yes, on_yes, .. } => (title, lines, Some((*yes, *on_yes))),
-        Dialog::Tell { title, lines, .. } => (title, lines, None),
+    let (title, rows, top, pressed) = match dialog {
+        Dialog::Ask { title, lines, yes, on_yes, top, .. } => (title, lines, *top, Some((*yes, *on_yes))),
+        Dialog::Tell { title, lines, top, .. } => (title, lines, *top, None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
         Dialog::Worker(form) => return worker::draw(buf, area, d, form, areas),
@@ -45,19 +45,20 @@ pub fn draw(
     clear(buf, frame);
     let body = usize::from(height.saturating_sub(extra));
     let last = lines.len().saturating_sub(body);
-    let top = if let Dialog::Tell { top, .. } = dialog { (*top).min(last) } else { 0 };
-    let right = if last > top { format!("{} more below", last - top) } else { String::new() };
-    let inner = pane(buf, frame, d.theme, &Title { left: title, right: &right, tone: None, focused: true });
+    let top = top.min(last);
+    let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
+    more_around(buf, frame, d.theme, (top, last - top), "");
     for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top).take(body)) {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
-        put(buf, inner.x, y, u16::try_from(label).unwrap_or(0), false, name, d.theme.dim);
+        let room = if text.is_empty() { inner.width } else { u16::try_from(label).unwrap_or(0) };
+        put(buf, inner.x, y, room, false, name, d.theme.dim);
         put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
     }
     if let Some((yes, on_yes)) = pressed {
         areas.buttons = Some(buttons(buf, inner, d, yes, Some(on_yes)));
     }
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
-    areas.dialog_last = last;
+    (areas.dialog_top, areas.dialog_last) = (top, last);
     None
 }
 
@@ -68,7 +69,7 @@ pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
 }
 
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
-/// takes the whole width.
+/// takes the whole width, and so does a label that is longer than its column.
 fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String, String)> {
     let indent = if label > 0 { label + 2 } else { 0 };
     let mut lines = Vec::with_capacity(rows.len());
@@ -77,8 +78,15 @@ fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String
             lines.extend(wrap(text, width.max(1)).into_iter().map(|line| (String::new(), line)));
             continue;
         }
+        let is_long = name.width() > label;
+        if is_long {
+            lines.extend(wrap(name, width.max(1)).into_iter().map(|line| (line, String::new())));
+        }
+        if is_long && text.is_empty() {
+            continue;
+        }
         for (i, line) in wrap(text, width.saturating_sub(indent).max(1)).into_iter().enumerate() {
-            let first = i == 0;
+            let first = i == 0 && !is_long;
             let line = if first { line } else { format!("{}{line}", " ".repeat(indent)) };
             lines.push((if first { name.clone() } else { String::new() }, line));
         }

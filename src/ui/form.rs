@@ -3,12 +3,13 @@
 use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
-use super::frame::{Title, pane};
+use super::frame::{Title, more_around, pane};
 use super::grid::{cut_front, put};
 use crate::app::form::Form;
 use crate::app::{Area, Areas};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns it takes where there is room.
@@ -26,17 +27,11 @@ pub fn draw(
 ) -> Option<(u16, u16)> {
     let width = area.width.saturating_sub(4).min(WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
-    let (words, tone) = match (&form.doing, form.said.as_str()) {
-        (Some(doing), _) => (format!("◌ {doing}"), d.theme.warn),
-        (None, "") => match form.rows.get(form.at) {
-            Some(row) => (row.field.hint().to_owned(), d.theme.dim),
-            None => (String::new(), d.theme.dim),
-        },
-        (None, why) => (format!("✕ not submitted: {}", crate::model::text::printable(why)), d.theme.bad),
-    };
-    let words = wrap(&words, inside);
-    let said = u16::try_from(words.len().min(4)).unwrap_or(1);
+    let (words, tone) = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
+    // Rows give way to what is said, for they follow the focus: down to three, where there is little room to one.
+    let most = area.height.saturating_sub(8).max(area.height.saturating_sub(4).min(4));
+    let said = u16::try_from(words.len()).unwrap_or(most).min(most);
     let frame = middle(area, width, rows.saturating_add(said + 5));
     clear(buf, frame);
     let left = match &form.like {
@@ -46,7 +41,9 @@ pub fn draw(
     let cluster = form.cluster.to_string();
     let inner = pane(buf, frame, d.theme, &Title { left: &left, right: &cluster, tone: None, focused: true });
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let visible = inner.height.saturating_sub(said + 3);
+    let room = inner.height.saturating_sub(said + 1);
+    let air = room.saturating_sub(1).min(2);
+    let visible = (room - air).min(rows);
     let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
     let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
     let room = inner.width.saturating_sub(LABEL + 1);
@@ -65,11 +62,34 @@ pub fn draw(
             cursor = Some((inner.x + LABEL + column, y));
         }
     }
-    for (y, line) in (inner.y + visible + 1..inner.bottom().saturating_sub(1)).zip(&words) {
+    let last = words.len().saturating_sub(said.into());
+    let first = form.top.min(last);
+    (areas.dialog_top, areas.dialog_last) = (first, last);
+    if last > 0 {
+        more_around(buf, frame, d.theme, (first, last - first), "lines ");
+    } else {
+        let hidden = (top, usize::from(rows.saturating_sub(visible)).saturating_sub(top));
+        more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
+    }
+    let below = inner.y + visible + u16::from(air > 0);
+    for (y, line) in (below..inner.bottom().saturating_sub(1)).zip(words.iter().skip(first)) {
         put(buf, inner.x, y, inner.width, false, line, tone);
     }
     if inner.height > 0 {
         areas.buttons = Some(buttons(buf, inner, d, "Submit", form.button()));
     }
     cursor
+}
+
+/// What is said below the rows: what is being done, why it was not submitted, or what may stand in the row.
+fn words(form: &Form, d: &Draw<'_>, width: usize) -> (Vec<String>, Style) {
+    let (words, tone) = match (&form.doing, form.said.as_str()) {
+        (Some(doing), _) => (format!("◌ {doing}"), d.theme.warn),
+        (None, "") => match form.rows.get(form.at) {
+            Some(row) => (row.field.hint().to_owned(), d.theme.dim),
+            None => (String::new(), d.theme.dim),
+        },
+        (None, why) => (format!("✕ not submitted: {}", crate::model::text::printable(why)), d.theme.bad),
+    };
+    (wrap(&words, width), tone)
 }

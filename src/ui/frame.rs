@@ -59,10 +59,28 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
 
 /// Says on the lower border how many `things` have no room above it.
 pub fn more_below(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: usize, things: &str) {
-    let more = format!(" {hidden} more {things}below ");
-    let width = u16::try_from(more.width()).unwrap_or(u16::MAX);
-    if hidden > 0 && area.height > 1 && area.width > width.saturating_add(4) {
-        buf.set_string(area.right() - 2 - width, area.bottom() - 1, more, theme.warn);
+    on_lower_border(buf, area, theme, &more((0, hidden), things));
+}
+
+/// Says on the lower border how many `things` have no room before and behind those that are shown.
+pub fn more_around(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: (usize, usize), things: &str) {
+    on_lower_border(buf, area, theme, &more(hidden, things));
+}
+
+/// How many `things` have no room above and below; nothing when all have it.
+pub fn more((above, below): (usize, usize), things: &str) -> String {
+    match (above, below) {
+        (0, 0) => String::new(),
+        (0, _) => format!("{below} more {things}below"),
+        (_, 0) => format!("{above} more {things}above"),
+        _ => format!("{above} more {things}above · {below} below"),
+    }
+}
+
+fn on_lower_border(buf: &mut Buffer, area: Rect, theme: &Theme, text: &str) {
+    let width = u16::try_from(text.width() + 2).unwrap_or(u16::MAX);
+    if !text.is_empty() && area.height > 1 && area.width > width.saturating_add(4) {
+        buf.set_string(area.right() - 2 - width, area.bottom() - 1, format!(" {text} "), theme.warn);
     }
 }
 

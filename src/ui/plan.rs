@@ -3,8 +3,8 @@
 use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
-use super::frame::{Title, more_below, pane};
-use super::grid::{Cell, Column, Grid, cut, cut_middle, put};
+use super::frame::{Title, more_around, pane};
+use super::grid::{Cell, Column, Grid, cut_middle, put};
 use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
@@ -20,6 +20,8 @@ use unicode_width::UnicodeWidthStr;
 const WIDEST: u16 = 108;
 /// Rows that the table gets at least: titles and two jobs.
 const TABLE: u16 = 3;
+/// Jobs that are drawn at most.
+const MOST: usize = 10_000;
 
 /// What stands before the line that has the focus.
 const MARK: &str = "▸ ";
@@ -29,6 +31,23 @@ struct Line {
     text: String,
     style: Style,
     spot: Option<Spot>,
+    /// It goes on from the line before.
+    goes_on: bool,
+}
+
+impl Line {
+    /// Lines that nothing can focus.
+    fn told(text: &str, style: Style, width: usize) -> impl Iterator<Item = Self> {
+        wrap(text, width).into_iter().map(move |text| Self { text, style, spot: None, goes_on: false })
+    }
+
+    /// What can have the focus, over as many lines as it needs.
+    fn of(spot: Spot, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
+        let room = width.saturating_sub(MARK.width()).max(1);
+        let lines = if text.width() <= room { vec![text] } else { wrap(&text, room) };
+        let line = move |(i, text)| Self { text, style, spot: Some(spot), goes_on: i > 0 };
+        lines.into_iter().enumerate().map(line)
+    }
 }
 
 /// Draws it; notes where it and its buttons are, and how far the table can be scrolled.
@@ -41,18 +60,20 @@ pub fn draw(
 ) -> Option<(u16, u16)> {
     let width = area.width.saturating_sub(4).min(WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
-    let head = head(plan, d, inside);
-    let below = below(plan, d, inside);
-    let jobs = plan.preview.jobs.len();
-    let table = if jobs > 0 { u16::try_from(jobs + 1).unwrap_or(u16::MAX) } else { 0 };
-    // Air around the table goes first, then jobs: those can be scrolled.
+    let (head, below) = (head(plan, d, inside), below(plan, d, inside));
+    let jobs = plan.preview.jobs.len().min(MOST);
     let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    let table = if jobs > 0 { rows(jobs + 1) } else { 0 };
+    // Air around the table goes first, then jobs: those can be scrolled. Where even few of them have no room, all of it
+    // is.
     let fixed = rows(head.len()).saturating_add(rows(below.len())).saturating_add(3);
-    let room = area.height.saturating_sub(fixed);
-    let table = table.min(room.max(TABLE));
-    let air = u16::from(fixed + table + 2 < area.height);
+    let is_low = fixed.saturating_add(table.min(TABLE)) > area.height;
+    let shown = if is_low { table } else { table.min(area.height - fixed) };
+    let air = u16::from(fixed.saturating_add(shown).saturating_add(2) < area.height);
     let above = if table > 0 { air } else { 0 };
-    let frame = middle(area, width, fixed + table + above + air);
+    let space = (above, shown, air);
+    let sheet = sheet(plan, d, &head, &below, rows(inside), space);
+    let frame = middle(area, width, sheet.lines.area.height.saturating_add(3));
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
@@ -63,34 +84,17 @@ pub fn draw(
         Title { left: &called, right: zone.as_deref().unwrap_or_default(), tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let mut y = inner.y;
-    for (text, style) in head.iter().take(usize::from(inner.height)) {
-        put(buf, inner.x, y, inner.width, false, text, *style);
-        y += 1;
+    let place = Rect { height: inner.height.saturating_sub(1), ..inner };
+    let first = if is_low { sheet.first(plan, usize::from(place.height)) } else { (0, 0) };
+    if is_low {
+        more_around(buf, frame, d.theme, (first.0, first.1 - first.0), "");
+        (areas.dialog_top, areas.dialog_last) = first;
+    } else {
+        let (top, last) = sheet.jobs;
+        more_around(buf, frame, d.theme, (top, last - top), if last == 1 { "job " } else { "jobs " });
+        (areas.dialog_top, areas.dialog_last) = (top, last);
     }
-    y += above;
-    if table > 0 {
-        let last_row = inner.bottom().saturating_sub(1);
-        let place = Rect { y, height: table.min(last_row.saturating_sub(y)), ..inner };
-        let (top, last) = draw_jobs(buf, place, d, plan);
-        areas.dialog_last = last;
-        more_below(buf, frame, d.theme, last - top, if last - top == 1 { "job " } else { "jobs " });
-        y += table;
-    }
-    y += air;
-    let mut cursor = None;
-    for line in &below {
-        if y + 1 >= inner.bottom() {
-            break;
-        }
-        let (text, style) = shown(line, plan.spot, d);
-        put(buf, inner.x, y, inner.width, false, &text, style);
-        if line.spot == Some(Spot::Name) && plan.spot == Spot::Name {
-            let column = u16::try_from(text.width()).unwrap_or(u16::MAX).min(inner.width.saturating_sub(1));
-            cursor = Some((inner.x + column, y));
-        }
-        y += 1;
-    }
+    let cursor = sheet.copy(buf, place, rows(first.0));
     let focused = match plan.spot {
         Spot::Cancel => Some(false),
         Spot::Go => Some(true),
@@ -100,6 +104,78 @@ pub fn draw(
     cursor
 }
 
+/// All that stands above the buttons, of which a small window shows a part.
+struct Sheet {
+    lines: Buffer,
+    /// The line that has the focus, or says why it did not begin.
+    focus: Option<usize>,
+    /// Column and line of the cursor.
+    cursor: Option<(u16, u16)>,
+    /// The first job that is drawn, and the highest that could be.
+    jobs: (usize, usize),
+}
+
+impl Sheet {
+    /// The first line that is shown in so many, and the highest that could be. What has the focus is seen, until
+    /// somebody scrolls.
+    fn first(&self, plan: &Plan, visible: usize) -> (usize, usize) {
+        let last = usize::from(self.lines.area.height).saturating_sub(visible);
+        let top = match self.focus.filter(|_| !plan.strayed) {
+            Some(focus) => plan.top.clamp((focus + 1).saturating_sub(visible), focus),
+            None => plan.top,
+        };
+        (top.min(last), last)
+    }
+
+    /// Shows it from that line on; returns the cursor's place.
+    fn copy(&self, buf: &mut Buffer, place: Rect, first: u16) -> Option<(u16, u16)> {
+        let width = place.width.min(self.lines.area.width);
+        for y in 0..place.height.min(self.lines.area.height.saturating_sub(first)) {
+            for x in 0..width {
+                buf[(place.x + x, place.y + y)] = self.lines[(x, first + y)].clone();
+            }
+        }
+        let (x, line) = self.cursor?;
+        let y = line.checked_sub(first).filter(|y| *y < place.height)?;
+        Some((place.x + x.min(place.width.saturating_sub(1)), place.y + y))
+    }
+}
+
+/// Draws it with so much air above the table, so many lines of the table, so much air below.
+fn sheet(
+    plan: &Plan,
+    d: &Draw<'_>,
+    head: &[(String, Style)],
+    below: &[Line],
+    width: u16,
+    (above, table, air): (u16, u16, u16),
+) -> Sheet {
+    let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    let upper = rows(head.len()) + above;
+    let height = upper.saturating_add(table).saturating_add(air).saturating_add(rows(below.len()));
+    let mut lines = Buffer::empty(Rect { x: 0, y: 0, width, height });
+    for (y, (text, style)) in (0..height).zip(head) {
+        put(&mut lines, 0, y, width, false, text, *style);
+    }
+    let place = Rect { x: 0, y: upper, width, height: table };
+    let jobs = if table > 0 { draw_jobs(&mut lines, place, d, plan) } else { (0, 0) };
+    let (mut cursor, mut focus) = (None, None);
+    let first = upper.saturating_add(table).saturating_add(air);
+    for (y, line) in (first..height).zip(below) {
+        let (text, style) = shown(line, plan.spot, d);
+        put(&mut lines, 0, y, width, false, &text, style);
+        if line.spot == Some(plan.spot) {
+            focus = Some(usize::from(y));
+            let column = u16::try_from(text.width()).unwrap_or(u16::MAX).min(width.saturating_sub(1));
+            cursor = (plan.spot == Spot::Name).then_some((column, y));
+        }
+    }
+    if !plan.said.is_empty() {
+        focus = height.checked_sub(1).map(usize::from);
+    }
+    Sheet { lines, focus, cursor, jobs }
+}
+
 /// A line; one that can have the focus shows by a mark and, as a button does, by its style whether it has it.
 fn shown<'l>(line: &'l Line, focus: Spot, d: &Draw<'_>) -> (Cow<'l, str>, Style) {
     match line.spot {
@@ -107,9 +183,12 @@ fn shown<'l>(line: &'l Line, focus: Spot, d: &Draw<'_>) -> (Cow<'l, str>, Style)
         Some(spot) if spot != focus => {
             (format!("{}{}", " ".repeat(MARK.width()), line.text).into(), line.style)
         }
-        // What is typed has the cursor besides.
-        Some(Spot::Name) => (format!("{MARK}{}", line.text).into(), line.style.patch(d.theme.marked)),
-        Some(_) => (format!("{MARK}{}", line.text).into(), d.theme.selected),
+        Some(spot) => {
+            let mark = if line.goes_on { " ".repeat(MARK.width()) } else { MARK.to_owned() };
+            // What is typed has the cursor besides.
+            let style = if spot == Spot::Name { line.style.patch(d.theme.marked) } else { d.theme.selected };
+            (format!("{mark}{}", line.text).into(), style)
+        }
     }
 }
 
@@ -179,41 +258,38 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let spots = plan.spots();
     if spots.contains(&Spot::Jobs) {
         let text = switch(plan.preserves(), "save the jobs and submit them again".into());
-        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Jobs) });
+        lines.extend(Line::of(Spot::Jobs, text, d.theme.text, width));
     }
     if let (true, Task::RemoveWorker { drain, .. }) = (spots.contains(&Spot::Drain), &plan.operation.task) {
         let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
         let text =
             switch(drain.is_some(), format!("drain it: what runs there may end first, within {minutes} min"));
-        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Drain) });
+        lines.extend(Line::of(Spot::Drain, text, d.theme.text, width));
     }
     if spots.contains(&Spot::Others) {
         let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "hit" };
         let text = switch(plan.others, format!("{deed} the jobs of {}, too", plan.strangers().join(", ")));
-        let text = cut(&text, width.saturating_sub(MARK.width())).into_owned();
-        lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Others) });
+        lines.extend(Line::of(Spot::Others, text, d.theme.warn, width));
     }
     if spots.contains(&Spot::Blind) {
         let text = switch(plan.blind, "go on although it cannot be told whom it hits".into());
-        lines.push(Line { text, style: d.theme.warn, spot: Some(Spot::Blind) });
+        lines.extend(Line::of(Spot::Blind, text, d.theme.warn, width));
     }
     if plan.operation.destructive && spots.contains(&Spot::Go) {
         let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));
-        lines.push(Line { text, style: d.theme.dim, spot: None });
+        lines.extend(Line::told(&text, d.theme.dim, width));
     }
     let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));
     // Steps are not broken in two.
     let steps = steps.map(|s| s.replace(' ', "\u{a0}")).collect::<Vec<_>>().join("   ");
-    for line in wrap(&steps, width) {
-        lines.push(Line { text: line.replace('\u{a0}', " "), style: d.theme.dim, spot: None });
-    }
+    let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
+    lines.extend(Line::told(&steps, d.theme.dim, width).map(whole));
     if spots.contains(&Spot::Name) {
         let text = format!("type the cluster's name to go on: {}", printable(&plan.name));
-        lines.push(Line { text, style: d.theme.text, spot: Some(Spot::Name) });
+        lines.extend(Line::of(Spot::Name, text, d.theme.text, width));
     }
-    for line in wrap(&plan.said, width).into_iter().filter(|l| !l.is_empty()) {
-        lines.push(Line { text: line, style: d.theme.bad, spot: None });
-    }
+    // Why it did not begin, or a line of air before the buttons.
+    lines.extend(Line::told(&plan.said, d.theme.bad, width));
     lines
 }
 
@@ -241,6 +317,8 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize,
 /// then what becomes of the jobs, then what they hold.
 fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
     const LEAST: (u16, u16, u16) = (20, 18, 9);
+    const NARROW: (u16, u16, u16) = (10, 12, 5);
+    let least = if width < 50 { NARROW } else { LEAST };
     let widest = |say: &dyn Fn(&Doomed) -> usize, least: u16, most: u16| {
         let widest = jobs.iter().map(|j| say(j)).max().unwrap_or(0);
         u16::try_from(widest).unwrap_or(most).clamp(least, most)
@@ -251,7 +329,7 @@ fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
     let mut holds = widest(&|j| j.holding().width(), 5, 40);
     let room = width.saturating_sub(owner + 7 + 4);
     let mut over = (job + fate + holds).saturating_sub(room);
-    for (column, least) in [(&mut job, LEAST.0), (&mut fate, LEAST.1), (&mut holds, LEAST.2)] {
+    for (column, least) in [(&mut job, least.0), (&mut fate, least.1), (&mut holds, least.2)] {
         let less = over.min(column.saturating_sub(least));
         (*column, over) = (*column - less, over - less);
     }
@@ -259,7 +337,7 @@ fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
         Column::text("JOB", job, 0),
         Column::text("OWNER", owner, 0),
         Column::number("AGE", 7, 1),
-        Column::text("HOLDS", holds, 0),
+        Column::text("HOLDS", holds, 2),
         Column::rest(
             if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT RUNS THERE" },
             fate,

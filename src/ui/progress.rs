@@ -3,7 +3,7 @@
 use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::middle;
-use super::frame::{Title, pane};
+use super::frame::{Title, more_around, pane};
 use super::grid::put;
 use super::words::span;
 use crate::app::running::{Mark, Running, Stand};
@@ -18,6 +18,9 @@ use ratatui::style::Style;
 const WIDEST: u16 = 130;
 /// Lines of output shown at least, and at most.
 const OUTPUT: (usize, usize) = (2, 18);
+
+/// Below this height only what is needed is said.
+const LOW: u16 = 14;
 
 const GOES_ON: &str = "it goes on when this is closed; quitting the console stops it, and it can be resumed";
 
@@ -36,7 +39,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
     let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
     let at: usize = steps.iter().take(at).map(Vec::len).sum();
     let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
-    let verdict = verdict(running, d, inside);
+    // Where there is little room, only what can be done now is said.
+    let verdict = verdict(running, d, inside, area.height >= LOW);
     let output: Vec<&str> = running.output().collect();
     let fixed = steps.len() + verdict.len() + 2;
     let room = usize::from(area.height).saturating_sub(fixed + 1);
@@ -59,19 +63,26 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
     // Where not all has room, what is to be done stays, and the step that it is at.
-    let kept = usize::from(inner.height).saturating_sub(verdict.len() + gap + shown).max(1);
+    let visible = usize::from(inner.height);
+    let kept = visible.saturating_sub(verdict.len() + gap + shown).clamp(1, steps.len().max(1));
     let first = at.saturating_sub(kept).min(steps.len().saturating_sub(kept));
-    let mut lines: Vec<(String, Style)> = steps.into_iter().skip(first).take(kept).collect();
-    lines.extend((gap > 0).then(|| (String::new(), d.theme.text)));
-    let last = output.len().saturating_sub(shown);
+    let before = output.len().saturating_sub(shown);
+    let over = (kept + gap + shown + verdict.len()).saturating_sub(visible);
+    // Scrolled up, first what the window has no room for comes into it, then earlier output, then earlier steps.
+    let last = over + before + first;
     let top = top.min(last);
-    let tail = output.iter().skip(last - top).take(shown);
+    let (up, rest) = (top.min(over), top.saturating_sub(over));
+    let (back, rest) = (rest.min(before), rest.saturating_sub(before));
+    let mut lines: Vec<(String, Style)> = steps.into_iter().skip(first - rest).take(kept).collect();
+    lines.extend((gap > 0).then(|| (String::new(), d.theme.text)));
+    let tail = output.iter().skip(before - back).take(shown);
     lines.extend(tail.map(|line| (format!("  {line}"), d.theme.dim)));
     lines.extend(verdict);
-    for (y, (text, style)) in (inner.y..inner.bottom()).zip(lines) {
+    for (y, (text, style)) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(over - up)) {
         put(buf, inner.x, y, inner.width, false, &text, style);
     }
-    areas.dialog_last = last;
+    more_around(buf, frame, d.theme, (last - top, top), "");
+    (areas.dialog_top, areas.dialog_last) = (top, last);
 }
 
 /// A step over as many lines as it needs.
@@ -102,8 +113,8 @@ fn step(step: StepName, mark: &Mark, running: &Running, d: &Draw<'_>) -> (String
 }
 
 /// How it stands, and what can be done now.
-fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
-    let mut lines = vec![(String::new(), d.theme.text)];
+fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Vec<(String, Style)> {
+    let mut lines: Vec<_> = at_length.then(|| (String::new(), d.theme.text)).into_iter().collect();
     let mut say =
         |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));
     let key = |action| d.key(action);
@@ -112,7 +123,9 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize) -> Vec<(String, Style)
             // `cancelled; nothing was changed`
             let how = running.left_behind().unwrap_or_default();
             let how = how.strip_prefix("cancelled").unwrap_or_default();
-            say(GOES_ON.into(), d.theme.dim);
+            if at_length {
+                say(GOES_ON.into(), d.theme.dim);
+            }
             say(format!("{} cancels{how}", key(Action::Cancel)), d.theme.text);
             let keys = d.app.keys_for(how);
             if !keys.is_empty() {

@@ -1,7 +1,7 @@
 //! The TPUs of a cluster: Google's half, Ray's half and the file's limits, what wants attention first.
 
 use super::chrome::wrap;
-use super::frame::{Title, more_below, pane};
+use super::frame::{Title, more_around, more_below, pane};
 use super::grid::{Cell, Column, Grid, put};
 use super::{Draw, Theme, filtered, split_bottom, words};
 use crate::app::{Action, Area, Cluster, TPU_COLUMNS, Tpus};
@@ -32,8 +32,8 @@ const TYPES: usize = 6;
 /// Below this height the table needs every line.
 const LOW: u16 = 14;
 
-/// Draws it; returns where the rows are.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
+/// Draws it; returns where the rows are, and the highest first worker type.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (Area, usize) {
     let tpus = &cluster.tpus;
     let area = troubles(buf, area, d, cluster);
     let mut wanted: Vec<&TypeCount> = tpus.types().iter().filter(|t| t.min > 0 || t.there > 0).collect();
@@ -44,7 +44,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let below = if lines > 0 { u16::try_from(lines).unwrap_or(0) + 3 } else { 0 };
     let (limits, area) = split_bottom(area, below);
     if lines > 0 {
-        types(buf, limits, d, &wanted, lines, cluster);
+        types(buf, limits, d, &wanted, cluster);
     }
     let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && tpus.selected().is_some()));
     let drawn = table(buf, area, d, cluster);
@@ -52,7 +52,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
         let width = advice.width.saturating_sub(4);
         put(buf, advice.x + 2, advice.y, width, false, &said(row), d.theme.text);
     }
-    drawn
+    (drawn, if lines > 0 { wanted.len() - lines } else { 0 })
 }
 
 /// What is to be said of the selected row in a line.
@@ -193,7 +193,7 @@ fn standing(standing: Standing, theme: &Theme) -> (&'static str, Style) {
 }
 
 /// The file's limits against what is there.
-fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], rows: usize, cluster: &Cluster) {
+fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], cluster: &Cluster) {
     const COLUMNS: [Column; 6] = [
         Column::rest("WORKER TYPE", 16, 0),
         Column::number("MIN", 5, 0),
@@ -204,9 +204,11 @@ fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], rows
     ];
     let title = Title { left: "Worker types", right: "", tone: None, focused: false };
     let inner = pane(buf, area, d.theme, &title);
-    more_below(buf, area, d.theme, wanted.len().saturating_sub(rows), "");
+    let last = wanted.len().saturating_sub(usize::from(inner.height.saturating_sub(1)));
+    let top = cluster.tpus.types_top().min(last);
+    more_around(buf, area, d.theme, (top, last - top), "");
     let sort = crate::app::Sort::default();
-    let grid = Grid { columns: &COLUMNS, sort, sortable: &[], top: 0, rows, selected: None };
+    let grid = Grid { columns: &COLUMNS, sort, sortable: &[], top, rows: wanted.len(), selected: None };
     let text = if cluster.tpus.is_stale(d.now) { d.theme.dim } else { d.theme.text };
     grid.draw(buf, inner, d.theme, |position| {
         let Some(count) = wanted.get(position) else { return Vec::new() };

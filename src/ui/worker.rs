@@ -3,7 +3,7 @@
 use super::Draw;
 use super::chrome::{clear, wrap};
 use super::dialog::{buttons, middle};
-use super::frame::{Title, pane};
+use super::frame::{Title, more, more_around, pane};
 use super::grid::{cut, cut_front, put};
 use crate::app::worker::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas};
@@ -21,6 +21,12 @@ const LABEL: u16 = 10;
 /// Lines below the rows: what may stand in the row that has the focus, or what is wrong. So many are kept free, that
 /// nothing jumps while the focus moves.
 const WORDS: u16 = 4;
+/// What can be chosen takes so many lines at most; the others are scrolled to.
+const CHOICES: usize = 8;
+/// Lines below the rows at least, before rows give way.
+const LEAST: u16 = 3;
+/// What stands before the choice that is made.
+const MARK: &str = "▸ ";
 
 /// Draws it; returns the cursor's place when a line has the focus.
 pub fn draw(
@@ -34,32 +40,79 @@ pub fn draw(
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let words = words(form, d, inside);
     let rows = u16::try_from(form.rows().len()).unwrap_or(0);
-    let said = if rows > 0 { WORDS } else { u16::try_from(words.len()).unwrap_or(WORDS) };
+    let said = if rows > 0 { below(form) } else { u16::try_from(words.len()).unwrap_or(WORDS) };
     let frame = middle(area, width, rows + said + 4 + u16::from(rows > 0));
     clear(buf, frame);
     let cluster = form.cluster.to_string();
     let title = Title { left: "add workers", right: &cluster, tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let (first, visible) = (inner.y, rows.min(inner.height.saturating_sub(2)));
+    let (upper, lower) = parts(Rect { height: inner.height.saturating_sub(1), ..inner }, rows, said);
     // Where not all has room, the row that has the focus stays.
     let at = u16::try_from(form.at).unwrap_or(rows).min(rows.saturating_sub(1));
-    let top = usize::from((at + 1).saturating_sub(visible));
+    let top = usize::from((at + 1).min(rows).saturating_sub(upper.height));
     let mut cursor = None;
-    for (y, (i, field)) in (first..first + visible).zip(form.rows().iter().enumerate().skip(top)) {
+    for (y, (i, field)) in (upper.y..upper.bottom()).zip(form.rows().iter().enumerate().skip(top)) {
         let place = Rect { y, height: 1, ..inner };
         cursor = cursor.or(row(buf, place, d, form, *field, i == form.at));
     }
-    let gap = u16::from(rows > 0);
-    let last = inner.bottom().saturating_sub(1);
-    for (y, (text, style)) in (first + visible + gap..last).zip(&words) {
+    let hidden = (top, usize::from(rows.saturating_sub(upper.height)).saturating_sub(top));
+    more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
+    let last = if rows > 0 { 0 } else { words.len().saturating_sub(lower.height.into()) };
+    let first = form.top.min(last);
+    more_around(buf, frame, d.theme, (first, last - first), "");
+    (areas.dialog_top, areas.dialog_last) = (first, last);
+    for (y, (text, style)) in (lower.y..lower.bottom()).zip(words.iter().skip(first)) {
         put(buf, inner.x, y, inner.width, false, text, *style);
+    }
+    if let Some((choices, chosen)) = form.focused().and_then(|field| form.choices(field)) {
+        let used = u16::try_from(words.len()).unwrap_or(WORDS).min(lower.height);
+        let place = Rect { y: lower.y + used, height: lower.height - used, ..lower };
+        draw_choices(buf, place, d, &choices, chosen);
     }
     if inner.height > 0 {
         let known = matches!(form.offered, Offered::Known(_));
         areas.buttons = Some(buttons(buf, inner, d, if known { "Next" } else { "" }, form.button()));
     }
     cursor
+}
+
+/// Lines that are kept free below the rows: for words, and for the longest list of what can be chosen.
+fn below(form: &WorkerForm) -> u16 {
+    let choices = form.rows().iter().filter_map(|field| form.choices(*field));
+    let longest = choices.map(|(choices, _)| choices.len()).max().unwrap_or(0);
+    u16::try_from(longest.min(CHOICES) + 1).unwrap_or(WORDS).max(WORDS)
+}
+
+/// Where the rows stand, and what is said below them. Where there is little room the air between goes first, then what
+/// is said shrinks, then rows go.
+fn parts(area: Rect, rows: u16, said: u16) -> (Rect, Rect) {
+    let visible = rows.min(area.height.saturating_sub(LEAST).max(1)).min(area.height);
+    let gap = u16::from(rows > 0 && area.height - visible > LEAST.max(WORDS));
+    let height = area.height - visible - gap;
+    (
+        Rect { height: visible, ..area },
+        Rect { y: area.y + visible + gap, height: height.min(said.max(LEAST)), ..area },
+    )
+}
+
+/// What can be chosen, a line each, the choice that is made among them.
+fn draw_choices(buf: &mut Buffer, area: Rect, d: &Draw<'_>, choices: &[String], chosen: usize) {
+    let visible = choices.len().min(usize::from(area.height));
+    // The choice stands in the middle, so that it is seen what comes before and behind it.
+    let top = chosen.saturating_sub(visible / 2).min(choices.len() - visible);
+    let hidden = (top, choices.len() - visible - top);
+    for (i, y) in (0..visible).zip(area.y..) {
+        let above = if i == 0 { hidden.0 } else { 0 };
+        let below = if i + 1 == visible { hidden.1 } else { 0 };
+        let said = more((above, below), "");
+        let width = u16::try_from(said.width()).unwrap_or(area.width).min(area.width);
+        put(buf, area.x, y, area.width, true, &said, d.theme.warn);
+        let (mark, style) = if top + i == chosen { (MARK, d.theme.marked) } else { ("  ", d.theme.dim) };
+        let text = format!("{mark}{}", printable(&choices[top + i]));
+        let room = area.width.saturating_sub(width + u16::from(width > 0));
+        put(buf, area.x, y, room, false, &text, style);
+    }
 }
 
 /// One row: its word, what is chosen or typed, and beside it what is wrong. Returns the cursor's place.
@@ -116,12 +169,7 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
                 let lines = wrap(&format!("✕ {why}"), width);
                 return lines.into_iter().map(|line| (line, d.theme.bad)).collect();
             }
-            (None, WorkerField::Type | WorkerField::Capacity) => {
-                let choices = form.choices(field).map(|(choices, _)| choices).unwrap_or_default();
-                let choices = choices.iter().map(|c| printable(c).replace(' ', "\u{a0}"));
-                let listed = choices.collect::<Vec<_>>().join(", ");
-                format!("left and right choose, a letter goes to the next: {listed}")
-            }
+            (None, WorkerField::Type | WorkerField::Capacity) => "left, right or a letter chooses".to_owned(),
             (None, WorkerField::Count) => format!("1 to {MOST_WORKERS}; each is a request of its own"),
             (None, WorkerField::Name) if form.count.trim() == "1" => {
                 "when this is empty, one is made up: ray-worker-manual-<id>".to_owned()
@@ -146,5 +194,5 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
             *last = cut(&format!("{last} …"), width).into_owned();
         }
     }
-    lines.into_iter().map(|l| (l.replace('\u{a0}', " "), d.theme.dim)).collect()
+    lines.into_iter().map(|l| (l, d.theme.dim)).collect()
 }

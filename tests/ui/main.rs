@@ -4,6 +4,7 @@
 
 mod fleet;
 mod operate;
+mod reach;
 mod room;
 #[path = "../sample/mod.rs"]
 mod sample;
@@ -42,7 +43,11 @@ fn text(buffer: &Buffer) -> String {
 
 fn snap(name: &str, app: &mut App) {
     // The smallest first: keys do nothing in it.
-    for (width, height) in [(20, 5), (80, 24), (120, 40), (200, 60)] {
+    snap_at(name, app, &[(20, 5), (80, 24), (120, 40), (200, 60)]);
+}
+
+fn snap_at(name: &str, app: &mut App, sizes: &[(u16, u16)]) {
+    for (width, height) in sizes.iter().copied() {
         let seen = text(&paint(app, Colors::Full, width, height));
         insta::with_settings!({snapshot_path => "../snapshots"}, {
             insta::assert_snapshot!(format!("{name}_{width}x{height}"), seen);

@@ -83,9 +83,25 @@ fn worker_types_have_the_room_that_is_there() {
     let narrow = seen(&mut app, 80, 24);
     let said = narrow.lines().filter(|l| l.ends_with(" more below ─╯") || l.contains("more below")).count();
     assert_eq!(said, 2, "both tables say what they hide: {narrow}");
-    press(&mut app, "G");
+    // Behind the last row the types go on; the way back begins with them.
+    for _ in 0..app.tpus().unwrap().tpus.table().len() - 1 {
+        assert!(seen(&mut app, 80, 24).contains("tpu_type_00"));
+        press(&mut app, "<down>");
+    }
     let end = seen(&mut app, 80, 24);
     assert_eq!(end.matches("more below").count(), 1, "the upper one is at its end: {end}");
+    press(&mut app, "<down>");
+    let next = seen(&mut app, 80, 24);
+    assert!(next.contains("1 more above · 1 below") && next.contains("tpu_type_06"), "{next}");
+    press(&mut app, "G");
+    let end = seen(&mut app, 80, 24);
+    assert!(end.contains("tpu_type_07") && end.contains("2 more above") && !end.contains("below"), "{end}");
+    press(&mut app, "<up><up>");
+    let back = seen(&mut app, 80, 24);
+    assert!(back.contains("tpu_type_00") && back.contains("worker-13"), "{back}");
+    press(&mut app, "Ggg");
+    let begin = seen(&mut app, 80, 24);
+    assert!(begin.contains("tpu_type_00") && !begin.contains("worker-13"), "{begin}");
 }
 
 #[test]

@@ -145,3 +145,43 @@ fn no_offer_is_too_hostile_or_a_window_too_small_for_it() {
         }
     }
 }
+
+/// Twenty types, of which a small window has room for few.
+fn twenty() -> WorkerOffer {
+    let one = |n: u32| WorkerType { name: format!("tpu_type_{n:02}"), accelerator: format!("v4-{}", 8 * n) };
+    WorkerOffer { types: (1..=20).map(one).collect(), ..offer() }
+}
+
+#[test]
+fn every_type_can_be_scrolled_to_in_a_small_window() {
+    for (width, height) in [(80, 24), (40, 10)] {
+        let mut app = shown();
+        press(&mut app, "a");
+        hears(&mut app, OperationNews::Offered(Ok(twenty())));
+        let lines = |app: &mut App| {
+            let seen = text(&paint(app, Colors::Full, width, height));
+            // Those of the list; what the border says is of the fields.
+            let of_list: String = seen.lines().filter(|l| l.contains("tpu_type_")).collect();
+            (seen, of_list.contains(" above"), of_list.contains(" below"))
+        };
+        let (first, above, below) = lines(&mut app);
+        assert!(first.contains("▸ tpu_type_01 (v4-8)") && !above && below, "{first}");
+        for n in 2..=20 {
+            press(&mut app, "<right>");
+            let (seen, above, below) = lines(&mut app);
+            assert!(seen.contains(&format!("▸ tpu_type_{n:02}")), "{width}x{height}: {seen}");
+            assert!(above || n < 10, "{n}: {seen}");
+            assert!(below || n > 12, "{n}: {seen}");
+        }
+        let (end, above, _) = lines(&mut app);
+        assert!(above && end.contains("20 of 20"), "{end}");
+        snap_at("worker_form_twenty", &mut app, &[(width, height)]);
+        // Nothing jumps, and each field is seen while it has the focus.
+        for field in ["capacity", "count", "name"] {
+            press(&mut app, "<tab>");
+            let (seen, ..) = lines(&mut app);
+            assert!(seen.contains(&format!("│ {field} ")), "{width}x{height}: {seen}");
+            assert!(seen.contains("Cancel") && seen.contains("Next"), "{seen}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What an operation on workers comes to, before it begins: whether it can be done at all, and its exact calls.
 
-use super::super::host::start_lines;
+use super::super::call::Call;
+use super::super::host::start_calls;
 use super::super::trouble;
 use super::launch::{on_host, read, type_of};
 use super::machine::{self, Machine};
@@ -9,7 +10,6 @@ use crate::config::Launch;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, NewWorker, Problem, Task};
 use crate::supervisor::{self, Options};
-use serde_json::json;
 
 /// What stands in the way, as far as the cluster's file and the settings tell.
 pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
@@ -83,16 +83,13 @@ pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
 }
 
 /// The calls of Google's and the commands that it comes to now, in their order.
-pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<Vec<String>, Problem> {
+pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<Vec<Call>, Problem> {
     let worker = match task {
         Task::AddWorker(wanted @ NewWorker::Queued { .. }) => {
             let place = supervisor::tpu_place(spec)?;
             let at = (place.project.as_str(), place.zone.as_str());
-            let line = |r: QueuedRequest| {
-                let url = options.google.queued_url(r.api, at, &r.name);
-                json!({"method": "POST", "url": url, "body": r.body}).to_string()
-            };
-            return Ok(requests(spec, options, wanted)?.into_iter().map(line).collect());
+            let call = |r: QueuedRequest| Call::post(options.google.queued_url(r.api, at, &r.name), r.body);
+            return Ok(requests(spec, options, wanted)?.into_iter().map(call).collect());
         }
         Task::AddWorker(NewWorker::Host { address: worker })
         | Task::InitWorker { worker }
@@ -107,17 +104,18 @@ pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result
     }
 }
 
-fn removing(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<Vec<String>, Problem> {
+fn removing(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<Vec<Call>, Problem> {
     if !machine.is_google() {
-        return Ok(machine.hosts.iter().map(|h| format!("ssh {h} ray stop --force")).collect());
+        return Ok(machine.hosts.iter().map(|h| Call::ssh(h, "ray stop --force")).collect());
     }
     let place = supervisor::tpu_place(spec)?;
     let base = &options.google.endpoints().tpu;
     let of = format!("{base}/v2/projects/{}/locations/{}", place.project, place.zone);
-    Ok(vec![match (&machine.queued, &machine.vm) {
-        (Some(queued), _) => format!("DELETE {of}/queuedResources/{queued}?force=true"),
-        (None, vm) => format!("DELETE {of}/nodes/{}", vm.as_deref().unwrap_or_default()),
-    }])
+    let url = match (&machine.queued, &machine.vm) {
+        (Some(queued), _) => format!("{of}/queuedResources/{queued}?force=true"),
+        (None, vm) => format!("{of}/nodes/{}", vm.as_deref().unwrap_or_default()),
+    };
+    Ok(vec![Call::http("DELETE", url)])
 }
 
 /// What starts Ray on a host of a local cluster.
@@ -125,11 +123,11 @@ pub(in super::super) fn start_on(
     spec: &ClusterSpec,
     launch: &Launch,
     host: &str,
-) -> Result<Vec<String>, Problem> {
-    Ok(start_lines(host, launch, on_host(spec, launch)?))
+) -> Result<Vec<Call>, Problem> {
+    Ok(start_calls(host, launch, on_host(spec, launch)?))
 }
 
-async fn starting(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<Vec<String>, Problem> {
+async fn starting(spec: &ClusterSpec, options: &Options, machine: &Machine) -> Result<Vec<Call>, Problem> {
     let launch = read(spec)?;
     if !machine.is_google() {
         return start_on(spec, &launch, machine.name());
@@ -141,8 +139,9 @@ async fn starting(spec: &ClusterSpec, options: &Options, machine: &Machine) -> R
     type_of(&launch, vm)?;
     let base = &options.google.endpoints().tpu;
     let of = format!("{base}/v2/projects/{}/locations/{}", place.project, place.zone);
-    let mut all = vec![format!("PATCH {of}/nodes/{}?updateMask=metadata    (its startup script)", vm.name)];
-    all.extend(machine.hosts.iter().map(|h| format!("ssh {h} sudo bash    (the same script)")));
+    let url = format!("{of}/nodes/{}?updateMask=metadata", vm.name);
+    let mut all = vec![Call::http("PATCH", url).noted("its startup script")];
+    all.extend(machine.hosts.iter().map(|h| Call::ssh(h, "sudo bash").noted("the same script")));
     Ok(all)
 }
 

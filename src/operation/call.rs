@@ -1,0 +1,131 @@
+//! What an operation calls and runs, told before it is done: a line for people, an object for scripts.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// One call or command of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Call {
+    /// What is done.
+    #[serde(flatten)]
+    pub deed: Deed,
+    /// When or why, where the deed does not say so itself.
+    pub note: Option<String>,
+}
+
+/// What is done. Its name in JSON is `kind`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Deed {
+    /// An HTTP call of Google's, or of the dashboard's where the URL is a path.
+    Http {
+        /// Its method.
+        method: &'static str,
+        /// Its address.
+        url: String,
+        /// What is sent, where that is known beforehand; else null.
+        body: Value,
+    },
+    /// A command on this machine.
+    Run {
+        /// As a shell would have it.
+        command: String,
+    },
+    /// A command on another machine.
+    Ssh {
+        /// That machine.
+        host: String,
+        /// As its shell has it.
+        command: String,
+    },
+    /// What is copied to another machine.
+    Copy {
+        /// That machine.
+        host: String,
+        /// A file or folder here.
+        from: String,
+        /// Its path there.
+        to: String,
+    },
+}
+
+impl Call {
+    /// An HTTP call whose body is not told.
+    pub fn http(method: &'static str, url: impl Into<String>) -> Self {
+        Self::of(Deed::Http { method, url: url.into(), body: Value::Null })
+    }
+
+    /// An HTTP call that sends this.
+    pub fn post(url: impl Into<String>, body: Value) -> Self {
+        Self::of(Deed::Http { method: "POST", url: url.into(), body })
+    }
+
+    /// A command here.
+    pub fn run(command: impl Into<String>) -> Self {
+        Self::of(Deed::Run { command: command.into() })
+    }
+
+    /// A command there.
+    pub fn ssh(host: impl Into<String>, command: impl Into<String>) -> Self {
+        Self::of(Deed::Ssh { host: host.into(), command: command.into() })
+    }
+
+    /// A copy to there.
+    pub fn copy(host: impl Into<String>, from: impl Into<String>, to: impl Into<String>) -> Self {
+        Self::of(Deed::Copy { host: host.into(), from: from.into(), to: to.into() })
+    }
+
+    /// The same with a note.
+    #[must_use]
+    pub fn noted(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
+
+    fn of(deed: Deed) -> Self {
+        Self { deed, note: None }
+    }
+}
+
+/// One line. A call with a body is one of JSON, so that it can be sent as it stands.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.deed {
+            Deed::Http { method, url, body: Value::Null } => write!(f, "{method} {url}")?,
+            Deed::Http { method, url, body } => {
+                write!(f, "{}", json!({"method": method, "url": url, "body": body}))?;
+            }
+            Deed::Run { command } => write!(f, "{command}")?,
+            Deed::Ssh { host, command } => write!(f, "ssh {host} {command}")?,
+            Deed::Copy { host, from, to } => write!(f, "copy {from} to {host}:{to}")?,
+        }
+        self.note.as_ref().map_or(Ok(()), |note| write!(f, "    ({note})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_a_line_for_people_and_an_object_for_scripts() {
+        let both = |call: &Call| (call.to_string(), serde_json::to_value(call).unwrap());
+        let delete = Call::http("DELETE", "https://tpu/v2/nodes/a").noted("by hand");
+        let asked = json!({"kind": "http", "method": "DELETE", "url": "https://tpu/v2/nodes/a", "body": null,
+            "note": "by hand"});
+        assert_eq!(both(&delete), ("DELETE https://tpu/v2/nodes/a    (by hand)".into(), asked));
+        let (line, object) = both(&Call::post("https://tpu", json!({"a": 1})));
+        let sent: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(sent, json!({"method": "POST", "url": "https://tpu", "body": {"a": 1}}));
+        assert_eq!(
+            (&object["kind"], &object["body"], &object["note"]),
+            (&json!("http"), &sent["body"], &Value::Null)
+        );
+        let ssh = json!({"kind": "ssh", "host": "h", "command": "ray stop", "note": null});
+        assert_eq!(both(&Call::ssh("h", "ray stop")), ("ssh h ray stop".into(), ssh));
+        let run = json!({"kind": "run", "command": "ray up", "note": null});
+        assert_eq!(both(&Call::run("ray up")), ("ray up".into(), run));
+        let copy = json!({"kind": "copy", "host": "h", "from": "/a", "to": "~/a", "note": null});
+        assert_eq!(both(&Call::copy("h", "/a", "~/a")), ("copy /a to h:~/a".into(), copy));
+    }
+}

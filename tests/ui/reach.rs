@@ -1,0 +1,210 @@
+//! Whatever a dialog says can be read in a small window, too.
+
+use super::*;
+use marin_tui::app::Dialog;
+
+const SMALL: [(u16, u16); 2] = [(80, 24), (40, 10)];
+
+fn hears(app: &mut App, news: OperationNews) {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW);
+}
+
+fn sees(app: &mut App, preview: Preview) {
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    hears(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
+}
+
+fn seen(app: &mut App, (width, height): (u16, u16)) -> String {
+    text(&paint(app, Colors::None, width, height))
+}
+
+/// All that is met while a key is pressed until nothing changes any more; each screen says whether more follows.
+fn met(app: &mut App, size: (u16, u16), key: &str, more: &str) -> String {
+    let mut all = Vec::new();
+    loop {
+        let screen = seen(app, size);
+        if all.last() == Some(&screen) {
+            assert!(!screen.contains(more), "it is at its end: {screen}");
+            return all.join("\n");
+        }
+        if let Some(before) = all.last() {
+            assert!(before.contains(more), "what follows is said: {before}");
+        }
+        assert!(all.len() < 1000, "it never ends");
+        all.push(screen);
+        press(app, key);
+    }
+}
+
+/// The words of a text that are not in what was seen; those that a narrow line breaks in two are left out.
+fn lacking(said: &str, seen: &str) -> Vec<String> {
+    said.split_whitespace().filter(|w| w.len() <= 20 && !seen.contains(*w)).map(str::to_owned).collect()
+}
+
+fn lines(app: &App) -> String {
+    let (Dialog::Ask { lines, .. } | Dialog::Tell { lines, .. }) = app.dialog().unwrap() else { panic!() };
+    lines.iter().flat_map(|(label, text)| [label.as_str(), " ", text, " "]).collect()
+}
+
+#[test]
+fn what_is_asked_can_be_read_to_its_end() {
+    for size in SMALL {
+        let mut app = shown();
+        let changed = ProblemKind::HostKeyChanged {
+            known: "SHA256:r6cIlhaJz7C".into(),
+            offered: "SHA256:0Zf1QY1ZDpm".into(),
+        };
+        let problem = problem(changed, "the host key of 10.0.0.1 has changed", "compare it");
+        tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
+        if app.dialog().is_none() {
+            press(&mut app, "h");
+        }
+        let said = lines(&app);
+        let seen = met(&mut app, size, "<down>", " below ─╯");
+        assert_eq!(lacking(&said, &seen), Vec::<String>::new(), "{size:?}: {seen}");
+        assert!(seen.lines().filter(|l| l.contains("Cancel") && l.contains("Accept")).count() > 0);
+        met(&mut app, size, "<up>", " above ");
+    }
+}
+
+#[test]
+fn help_can_be_read_to_its_end_and_from_a_question() {
+    for size in SMALL {
+        let mut app = shown();
+        press(&mut app, "s?");
+        let said = lines(&app);
+        let seen = met(&mut app, size, "<down>", " below ─╯");
+        assert_eq!(lacking(&said, &seen), Vec::<String>::new(), "{size:?}: {seen}");
+        press(&mut app, "<esc>");
+        assert!(matches!(app.dialog(), Some(Dialog::Ask { .. })), "{:?}", app.dialog());
+    }
+}
+
+/// A restart in the dark with many jobs: what is said, the table and the switches have no room together.
+fn restart() -> App {
+    let mut app = shown();
+    press(&mut app, "R");
+    let trouble = problem(
+        ProblemKind::Unreachable,
+        "10.0.0.1 cannot be reached: connection refused by the machine, or by something before it",
+        "is sshd running there? does a firewall stand before it? `ssh ray@10.0.0.1` by hand tells more",
+    );
+    sees(&mut app, Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble) });
+    app
+}
+
+#[test]
+fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
+    for size in SMALL {
+        let mut app = restart();
+        let seen_all = met(&mut app, size, "<down>", " below ─╯");
+        let words = "refused firewall alice carol COMES save go on although look answer";
+        assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
+        met(&mut app, size, "<up>", " above ");
+        // Each switch, and the line that is typed into, is seen while it has the focus.
+        for words in
+            ["▸ [x] save", "▸ [ ] end the jobs of bo, carol,", "▸ [ ] go on although", "▸ type the cluster"]
+        {
+            press(&mut app, "<tab>");
+            let screen = seen(&mut app, size);
+            assert!(screen.contains(words), "{size:?}: {words}: {screen}");
+        }
+        press(&mut app, "<up><up><up><up>");
+        press(&mut app, "marin-u");
+        assert!(seen(&mut app, size).contains(": marin-u"), "what is typed is seen");
+        press(&mut app, "<tab><enter>");
+        let screen = seen(&mut app, size);
+        assert!(screen.contains("above"), "why it does not begin is seen: {screen}");
+        let Some(Dialog::Plan(plan)) = app.dialog() else { panic!() };
+        let last = plan.said.rsplit(' ').next().unwrap().to_owned();
+        assert!(screen.contains(&last), "{last}: {screen}");
+    }
+}
+
+#[test]
+fn a_switch_out_of_sight_is_seen_when_it_is_turned() {
+    let mut app = restart();
+    press(&mut app, "<tab>");
+    let size = SMALL[1];
+    met(&mut app, size, "<up>", " above ");
+    assert!(!seen(&mut app, size).contains("save the jobs"));
+    press(&mut app, " ");
+    assert!(seen(&mut app, size).contains("▸ [ ] save the jobs"), "{}", seen(&mut app, size));
+}
+
+#[test]
+fn progress_can_be_read_from_its_first_step_on() {
+    for size in SMALL {
+        let mut app = shown();
+        let operation = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
+        let steps = operation.steps.clone();
+        hears(&mut app, OperationNews::Began(operation));
+        press(&mut app, "p");
+        for (i, step) in steps[..4].iter().enumerate() {
+            hears(&mut app, OperationNews::Progress(Progress::Began(*step)));
+            hears(&mut app, OperationNews::Progress(Progress::Done(*step, format!("done-{i}"))));
+        }
+        hears(&mut app, OperationNews::Progress(Progress::Began(steps[4])));
+        for i in 0..30 {
+            hears(&mut app, OperationNews::Progress(Progress::Output(format!("output-{i:02}"))));
+        }
+        let failed = problem(
+            ProblemKind::Other,
+            "10.128.0.3 cannot be cleared: it gives no answer by ssh within sixty seconds, nor by anything else",
+            "look whether it is there, end what runs on it by hand; then resume, or go on past it",
+        );
+        hears(&mut app, OperationNews::Progress(Progress::Failed(steps[4], failed.clone())));
+        hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
+        let rest = seen(&mut app, size);
+        assert!(rest.contains("resumes") && rest.contains("leaves it"), "what can be done is seen: {rest}");
+        let all = met(&mut app, size, "<up>", " above ");
+        let said: String =
+            (0..4).map(|i| format!("done-{i} ")).chain((0..30).map(|i| format!("output-{i:02} "))).collect();
+        let said = format!("{said} cleared: sixty anything past");
+        assert_eq!(lacking(&said, &all), Vec::<String>::new(), "{size:?}: {all}");
+        press(&mut app, "<end>");
+        assert_eq!(seen(&mut app, size), rest);
+    }
+}
+
+#[test]
+fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
+    for size in SMALL {
+        let mut app = shown();
+        press(&mut app, "n");
+        let fields =
+            ["command", "working dir", "variable", "runtime env", "cpus", "gpus", "memory", "resources"];
+        for field in fields {
+            let screen = seen(&mut app, size);
+            assert!(screen.contains(&format!("│ {field} ")), "{size:?}: {field}: {screen}");
+            assert!(screen.contains("Cancel") && screen.contains("Submit"), "{screen}");
+            press(&mut app, "<down>");
+        }
+        // A refusal takes rows' room, and is read page by page where that is not enough.
+        let Some(Dialog::Form(form)) = app.dialog() else { panic!() };
+        let (id, why) = (form.id, "the package is too large for this head ".repeat(12) + "end");
+        let failed = Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed(why));
+        app.update(failed, NOW);
+        let screen = seen(&mut app, size);
+        assert!(screen.contains("│ resources ") || screen.contains("│ job id "), "{size:?}: {screen}");
+        let all = met(&mut app, size, "<^f>", " below ─╯");
+        assert!(all.contains(" end ") && all.matches("large").count() >= 12, "{size:?}: {all}");
+        assert!(size == SMALL[0] || all.contains(" more lines below"), "{all}");
+        met(&mut app, size, "<^b>", " above ");
+    }
+}
+
+#[test]
+fn why_no_worker_can_be_added_can_be_read_to_its_end() {
+    for size in SMALL {
+        let mut app = shown();
+        press(&mut app, "a");
+        let what =
+            "you are not logged in to Google Cloud on this machine (no application-default credentials)";
+        let mend = "run `gcloud auth application-default login`, then press the key once more; nothing was asked of google";
+        hears(&mut app, OperationNews::Offered(Err(problem(ProblemKind::Login, what, mend))));
+        let all = met(&mut app, size, "<down>", " below ─╯");
+        assert_eq!(lacking(&format!("{what} {mend}"), &all), Vec::<String>::new(), "{size:?}: {all}");
+        assert!(all.contains("Cancel"));
+    }
+}
