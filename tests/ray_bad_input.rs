@@ -10,6 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+/// Stands where the server's answer to the client's key belongs (RFC 6455, section 4.2.2).
+const ACCEPT: &[u8] = b"{accept}";
 
 /// What the little server does with a connection, by the route asked for.
 type Answer = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
@@ -39,7 +43,12 @@ async fn one(mut stream: TcpStream, answer: Answer) {
     for forbidden in ["origin:", "referer:", "sec-websocket-extensions:"] {
         assert!(!head.to_lowercase().contains(forbidden), "{head}");
     }
-    let bytes = answer(head.split_whitespace().nth(1).unwrap());
+    let mut bytes = answer(head.split_whitespace().nth(1).unwrap());
+    let key =
+        head.lines().find_map(|l| l.to_lowercase().starts_with("sec-websocket-key: ").then(|| &l[19..]));
+    if let (Some(key), Some(at)) = (key, bytes.windows(ACCEPT.len()).position(|w| w == ACCEPT)) {
+        bytes.splice(at..at + ACCEPT.len(), derive_accept_key(key.as_bytes()).into_bytes());
+    }
     if bytes.is_empty() {
         std::future::pending::<()>().await;
     }
@@ -211,8 +220,22 @@ fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn switched(frames: &[Vec<u8>]) -> Vec<u8> {
-    let head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-    [head.to_vec(), frames.concat()].concat()
+    let head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ";
+    [&head[..], ACCEPT, b"\r\n\r\n", &frames.concat()].concat()
+}
+
+#[tokio::test]
+async fn who_does_not_answer_our_key_speaks_no_websocket() {
+    let accept = str::from_utf8(ACCEPT).unwrap();
+    for theirs in ["", "AAAA"] {
+        let client = client(move |_| {
+            let answer = String::from_utf8(switched(&[])).unwrap().replace(accept, theirs);
+            [answer.into_bytes(), frame(1, b"from a cache\n")].concat()
+        });
+        let mut tail = client.await.follow_job(&SubmissionId("a".into()), 10);
+        let Some(LogEvent::Interrupted(why)) = tail.next().await else { panic!("it is believed") };
+        assert!(why.to_string().contains("websocket"), "{why}");
+    }
 }
 
 #[tokio::test]

@@ -10,10 +10,11 @@ use base64::Engine;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
-use http::header::{CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use reqwest::{Method, Upgraded};
 use std::hash::{BuildHasher, RandomState};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -38,14 +39,18 @@ impl Socket {
     /// Opens the log of a job.
     pub async fn open(client: &Client, id: &SubmissionId) -> Result<Self, RayError> {
         let route = format!("/api/jobs/{}/logs/tail", encoded(id.0.raw()));
+        let key = key();
         let request = client
             .request(Method::GET, &route)
             .header(CONNECTION, "Upgrade")
             .header(UPGRADE, "websocket")
             .header(SEC_WEBSOCKET_VERSION, "13")
-            .header(SEC_WEBSOCKET_KEY, key());
+            .header(SEC_WEBSOCKET_KEY, &key);
         let response = client.open(request).await?;
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS
+            || accepted.is_none_or(|a| a.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
+        {
             return Err(RayError::NotRay("it does not speak websocket".to_owned()));
         }
         let upgraded = response.upgrade().await.map_err(|e| super::super::client::silent(&e))?;
@@ -83,8 +88,7 @@ impl Socket {
     }
 }
 
-/// Sixteen bytes that differ from those of the last connection (RFC 6455, section 4.1). They guard against
-/// replaying caches only, which an authenticated answer 101 is none of.
+/// Sixteen bytes that differ from those of the last connection, so that no cache answers (RFC 6455, section 4.1).
 fn key() -> String {
     let random = || RandomState::new().hash_one(0u8).to_be_bytes();
     base64::engine::general_purpose::STANDARD.encode([random(), random()].concat())
