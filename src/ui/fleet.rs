@@ -1,6 +1,6 @@
 //! The fleet: one row per cluster with its trouble in words, the files that could not be read, and the totals.
 
-use super::frame::{Title, pane};
+use super::frame::{Title, more, pane};
 use super::grid::{Cell, Column, Grid, put};
 use super::names::Names;
 use super::{Draw, alerts, filtered, split_bottom, words};
@@ -144,6 +144,12 @@ fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: usize) {
         return;
     }
     put(buf, area.x + 2, area.y + 1, width, false, &name, d.theme.text.add_modifier(Modifier::BOLD));
+    // A line of air ends each trouble.
+    let hidden = (lines.len() - 1).saturating_sub(usize::from(area.height.saturating_sub(2)));
+    if hidden > 0 {
+        let all = format!("{}: {} tells all", more((0, hidden), ""), d.key(Action::Describe));
+        put(buf, area.x + 2, area.y + 1, width, true, &all, d.theme.warn);
+    }
     for (y, (text, style)) in (area.y + 2..area.bottom()).zip(lines) {
         put(buf, area.x + 2, y, width, false, &text, style);
     }

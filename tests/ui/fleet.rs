@@ -177,6 +177,14 @@ fn lost_ways_leave_the_last_state_standing() {
         );
     }
     snap("fleet_stale", &mut app);
+    // What has no room below the table is counted.
+    let mut hidden = |height: u16| {
+        let seen = text(&paint(&mut app, Colors::None, 80, height));
+        let counted =
+            seen.split(" more below: d tells all").next().filter(|before| before.len() < seen.len());
+        counted.map_or(0, |before| before.rsplit(' ').next().unwrap().parse::<usize>().unwrap())
+    };
+    assert_eq!([24, 25, 26, 40].map(&mut hidden), [2, 1, 0, 0]);
 }
 
 #[test]
