@@ -30,13 +30,22 @@ use crate::model::{ClusterName, SshAuth};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A local port on 127.0.0.1 and the head's own port behind it.
+/// A way to one of the head's own ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Port on 127.0.0.1 here.
-    pub local: u16,
+    /// Where it begins on this machine.
+    pub local: Local,
     /// Port on `localhost` as the head sees it.
     pub remote: u16,
+}
+
+/// Where a forward begins on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// A Unix socket in the run folder, which only this user can enter: [`Tunnel::socket`] tells its path.
+    Socket,
+    /// A TCP port on 127.0.0.1 and, where this machine has it, on `[::1]`. Every user of this machine can connect to it.
+    Port(u16),
 }
 
 /// When a connection without an answer is given up (`ServerAliveInterval` and `ServerAliveCountMax`).
@@ -75,7 +84,8 @@ pub struct TunnelSpec {
     pub forwards: Vec<Forward>,
     /// Our own `known_hosts` file; created 0600 when missing.
     pub known_hosts: PathBuf,
-    /// Folder of the control sockets; created 0700 when missing. Short: a Unix socket's path has about 100 bytes.
+    /// Folder of the control sockets and of the forwards' sockets; created 0700 when missing. Short: a Unix socket's
+    /// path has about 100 bytes.
     pub run_dir: PathBuf,
     /// The `ssh` program.
     pub ssh: PathBuf,

@@ -7,8 +7,8 @@ mod soon;
 
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::model::{ClusterName, SshAuth};
-use marin_tui::ray::{Client, Endpoint};
-use marin_tui::ssh::{self, Forward, KeepAlive, PortPlan, SshError, Tunnel, TunnelSpec};
+use marin_tui::ray::{Client, Endpoint, Poller};
+use marin_tui::ssh::{self, Forward, KeepAlive, Local, PortPlan, SshError, Tunnel, TunnelSpec};
 use pty::Pty;
 use soon::{DEADLINE, soon};
 use std::fs;
@@ -56,33 +56,34 @@ impl Place {
         }
     }
 
-    /// A spec with forwards to Ray's ports.
-    fn forwarding(&self) -> (TunnelSpec, [u16; 3]) {
-        let mut plan = PortPlan::new();
-        let local = [8265, 6379, 10001].map(|remote| plan.take(20_000 + remote).unwrap().port);
-        let remote = [8265, 6379, 10001];
-        let forwards = local.into_iter().zip(remote).map(|(local, remote)| Forward { local, remote });
-        (TunnelSpec { forwards: forwards.collect(), ..self.spec() }, local)
+    /// A spec with forwards to Ray's ports: sockets to the dashboard and the GCS, a port to the client's.
+    fn forwarding(&self) -> (TunnelSpec, u16) {
+        let port = PortPlan::new().take(30_001).unwrap().port;
+        let forwards = [(Local::Socket, 8265), (Local::Socket, 6379), (Local::Port(port), 10001)];
+        let forwards = forwards.map(|(local, remote)| Forward { local, remote });
+        (TunnelSpec { forwards: forwards.to_vec(), ..self.spec() }, port)
     }
 }
 
-fn client(local: [u16; 3]) -> Client {
+fn client(tunnel: &Tunnel) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let endpoint = Endpoint {
-        dashboard: format!("http://127.0.0.1:{}", local[0]),
-        gcs: Some(format!("127.0.0.1:{}", local[1])),
-    };
-    Client::new(endpoint, None).unwrap()
+    let socket = |remote| tunnel.socket(remote).unwrap().to_owned();
+    Client::new(Endpoint::Sockets { dashboard: socket(8265), gcs: socket(6379) }, None).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forwards_lead_to_the_head_and_elsewhere_nobody_listens() {
     let place = Place::new().await;
-    let (spec, local) = place.forwarding();
+    let (spec, port) = place.forwarding();
     let tunnel = soon("the tunnel is open", Tunnel::open(spec)).await.unwrap();
-    assert_eq!(soon("the version", client(local).version()).await.unwrap().ray_version.raw(), "2.60.0");
+    let client = client(&tunnel);
+    assert_eq!(soon("the version", client.version()).await.unwrap().ray_version.raw(), "2.60.0");
+    // Both ways: the state comes from the GCS.
+    let mut poller = Poller::new(client);
+    assert!(!soon("the state", Box::pin(poller.refresh())).await.unwrap().nodes.is_empty());
+    assert!(poller.over_gcs());
     // The client of that head is not simulated: it is refused, as by a head without one.
-    let refused = tokio::net::TcpStream::connect(("127.0.0.1", local[2])).await.unwrap();
+    let refused = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let mut refusals = tunnel.refusals();
     soon("a refusal is told", refusals.wait_for(|r| r.count == 1)).await.unwrap();
     assert!(refusals.borrow().reason.contains("connect failed"), "{:?}", refusals.borrow());

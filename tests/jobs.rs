@@ -416,7 +416,7 @@ fn a_package_of_500_megabytes_passes_through_little_memory() {
     let (old, new) = (Place::new(), Place::new());
     let uri = "gcs://_ray_pkg_1a46e.zip";
     let client = |place: &Place| {
-        let endpoint = Endpoint {
+        let endpoint = Endpoint::Direct {
             dashboard: format!("http://{}", place.head.dashboard),
             gcs: Some(place.head.gcs.to_string()),
         };

@@ -27,7 +27,7 @@ async fn serve(answer: Answer) -> Endpoint {
             tokio::spawn(one(stream, answer.clone()));
         }
     });
-    Endpoint { dashboard: format!("http://127.0.0.1:{port}"), gcs: None }
+    Endpoint::Direct { dashboard: format!("http://127.0.0.1:{port}"), gcs: None }
 }
 
 async fn one(mut stream: TcpStream, answer: Answer) {
@@ -136,7 +136,7 @@ async fn a_refused_connection_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let endpoint = Endpoint { dashboard: format!("http://127.0.0.1:{port}"), gcs: None };
+    let endpoint = Endpoint::Direct { dashboard: format!("http://127.0.0.1:{port}"), gcs: None };
     let error = Client::new(endpoint, None).unwrap().version().await.unwrap_err();
     assert!(matches!(&error, RayError::Silent(why) if why.contains("refused")), "{error}");
 }
@@ -192,8 +192,8 @@ async fn a_broken_part_costs_that_part_only() {
 #[tokio::test]
 async fn a_dead_gcs_falls_back_to_the_dashboard() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let mut endpoint = serve(Arc::new(partly_broken)).await;
-    endpoint.gcs = Some(closed.to_string());
+    let Endpoint::Direct { dashboard, .. } = serve(Arc::new(partly_broken)).await else { unreachable!() };
+    let endpoint = Endpoint::Direct { dashboard, gcs: Some(closed.to_string()) };
     let mut poller = Poller::new(Client::new(endpoint, None).unwrap());
     assert_eq!(poller.refresh().await.unwrap().nodes.len(), 1);
     assert!(!poller.over_gcs());
@@ -289,13 +289,13 @@ async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
 #[test]
 fn addresses_that_cannot_be_used_are_refused_at_once() {
     for dashboard in ["", "127.0.0.1:8265", "ftp://x", "http://"] {
-        let endpoint = Endpoint { dashboard: dashboard.to_owned(), gcs: None };
+        let endpoint = Endpoint::Direct { dashboard: dashboard.to_owned(), gcs: None };
         assert!(matches!(Client::new(endpoint, None), Err(RayError::Setup(_))), "{dashboard:?}");
     }
     // With certificate authorities or without: https is a matter of this machine, never a crash.
-    let https = Endpoint { dashboard: "https://127.0.0.1:1".to_owned(), gcs: None };
+    let https = Endpoint::Direct { dashboard: "https://127.0.0.1:1".to_owned(), gcs: None };
     assert!(matches!(Client::new(https, None), Ok(_) | Err(RayError::Setup(_))));
-    let endpoint = Endpoint { dashboard: "http://127.0.0.1:1".to_owned(), gcs: None };
+    let endpoint = Endpoint::Direct { dashboard: "http://127.0.0.1:1".to_owned(), gcs: None };
     let error = Client::new(endpoint, Some(Secret::new("hunter2\n"))).unwrap_err();
     assert!(!error.to_string().contains("hunter2"));
 }

@@ -97,7 +97,7 @@ async fn clients_are_counted_to_the_byte() {
 async fn a_job_holds_what_its_entrypoint_asked_for_once_that_runs() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
     let gcs = Some(head.gcs.to_string());
-    let endpoint = Endpoint { dashboard: format!("http://{}", head.dashboard), gcs };
+    let endpoint = Endpoint::Direct { dashboard: format!("http://{}", head.dashboard), gcs };
     let client = Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
     let ids = |name: &str| JobIds { driver: None, submission: Some(SubmissionId(name.into())) };
     target.submit("asks", json!({"entrypoint": "sleep 600", "entrypoint_num_cpus": 2})).await;
@@ -146,7 +146,7 @@ async fn answer_to_stop(target: &Target) -> Value {
 /// ten-thousandths.
 async fn used_on_the_head(head: &Head, target: &Target) -> [i64; 3] {
     let gcs = Some(head.gcs.to_string());
-    let endpoint = Endpoint { dashboard: format!("http://{}", head.dashboard), gcs };
+    let endpoint = Endpoint::Direct { dashboard: format!("http://{}", head.dashboard), gcs };
     let mut poller = Poller::new(Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap());
     let snapshot = poller.refresh().await.unwrap();
     assert!(poller.over_gcs());

@@ -5,14 +5,16 @@
 mod pty;
 mod sshd;
 
-use marin_tui::model::{ProblemKind, Timestamp};
-use marin_tui::ssh::{self, Forward, KeepAlive, KeyFault, SshError, Tunnel, TunnelSpec};
+use marin_tui::model::{ClusterName, ProblemKind, Timestamp};
+use marin_tui::ssh::{self, Forward, KeepAlive, KeyFault, Local, SshError, Tunnel, TunnelSpec};
 use pty::Pty;
 use sshd::{DEADLINE, Place, Sshd, free_port, running, until};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -40,15 +42,32 @@ fn fetch(port: u16) -> std::io::Result<String> {
     Ok(text)
 }
 
+fn fetch_over(socket: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    UnixStream::connect(socket)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// A forward that begins at this port.
+fn port(local: u16, remote: u16) -> Forward {
+    Forward { local: Local::Port(local), remote }
+}
+
 #[tokio::test]
 async fn forwards_carry_bytes_and_end_with_the_tunnel() {
     let sshd = Sshd::start("");
     let forwards = [(free_port(), greeter()), (free_port(), greeter())];
     let mut spec = sshd.spec();
-    spec.forwards = forwards.map(|(local, remote)| Forward { local, remote }).to_vec();
+    spec.forwards = forwards.map(|(local, remote)| port(local, remote)).to_vec();
     let tunnel = Tunnel::open(spec).await.unwrap();
     for (local, _) in forwards {
         assert_eq!(fetch(local).unwrap(), "hello");
+        // Browsers try this one first.
+        if TcpListener::bind("[::1]:0").is_ok() {
+            let mut text = String::new();
+            TcpStream::connect(("::1", local)).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, "hello");
+        }
     }
     tunnel.close().await;
     // At once: a tunnel that is closed has given its ports back.
@@ -56,6 +75,37 @@ async fn forwards_carry_bytes_and_end_with_the_tunnel() {
         TcpListener::bind(("127.0.0.1", local)).unwrap();
     }
     assert!(running(&sshd.place().path("r")).is_empty());
+}
+
+#[tokio::test]
+async fn sockets_lead_to_the_head_for_this_user_alone() {
+    let sshd = Sshd::start("");
+    let place = sshd.place();
+    // What the person's own configuration allows to others does not hold for ours; nor does the cluster's name matter.
+    fs::write(place.path("ssh_config"), "StreamLocalBindMask 0000\nGatewayPorts yes\n").unwrap();
+    let remote = greeter();
+    let mut spec = sshd.spec();
+    spec.name = ClusterName::new("marin-".repeat(40));
+    spec.forwards = vec![Forward { local: Local::Socket, remote }];
+    let tunnel = Tunnel::open(spec.clone()).await.unwrap();
+    let socket = tunnel.socket(remote).unwrap().to_owned();
+    assert_eq!(tunnel.socket(1), None);
+    assert_eq!(fetch_over(&socket).unwrap(), "hello");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
+    assert_eq!((mode(&socket), mode(&place.path("r"))), (0o600, 0o700));
+    // A second connection has one of its own.
+    let second = Tunnel::open(spec.clone()).await.unwrap();
+    assert_ne!(second.socket(remote).unwrap(), socket);
+    second.close().await;
+    assert_eq!(fetch_over(&socket).unwrap(), "hello");
+    tunnel.close().await;
+    assert_eq!(fs::read_dir(place.path("r")).unwrap().count(), 0, "nothing is left to connect to");
+
+    // A folder in which no socket has room is refused before ssh is asked.
+    spec.run_dir = place.path(&"long".repeat(30));
+    let problem = failure(spec).await.problem(Timestamp::default());
+    assert!(problem.what.contains("too long") && problem.mend.contains("XDG_RUNTIME_DIR"), "{problem:?}");
 }
 
 #[tokio::test]
@@ -152,7 +202,7 @@ async fn a_silent_port_behind_a_forward_is_counted() {
     let sshd = Sshd::start("");
     let (local, nobody) = (free_port(), free_port());
     let mut spec = sshd.spec();
-    spec.forwards = vec![Forward { local, remote: nobody }];
+    spec.forwards = vec![port(local, nobody)];
     let tunnel = Tunnel::open(spec).await.unwrap();
     let mut refusals = tunnel.refusals();
     // Depending on who is faster, the connection is reset or ends.
@@ -363,7 +413,7 @@ async fn a_taken_local_port_is_named() {
     let (free, holder) = (free_port(), TcpListener::bind("127.0.0.1:0").unwrap());
     let taken = holder.local_addr().unwrap().port();
     let mut spec = sshd.spec();
-    spec.forwards = [free, taken].map(|local| Forward { local, remote: 1 }).to_vec();
+    spec.forwards = [free, taken].map(|local| port(local, 1)).to_vec();
     assert_eq!(failure(spec).await, SshError::PortInUse { port: taken });
     until("ssh is gone", || running(&sshd.place().path("r")).is_empty());
 }
@@ -394,7 +444,7 @@ async fn a_proxy_command_and_an_alias_lead_to_the_host() {
     spec.host = "head".into();
     (spec.auth.user, spec.auth.port) = (None, None);
     let local = free_port();
-    spec.forwards = vec![Forward { local, remote: greeter() }];
+    spec.forwards = vec![port(local, greeter())];
     let tunnel = Tunnel::open(spec.clone()).await.unwrap();
     assert_eq!(fetch(local).unwrap(), "hello");
     assert!(!place.path("users-own.sock").exists());

@@ -78,7 +78,7 @@ impl World {
 
     /// Addresses of the living workers in Ray.
     fn workers(&self) -> Vec<String> {
-        let endpoint = Endpoint {
+        let endpoint = Endpoint::Direct {
             dashboard: format!("http://{}", self.head.dashboard),
             gcs: Some(self.head.gcs.to_string()),
         };

@@ -26,7 +26,7 @@ impl Fleet {
     /// A poller that has seen nothing yet.
     pub fn poller(&self, over_gcs: bool) -> Poller {
         let gcs = over_gcs.then(|| self.head.gcs.to_string());
-        let endpoint = Endpoint { dashboard: format!("http://{}", self.head.dashboard), gcs };
+        let endpoint = Endpoint::Direct { dashboard: format!("http://{}", self.head.dashboard), gcs };
         Poller::new(Client::new(endpoint, None).expect("a client without a token"))
     }
 

@@ -10,17 +10,40 @@ use http::StatusCode;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, RequestBuilder, Response};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Where a head answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Base URL of the dashboard, `http://127.0.0.1:8265`; `https` works too.
-    pub dashboard: String,
-    /// `host:port` of the GCS, when it can be reached.
-    pub gcs: Option<String>,
+pub enum Endpoint {
+    /// Addresses that can be reached from this machine.
+    Direct {
+        /// Base URL of the dashboard, `http://10.0.0.1:8265`; `https` works too.
+        dashboard: String,
+        /// `host:port` of the GCS, when it can be reached.
+        gcs: Option<String>,
+    },
+    /// Unix sockets that a connection to the head listens on: no other user can reach them, and nobody else can take
+    /// their place when the connection is gone.
+    Sockets {
+        /// Of the dashboard.
+        dashboard: PathBuf,
+        /// Of the GCS.
+        gcs: PathBuf,
+    },
+}
+
+impl Endpoint {
+    /// The dashboard's base URL, without a slash at its end.
+    fn base(&self) -> &str {
+        match self {
+            Self::Direct { dashboard, .. } => dashboard.trim_end_matches('/'),
+            // As the head itself would say it.
+            Self::Sockets { .. } => "http://localhost:8265",
+        }
+    }
 }
 
 /// How long and how much a call may take.
@@ -111,13 +134,8 @@ impl Client {
     }
 
     /// A client with other limits.
-    pub fn with_limits(
-        mut endpoint: Endpoint,
-        token: Option<Secret>,
-        limits: Limits,
-    ) -> Result<Self, RayError> {
-        endpoint.dashboard.truncate(endpoint.dashboard.trim_end_matches('/').len());
-        let http = connector(&endpoint.dashboard, limits)?;
+    pub fn with_limits(endpoint: Endpoint, token: Option<Secret>, limits: Limits) -> Result<Self, RayError> {
+        let http = connector(&endpoint, limits)?;
         let authorization = match &token {
             None => None,
             Some(token) => {
@@ -157,7 +175,7 @@ impl Client {
 
     /// A request with the token in it. No `Origin`, no `Referer`: Ray refuses what looks like a browser.
     pub(super) fn request(&self, method: Method, route: &str) -> RequestBuilder {
-        let request = self.inner.http.request(method, format!("{}{route}", self.inner.endpoint.dashboard));
+        let request = self.inner.http.request(method, format!("{}{route}", self.inner.endpoint.base()));
         match &self.inner.authorization {
             Some(value) => request.header(AUTHORIZATION, value.clone()),
             None => request,
@@ -248,7 +266,8 @@ pub(super) fn silent(error: &reqwest::Error) -> RayError {
     RayError::Silent(cause.to_string())
 }
 
-fn connector(dashboard: &str, limits: Limits) -> Result<reqwest::Client, RayError> {
+fn connector(endpoint: &Endpoint, limits: Limits) -> Result<reqwest::Client, RayError> {
+    let dashboard = endpoint.base();
     let url = reqwest::Url::parse(dashboard)
         .map_err(|e| RayError::Setup(format!("{dashboard:?} is not an address: {e}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -270,13 +289,16 @@ fn connector(dashboard: &str, limits: Limits) -> Result<reqwest::Client, RayErro
     if is_loopback(&url) {
         builder = builder.no_proxy();
     }
+    if let Endpoint::Sockets { dashboard, .. } = endpoint {
+        builder = builder.unix_socket(dashboard.as_path());
+    }
     builder.build().map_err(|e| match silent(&e) {
         RayError::Silent(why) | RayError::Setup(why) => RayError::Setup(why),
         other => other,
     })
 }
 
-/// A proxy of the environment must not see what is meant for a forward on this machine.
+/// A proxy of the environment must not see what is meant for this machine.
 fn is_loopback(url: &reqwest::Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"

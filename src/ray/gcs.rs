@@ -3,7 +3,7 @@
 //! Requests are made of [`NodeId`]s and names only: an id of another length than 28 bytes kills the real
 //! `gcs_server`, and the cluster with it. Must not know what an answer becomes.
 
-use super::client::{Client, Meter};
+use super::client::{self, Client, Meter};
 use super::{RayError, wire};
 use crate::model::Secret;
 use bytes::{Buf, BufMut, Bytes};
@@ -31,11 +31,15 @@ pub(super) struct Gcs {
 impl Gcs {
     /// A new connection to the client's GCS; `None` when it has none.
     pub fn of(client: &Client) -> Result<Option<Self>, RayError> {
-        let Some(address) = &client.inner.endpoint.gcs else { return Ok(None) };
+        let address = match &client.inner.endpoint {
+            client::Endpoint::Direct { gcs: None, .. } => return Ok(None),
+            client::Endpoint::Direct { gcs: Some(address), .. } => format!("http://{address}"),
+            client::Endpoint::Sockets { gcs, .. } => format!("unix:{}", gcs.display()),
+        };
         let limits = client.inner.limits;
-        let bad = || RayError::Setup(format!("{address:?} is not the host:port of a gcs"));
-        let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(|_| bad())?
+        let bad = |_| RayError::Setup(format!("{address:?} is not the address of a gcs"));
+        let endpoint = Endpoint::from_shared(address.clone())
+            .map_err(bad)?
             .connect_timeout(limits.connect)
             .tcp_nodelay(true)
             // The state of a large cluster is one message: do not wait for a window in the middle of it.

@@ -5,6 +5,7 @@
 
 use super::TunnelSpec;
 use super::error::{KeyFault, SshError};
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes that a control socket's path may have: 104 with the final NUL on macOS, less the random suffix of 17
-/// under which ssh first creates it.
+/// under which ssh first creates it. The sockets of forwards have at most six bytes more and no such suffix.
 const SOCKET_PATH_MAX: usize = 86;
 
 /// Makes the folder and the `known_hosts` file of a connection.
@@ -26,46 +27,110 @@ pub(super) fn prepare(spec: &TunnelSpec) -> Result<(), SshError> {
     Ok(())
 }
 
-/// A path in the run folder that nobody else uses: `PID-NUMBER` and an extension, if any.
+/// A path in the run folder that nobody else uses: `PID-NUMBER` and an extension, if any. The cluster's name is no part
+/// of it, so that its length does not matter.
 pub(super) fn own_path(run_dir: &Path, extension: &str) -> Result<PathBuf, SshError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("{}-{}{extension}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let path = run_dir.join(name);
     if path.as_os_str().len() > SOCKET_PATH_MAX {
         return Err(SshError::Local {
-            what: format!("the path of the control socket is too long: {}", path.display()),
-            mend: "choose a shorter folder for it, e.g. with XDG_RUNTIME_DIR".into(),
+            what: format!(
+                "the path of the control socket is too long ({} bytes of {SOCKET_PATH_MAX}): {}",
+                path.as_os_str().len(),
+                path.display()
+            ),
+            mend: "set XDG_RUNTIME_DIR to a shorter folder that only you can enter".into(),
         });
     }
     // Left by a dead process that had our id.
-    match fs::remove_file(&path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(cannot_use(&path, &e)),
-        _ => Ok(path),
+    remove(&path).map_err(|e| cannot_use(&path, &e))?;
+    Ok(path)
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
     }
 }
 
-/// Removes what a killed console left in its folder of control sockets: sockets that nobody listens on. Returns
-/// how many. A folder that does not exist has none.
+/// The sockets of a connection's forwards, by the head's port: `PID-NUMBER.PORT` beside the control socket. ssh leaves
+/// such files behind when it ends; these are removed with this value.
+#[derive(Debug, Default)]
+pub(super) struct Sockets(BTreeMap<u16, PathBuf>);
+
+impl Sockets {
+    /// A path for the forward to each of these ports. Nothing is in its place.
+    pub fn beside(control: &Path, ports: impl Iterator<Item = u16>) -> Result<Self, SshError> {
+        let mut sockets = Self::default();
+        for port in ports {
+            let path = control.with_extension(port.to_string());
+            remove(&path).map_err(|e| cannot_use(&path, &e))?;
+            sockets.0.insert(port, path);
+        }
+        Ok(sockets)
+    }
+
+    /// Closes them to other users. ssh obeys `StreamLocalBindMask` of the user's configuration even where an argument
+    /// says otherwise (OpenSSH 9.2: the last one counts); the folder keeps others out until then.
+    pub fn seal(&self) -> Result<(), SshError> {
+        let private = || Permissions::from_mode(0o600);
+        self.0
+            .values()
+            .try_for_each(|path| fs::set_permissions(path, private()).map_err(|e| cannot_use(path, &e)))
+    }
+
+    /// The one that leads to this port.
+    pub fn to(&self, port: u16) -> Option<&Path> {
+        self.0.get(&port).map(PathBuf::as_path)
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        for path in self.0.values() {
+            if let Err(e) = remove(path) {
+                tracing::warn!("{} stays until the next start: {e}", path.display());
+            }
+        }
+    }
+}
+
+/// Removes what a killed console left in its folder of sockets: control sockets that nobody listens on, and the
+/// forwards' sockets of connections that are gone. Returns how many files. A folder that does not exist has none.
 pub fn clear_stale_sockets(run_dir: &Path) -> io::Result<usize> {
     let entries = match fs::read_dir(run_dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
         entries => entries?,
     };
+    let mut paths: Vec<_> =
+        entries.filter_map(Result::ok).map(|e| e.path()).filter(|p| is_our_socket(p)).collect();
+    // A control socket sorts before those that belong to it: they go when it is gone.
+    paths.sort();
     let mut removed = 0;
-    for path in entries.filter_map(Result::ok).map(|e| e.path()).filter(|p| is_our_socket(p)) {
-        let deserted =
-            UnixStream::connect(&path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
+    for path in paths {
+        // A forward's own socket is left alone: a connection to it would be carried to the head.
+        let deserted = if path.extension().is_some() {
+            !path.with_extension("").exists()
+        } else {
+            UnixStream::connect(&path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
+        };
         if deserted {
-            fs::remove_file(&path)?;
+            remove(&path)?;
             removed += 1;
         }
     }
     Ok(removed)
 }
 
+/// Whether it is named like a control socket (`PID-NUMBER`) or a forward's socket beside one (`PID-NUMBER.PORT`).
 fn is_our_socket(path: &Path) -> bool {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    name.split_once('-').is_some_and(|(pid, n)| pid.parse::<u32>().is_ok() && n.parse::<u32>().is_ok())
+    let (name, port) = name.split_once('.').unwrap_or((name, "0"));
+    let is_number = |word: &str| word.parse::<u32>().is_ok();
+    name.split_once('-').is_some_and(|(pid, n)| is_number(pid) && is_number(n) && is_number(port))
 }
 
 /// Whether ssh would use this private key. ssh itself only warns about a missing one and then tries the user's
@@ -142,8 +207,14 @@ mod tests {
         drop(UnixListener::bind(at("4711-0")).unwrap());
         drop(UnixListener::bind(at("theirs")).unwrap());
         let live = UnixListener::bind(at("4711-1")).unwrap();
-        assert_eq!(clear_stale_sockets(dir.path()).unwrap(), 1);
+        // Forwards: of a connection that is gone, of one whose ssh has ended well, and of the one that stands.
+        let forwards = ["4711-0.8265", "4711-2.6379", "4711-1.8265"].map(&at);
+        for forward in &forwards {
+            drop(UnixListener::bind(forward).unwrap());
+        }
+        assert_eq!(clear_stale_sockets(dir.path()).unwrap(), 3);
         assert!(!at("4711-0").exists() && at("4711-1").exists() && at("theirs").exists());
+        assert_eq!(forwards.map(|forward| forward.exists()), [false, false, true]);
         drop(live);
         assert_eq!(clear_stale_sockets(&at("missing")).unwrap(), 0);
     }
@@ -168,6 +239,29 @@ mod tests {
     #[test]
     fn a_long_folder_is_refused_with_its_mend() {
         let long = PathBuf::from(format!("/{}", "x".repeat(90)));
-        assert!(matches!(own_path(&long, ""), Err(SshError::Local { .. })));
+        let Err(SshError::Local { what, mend }) = own_path(&long, "") else { panic!("it is too long") };
+        assert!(what.contains("too long") && what.contains(" bytes of 86"), "{what}");
+        assert!(mend.contains("XDG_RUNTIME_DIR"), "{mend}");
+    }
+
+    #[test]
+    fn a_forwards_socket_fits_where_its_control_socket_does() {
+        // 103 bytes and the final NUL are what every system takes (macOS, `sun_path`).
+        let control = PathBuf::from(format!("/{}", "x".repeat(SOCKET_PATH_MAX - 1)));
+        let sockets = Sockets::beside(&control, [u16::MAX].into_iter()).unwrap();
+        assert!(sockets.to(u16::MAX).unwrap().as_os_str().len() <= 103);
+    }
+
+    #[test]
+    fn a_forwards_socket_replaces_a_stale_one_and_goes_with_its_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let control = dir.path().join("4711-0");
+        fs::write(control.with_extension("8265"), "left by a dead process").unwrap();
+        let sockets = Sockets::beside(&control, [8265].into_iter()).unwrap();
+        let path = sockets.to(8265).unwrap().to_owned();
+        assert!(!path.exists());
+        let listener = UnixListener::bind(&path).unwrap();
+        drop((sockets, listener));
+        assert!(!path.exists());
     }
 }

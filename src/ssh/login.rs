@@ -110,6 +110,7 @@ fn connect(spec: &TunnelSpec, known_hosts: &Path, checking: &str) -> Vec<OsStrin
         ("ForwardX11", "no"),
         ("Tunnel", "no"),
         ("ControlPersist", "no"),
+        ("StreamLocalBindUnlink", "yes"),
         // The user's own LocalForward of 8265 would collide with ours; ours are added when the login is complete.
         ("ClearAllForwardings", "yes"),
     ];

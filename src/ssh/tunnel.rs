@@ -4,14 +4,16 @@
 //! place that tells "the head is up, but nothing listens behind a forward".
 
 use super::error::{KeyFault, SshError, port_in_use};
+use super::files::{self, Sockets};
 use super::guard::{self, Lifeline};
 use super::lines::Lines;
 use super::login::{self, Login};
 use super::remote::Remote;
-use super::{Forward, TunnelSpec, files, hostkey};
+use super::{Forward, Local, TunnelSpec, hostkey};
 use crate::model::text::printable;
 use openssh_mux_client::{Connection, ForwardType, Socket};
 use std::collections::VecDeque;
+use std::net::{Ipv6Addr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
@@ -56,6 +58,7 @@ impl Story {
 pub struct Tunnel {
     spec: TunnelSpec,
     remote: Remote,
+    sockets: Sockets,
     lifeline: Lifeline,
     story: watch::Receiver<Story>,
     refusals: watch::Receiver<Refusals>,
@@ -82,11 +85,14 @@ impl Tunnel {
 
     async fn log_in(spec: TunnelSpec, checking: &str, login: Option<Login>) -> Result<Self, SshError> {
         let socket = files::own_path(&spec.run_dir, "")?;
+        let of_sockets = spec.forwards.iter().filter(|f| f.local == Local::Socket).map(|f| f.remote);
+        let sockets = Sockets::beside(&socket, of_sockets)?;
         let (mut child, lifeline) = guard::spawn(login::master(&spec, &socket, checking))?;
         let stdout = child.stdout.take();
         let (story, refusals) = attend(child, &spec);
         let tunnel = Self {
             remote: Remote::new(spec.ssh.clone(), socket, spec.host.clone()),
+            sockets,
             spec,
             lifeline,
             story,
@@ -123,6 +129,11 @@ impl Tunnel {
     /// What runs commands over this connection. It outlives the tunnel harmlessly: commands then fail as lost.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
+    }
+
+    /// The Unix socket that leads to this port of the head; none when the spec asks for no such forward.
+    pub fn socket(&self, remote: u16) -> Option<&Path> {
+        self.sockets.to(remote)
     }
 
     /// The connections refused behind the forwards: the proof that the head is up and a service on it is down.
@@ -165,8 +176,9 @@ impl Tunnel {
         if self.spec.forwards.is_empty() {
             return Ok(());
         }
-        let said = match timeout(LOCAL_ANSWER, ask_for(&self.spec.forwards, self.remote.socket())).await {
-            Ok(Ok(())) => return Ok(()),
+        let asked = ask_for(&self.spec.forwards, &self.sockets, self.remote.socket());
+        let said = match timeout(LOCAL_ANSWER, asked).await {
+            Ok(Ok(())) => return self.sockets.seal(),
             Ok(Err(e)) => printable(&e.to_string()).into_owned(),
             Err(_) => "ssh does not answer".into(),
         };
@@ -182,15 +194,38 @@ impl Tunnel {
     }
 }
 
-/// Forwards from 127.0.0.1 here to `localhost` there (OpenSSH, PROTOCOL.mux: `MUX_C_OPEN_FWD`).
-async fn ask_for(forwards: &[Forward], socket: &Path) -> Result<(), openssh_mux_client::Error> {
-    let mut master = Connection::connect(socket).await?;
+/// Forwards from here to `localhost` there (OpenSSH, PROTOCOL.mux: `MUX_C_OPEN_FWD`).
+async fn ask_for(
+    forwards: &[Forward],
+    sockets: &Sockets,
+    control: &Path,
+) -> Result<(), openssh_mux_client::Error> {
+    let mut master = Connection::connect(control).await?;
     for Forward { local, remote } in forwards {
-        let end = |host: &'static str, port: u16| Socket::TcpSocket { port: port.into(), host: host.into() };
-        let (here, there) = (end("127.0.0.1", *local), end("localhost", *remote));
-        master.request_port_forward(ForwardType::Local, &here, &there).await?;
+        let there = tcp("localhost", *remote);
+        for here in beginnings(*local, sockets.to(*remote)) {
+            master.request_port_forward(ForwardType::Local, &here, &there).await?;
+        }
     }
     Ok(())
+}
+
+/// What ssh is to listen on for a forward.
+fn beginnings(local: Local, socket: Option<&Path>) -> Vec<Socket<'_>> {
+    match local {
+        Local::Socket => socket.map(|path| Socket::UnixSocket { path: path.into() }).into_iter().collect(),
+        Local::Port(port) if has_six() => vec![tcp("127.0.0.1", port), tcp("::1", port)],
+        Local::Port(port) => vec![tcp("127.0.0.1", port)],
+    }
+}
+
+fn tcp(host: &'static str, port: u16) -> Socket<'static> {
+    Socket::TcpSocket { port: port.into(), host: host.into() }
+}
+
+/// Whether this machine has `[::1]`, which a browser tries first for `NAME.localhost`.
+fn has_six() -> bool {
+    TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
 
 /// Reads the master's standard output until it says that the login is complete. False when it never does.

@@ -6,7 +6,8 @@ use super::task::Out;
 use super::{Options, Reach, TokenCare};
 use crate::model::{ClusterSpec, HeadAddress, Link, News, Phase, Problem, ProblemKind, Secret, Timestamp};
 use crate::ray::{Client, Endpoint, RayError};
-use crate::ssh::{self, Forward, KeepAlive, PortPlan, SshError, Tunnel, TunnelSpec};
+use crate::ssh::{self, Forward, KeepAlive, Local, PortPlan, SshError, Tunnel, TunnelSpec};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -67,20 +68,17 @@ impl Opener {
     pub async fn open(self) -> Result<Session, Problem> {
         let (tunnel, endpoint) = if let HeadAddress::Direct { dashboard, gcs } = &self.spec.head {
             self.reach.send_replace(Reach { url: Some(dashboard.clone()), login: None });
-            (None, Endpoint { dashboard: dashboard.clone(), gcs: gcs.clone() })
+            (None, Endpoint::Direct { dashboard: dashboard.clone(), gcs: gcs.clone() })
         } else {
             self.tell(Phase::Address).await;
             let Found { host, note } = head_address(&self.spec, &self.options, Some(&self.out)).await?;
             self.tell(Phase::Tunnel).await;
             let (tunnel, ports) = self.open_tunnel(host.clone(), note).await?;
-            let [dashboard, gcs, _] = ports.local;
-            let url = Some(self.spec.name.browser_url(dashboard));
+            let url = Some(self.spec.name.browser_url(ports.local[0]));
             let login = Some(tunnel_spec(&self.spec, &self.options, host, Vec::new()));
             self.reach.send_replace(Reach { url, login });
-            let endpoint = Endpoint {
-                dashboard: format!("http://127.0.0.1:{dashboard}"),
-                gcs: Some(format!("127.0.0.1:{gcs}")),
-            };
+            let socket = |port| tunnel.socket(port).map(Path::to_owned).unwrap_or_default();
+            let endpoint = Endpoint::Sockets { dashboard: socket(RAY[0]), gcs: socket(RAY[1]) };
             (Some((tunnel, ports)), endpoint)
         };
         self.tell(Phase::Dashboard).await;
@@ -98,8 +96,11 @@ impl Opener {
         loop {
             tries += 1;
             let ports = Ports::take(&self.ports, self.place, &self.spec.name)?;
-            let forwards =
-                ports.local.iter().zip(RAY).map(|(&local, remote)| Forward { local, remote }).collect();
+            // Ours are sockets; the ports are for people.
+            let ours = RAY[..2].iter().map(|&remote| Forward { local: Local::Socket, remote });
+            let peoples = ports.local.iter().zip(RAY);
+            let peoples = peoples.map(|(&port, remote)| Forward { local: Local::Port(port), remote });
+            let forwards = ours.chain(peoples).collect();
             match Tunnel::open(tunnel_spec(&self.spec, &self.options, host.clone(), forwards)).await {
                 Ok(tunnel) => {
                     let [dashboard, gcs, client] = ports.local;

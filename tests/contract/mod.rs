@@ -331,7 +331,7 @@ async fn deletion(t: &Target) {
 
 /// What the first driver that runs does, as the console reads it.
 pub async fn work(t: &Target) -> Work {
-    let endpoint = Endpoint { dashboard: format!("http://{}", t.dashboard), gcs: None };
+    let endpoint = Endpoint::Direct { dashboard: format!("http://{}", t.dashboard), gcs: None };
     let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
     let jobs = t.value("/api/jobs/").await;
     let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");

@@ -97,7 +97,7 @@ impl Head {
 
     /// Where the head answers.
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint {
+        Endpoint::Direct {
             dashboard: format!("http://127.0.0.1:{}", self.dashboard),
             gcs: Some(format!("127.0.0.1:{}", self.gcs)),
         }
@@ -110,7 +110,8 @@ impl Head {
 
     /// A client that is left with the dashboard.
     pub fn dashboard_client(&self) -> Client {
-        let endpoint = Endpoint { gcs: None, ..self.endpoint() };
+        let endpoint =
+            Endpoint::Direct { dashboard: format!("http://127.0.0.1:{}", self.dashboard), gcs: None };
         Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap()
     }
 
