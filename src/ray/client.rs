@@ -3,7 +3,7 @@
 //! Connections are kept alive, bodies are capped, nothing is redirected. Which routes there are is said elsewhere.
 
 use super::RayError;
-use super::error::last_line;
+use super::error::message_of;
 use crate::model::Secret;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -204,7 +204,7 @@ impl Client {
         let html = is_html(&response);
         // An error page that cannot be read is still that error.
         let body = self.body(response, ENOUGH).await.unwrap_or_default();
-        let message = last_line(&body);
+        let message = self.without_token(message_of(&body));
         match status {
             StatusCode::UNAUTHORIZED => RayError::TokenMissing,
             StatusCode::FORBIDDEN if message.contains("authentication token") => RayError::TokenRefused,
@@ -214,6 +214,12 @@ impl Client {
             StatusCode::NOT_FOUND => RayError::NotFound(message),
             _ => RayError::Status { code: status.as_u16(), message },
         }
+    }
+
+    /// Words of a server, with our token masked: Ray repeats what it was sent in some of its errors.
+    pub(super) fn without_token(&self, words: String) -> String {
+        let token = self.inner.token.as_ref().map(Secret::expose).filter(|t| !t.is_empty());
+        token.map_or_else(|| words.clone(), |token| words.replace(token, "***"))
     }
 
     /// Reads a body of at most `limit` bytes.

@@ -22,12 +22,12 @@ pub enum RayError {
     /// No answer: refused, reset, timed out.
     #[error("no answer: {0}")]
     Silent(String),
-    /// An HTTP error status and the last line of what came with it.
+    /// An HTTP error status and the message that came with it.
     #[error("ray answers {code}: {message}")]
     Status {
         /// HTTP status code.
         code: u16,
-        /// Last non-empty line of the body, shortened.
+        /// The body's message on one line, shortened; of a traceback the innermost exception's.
         message: String,
     },
     /// The answer is larger than we take; the limit in bytes.
@@ -86,11 +86,11 @@ impl RayError {
             }
             Self::Malformed { .. } => (
                 ProblemKind::Other,
-                "the answer was cut off or this ray version is unknown here; it is asked again by itself",
+                "the answer was cut off, or this ray version is unknown here; refresh, or look at dashboard.log on the head",
             ),
             Self::Forbidden(_) | Self::NotFound(_) => (ProblemKind::Other, ""),
             Self::Status { .. } | Self::Grpc(_) => {
-                (ProblemKind::Other, "it is asked again by itself; dashboard.log on the head tells more")
+                (ProblemKind::Other, "dashboard.log on the head tells more")
             }
         };
         Problem::new(kind, self.to_string(), mend, since)
@@ -100,9 +100,10 @@ impl RayError {
 /// Most characters of a server's words that an error repeats.
 const WORDS: usize = 300;
 
-/// The one line of an error body worth showing: `msg` of Ray's JSON envelope, else the last line that is not empty
-/// (a Python traceback ends with its message).
-pub(super) fn last_line(body: &[u8]) -> String {
+/// What an error body says, on one line: `msg` of Ray's JSON envelope or the text itself; of a Python traceback the
+/// message of its innermost exception. Ray's job head wraps the agent's traceback in a sentence of its own that ends
+/// with a full stop on the last line (`job_head.py`, `_raise_error`), which must not hide that message.
+pub(super) fn message_of(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Envelope {
         msg: String,
@@ -111,7 +112,13 @@ pub(super) fn last_line(body: &[u8]) -> String {
         Ok(envelope) => envelope.msg,
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
-    let line = text.lines().rev().map(str::trim).find(|l| !l.is_empty()).unwrap_or("(nothing)");
+    let says_something = |line: &&str| line.contains(char::is_alphanumeric);
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(says_something).collect();
+    let after_frames = lines.iter().rposition(|l| l.starts_with("  ")).map_or(0, |frame| frame + 1);
+    let line = match &lines[after_frames..] {
+        message if after_frames > 0 && !message.is_empty() => message.join(" "),
+        _ => lines.last().map_or_else(|| "(nothing)".to_owned(), |l| l.trim().to_owned()),
+    };
     line.chars().take(WORDS).collect()
 }
 
@@ -122,13 +129,30 @@ mod tests {
     #[test]
     fn a_traceback_is_never_repeated() {
         let body = b"Traceback (most recent call last):\n  File \"/opt/ray/x.py\", line 1\nValueError: no such job\n\n";
-        assert_eq!(last_line(body), "ValueError: no such job");
+        assert_eq!(message_of(body), "ValueError: no such job");
         assert_eq!(
-            last_line(br#"{"result":false,"msg":"first\nInvalid filter","data":{}}"#),
+            message_of(br#"{"result":false,"msg":"first\nInvalid filter","data":{}}"#),
             "Invalid filter"
         );
-        assert_eq!(last_line(b"  \n"), "(nothing)");
-        assert_eq!(last_line(&[b'x'; 5000]).len(), WORDS);
+        assert_eq!(message_of(b"  \n"), "(nothing)");
+        assert_eq!(message_of(b"x\n."), "x", "a line without a word says nothing");
+        assert_eq!(message_of(&[b'x'; 5000]).len(), WORDS);
+    }
+
+    #[test]
+    fn the_innermost_exception_of_a_wrapped_traceback_is_told_whole() {
+        // Recorded from Ray 2.60: the agent's traceback within the head's.
+        let body = "Traceback (most recent call last):\n  File \"/r/job_head.py\", line 391, in submit_job\n    \
+             resp = await job_agent_client.submit_job_internal(req)\nRuntimeError: Request failed with status code \
+             500: Traceback (most recent call last):\n  File \"/r/job_agent.py\", line 42, in submit_job\n    \
+             raise ValueError(\nValueError: Job with submission_id f1 already exists. Please use a different \
+             submission_id.\n.\n";
+        let wanted =
+            "ValueError: Job with submission_id f1 already exists. Please use a different submission_id.";
+        assert_eq!(message_of(body.as_bytes()), wanted);
+        let of_two_lines =
+            b"Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: first\nsecond\n";
+        assert_eq!(message_of(of_two_lines), "ValueError: first second");
     }
 
     #[test]

@@ -120,7 +120,8 @@ impl Gcs {
             Code::Unauthenticated => RayError::TokenMissing,
             Code::Unavailable | Code::DeadlineExceeded => RayError::Silent(deepest(status)),
             code => {
-                RayError::Grpc(format!("{code:?}: {}", super::error::last_line(status.message().as_bytes())))
+                let message = super::error::message_of(status.message().as_bytes());
+                RayError::Grpc(format!("{code:?}: {}", self.client.without_token(message)))
             }
         }
     }
@@ -156,7 +157,7 @@ pub(super) fn succeeded(status: Option<&wire::GcsStatus>) -> Result<(), RayError
         Some(s) if s.code != 0 => Err(RayError::Grpc(format!(
             "status {}: {}",
             s.code,
-            super::error::last_line(s.message.as_bytes())
+            super::error::message_of(s.message.as_bytes())
         ))),
         _ => Ok(()),
     }
@@ -178,7 +179,7 @@ fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     while let Some(next) = cause.source() {
         cause = next;
     }
-    super::error::last_line(cause.to_string().as_bytes())
+    super::error::message_of(cause.to_string().as_bytes())
 }
 
 /// Messages as bytes: the caller encodes, counts and decodes.

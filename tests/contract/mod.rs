@@ -143,7 +143,8 @@ async fn refusals(t: &Target) {
     let again = json!({"entrypoint": "true", "submission_id": t.running}).to_string();
     let (status, words) = answer(t.ask(Method::POST, "/api/jobs/").body(again)).await;
     assert_eq!(status, 500);
-    assert!(words.contains(&format!("Job with submission_id {} already exists", t.running)), "{words}");
+    let taken = format!("Job with submission_id {} already exists", t.running);
+    assert!(words.contains(&format!("\nValueError: {taken}")) && words.ends_with("\n.\n"), "{words}");
     let (status, words) = answer(t.ask(Method::POST, "/api/jobs/").body("{}")).await;
     assert_eq!(status, 400);
     assert!(words.trim_end().ends_with("missing 1 required positional argument: 'entrypoint'"), "{words}");

@@ -129,7 +129,10 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             return json(dumps(&json!({"job_id": id, "submission_id": id})));
         }
         let words = format!(
-            "Traceback (most recent call last):\nValueError: Job with submission_id {id} already exists. Please use a different submission_id.\n"
+            "Traceback (most recent call last):\n  File \"job_head.py\", line 391, in submit_job\nRuntimeError: Request \
+             failed with status code 500: Traceback (most recent call last):\n  File \"job_agent.py\", line 42, in \
+             submit_job\nValueError: Job with submission_id {id} already exists. Please use a different \
+             submission_id.\n.\n"
         );
         text(StatusCode::INTERNAL_SERVER_ERROR, words)
     })
