@@ -176,6 +176,31 @@ async fn a_job_is_stopped_and_a_log_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_whose_answer_broke_off_is_not_known_until_the_job_is_seen_ended() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let head = &console.fleet.member("a").unwrap().head;
+    let running = head.submissions(JobStatus::Running).pop().unwrap();
+    let path = format!("/api/jobs/{running}/stop");
+    head.trouble(vec![Trouble { path, fault: Fault::HalfBody }]);
+    console.ask("a", Request::StopJob(SubmissionId(running.as_str().into())));
+    let mut outcomes = Vec::new();
+    console
+        .until("the job is seen ended", |_, news| {
+            if let News::JobStop { outcome, .. } = news {
+                outcomes.push(outcome.clone());
+            }
+            matches!(outcomes.last(), Some(JobStopOutcome::Ended(_)))
+        })
+        .await;
+    let [JobStopOutcome::Unknown { watching: true, .. }, JobStopOutcome::Ended(word)] = &outcomes[..] else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!(word, "stopped");
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use marin_tui::demo::{Head, Scenario};
+use marin_tui::demo::{Fault, Head, Scenario, Trouble};
 use marin_tui::model::{JobStatus, Secret};
 use marin_tui::ray::{Client, Endpoint};
 use serde_json::{Value, json};
@@ -152,7 +152,8 @@ fn a_job_is_submitted_with_all_that_was_said() {
     assert_eq!(puts().unwrap(), before + 1, "asked for, and not sent");
     let again = place.run(&["submit-job", "--no-wait", "--submission-id", "all", "--", "true"]);
     assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("already exists"), "{}", stderr(&again));
+    let taken = "already exists. Please use a different submission_id.";
+    assert!(stderr(&again).contains(taken) && !stderr(&again).contains("by itself"), "{}", stderr(&again));
 }
 
 #[test]
@@ -200,6 +201,27 @@ fn what_cannot_be_packed_is_said_before_anything_is_sent() {
     refused(&["submit-job", "--pip", "missing.txt", "--", "true"], "no requirements file");
     assert_eq!(place.run(&["submit-job"]).status.code(), Some(2));
     assert!(place.head.submissions(JobStatus::Pending).is_empty());
+}
+
+#[test]
+fn a_stop_whose_answer_broke_off_is_watched_to_the_truth() {
+    let place = Place::new();
+    place.submit("one");
+    place.job_becomes("one", "RUNNING");
+    place.head.trouble(vec![Trouble { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
+    let stopped = place.json(&["stop-job", "--yes", "--json", "one"]);
+    assert_eq!(stopped, json!([{"submission_id": "one", "done": true, "outcome": "stopped"}]));
+    let log = place.ok(&["audit"]);
+    assert!(log.contains("ended (stopped)") && !log.contains("not stopped"), "{log}");
+}
+
+#[test]
+fn a_token_that_ray_repeats_is_masked() {
+    let place = Place::new();
+    let out = place.run(&["stop-job", "--yes", "--json", TOKEN]);
+    assert_eq!(out.status.code(), Some(1));
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert!(said.contains("Job *** does not exist"), "{said}");
 }
 
 #[test]

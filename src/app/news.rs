@@ -94,10 +94,14 @@ impl App {
                 let text = format!("ray said it stopped {id}, but the job is still {word}; try again{mend}");
                 (Tone::Bad, format!("{cluster}: {text}"))
             }
+            JobStopOutcome::Unknown { why, watching } => {
+                let now = if *watching { "still watching" } else { "look at its status, and stop it again" };
+                (Tone::Bad, format!("{cluster}: it is not known whether {id} was stopped: {why}; {now}"))
+            }
             JobStopOutcome::Failed(why) => (Tone::Bad, format!("{cluster}: {id} was not stopped: {why}")),
         };
         if let Some(c) = self.clusters.iter_mut().find(|c| c.name() == cluster) {
-            if *outcome == JobStopOutcome::Asked {
+            if matches!(outcome, JobStopOutcome::Asked | JobStopOutcome::Unknown { watching: true, .. }) {
                 c.stopping.insert(id.clone());
             } else {
                 c.stopping.remove(id);

@@ -194,11 +194,16 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
         .map(|(id, outcome)| match outcome {
             JobStopOutcome::Ended(word) => (id, true, word),
             JobStopOutcome::StillThere(word) => (id, false, still_there(&word)),
+            JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
             JobStopOutcome::Failed(why) => (id, false, why),
             JobStopOutcome::Asked => (id, false, "ray was asked to stop it".into()),
         })
         .collect();
     report(&rows, arguments.json)
+}
+
+fn not_known(why: &str) -> String {
+    format!("not known whether it was stopped: {why}; list-jobs tells once the head answers")
 }
 
 fn still_there(word: &str) -> String {

@@ -97,17 +97,26 @@ pub enum JobStopOutcome {
     Ended(String),
     /// Ray said "stopped", but the job is still in that state after a while.
     StillThere(String),
-    /// It could not be asked, and why.
+    /// Ray may have been asked, but what became of it cannot be told.
+    Unknown {
+        /// Why.
+        why: String,
+        /// The job is watched on, and another outcome follows.
+        watching: bool,
+    },
+    /// Ray was not asked, or refused, and why.
     Failed(String),
 }
 
 impl JobStopOutcome {
-    /// How it came out, for the audit log; none as long as it is watched. May hold words of the cluster.
+    /// How it came out, for the audit log, where a later line corrects what was not known; none as long as nothing
+    /// went wrong and it is watched. May hold words of the cluster.
     pub fn noted(&self) -> Option<String> {
         match self {
             Self::Asked => None,
             Self::Ended(word) => Some(format!("ended ({word})")),
             Self::StillThere(word) => Some(format!("still {word}")),
+            Self::Unknown { why, .. } => Some(format!("not known whether it was stopped: {why}")),
             Self::Failed(why) => Some(format!("not stopped: {why}")),
         }
     }

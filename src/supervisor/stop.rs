@@ -7,12 +7,17 @@ use crate::ray::{Client, RayError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s later.
+/// How long an effect is waited for: Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s
+/// later.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a job is watched of which nobody knows whether its stop arrived: a head that hung, or a connection that
+/// broke, may come back meanwhile.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Asks Ray to stop the job and watches for the effect. `changed` asks for a refresh when something has.
+/// Asks Ray to stop the job and watches for the effect. `changed` asks for a refresh when something has. A request
+/// whose answer did not come may have arrived: that is said, and corrected once the job's state is seen.
 pub async fn stop_and_watch(client: Client, id: SubmissionId, out: Out, changed: mpsc::UnboundedSender<()>) {
     let tell = async |outcome| {
         tracing::info!(cluster = %out.cluster, job = %id, ?outcome, "stop job");
@@ -20,19 +25,32 @@ pub async fn stop_and_watch(client: Client, id: SubmissionId, out: Out, changed:
         // The session may have ended meanwhile.
         let _ = changed.send(());
     };
-    if let Err(e) = client.stop_job(&id).await {
-        return tell(JobStopOutcome::Failed(e.to_string())).await;
+    let outcome = match client.stop_job(&id).await {
+        Ok(_) => {
+            tell(JobStopOutcome::Asked).await;
+            seen_to_end(&client, &id, PATIENCE).await
+        }
+        Err(e) if may_have_arrived(&e) => JobStopOutcome::Unknown { why: e.to_string(), watching: true },
+        Err(e) => JobStopOutcome::Failed(e.to_string()),
+    };
+    let is_watched = matches!(outcome, JobStopOutcome::Unknown { watching: true, .. });
+    tell(outcome).await;
+    if is_watched {
+        tell(seen_to_end(&client, &id, LONG_PATIENCE).await).await;
     }
-    tell(JobStopOutcome::Asked).await;
-    tell(seen_to_end(&client, &id).await).await;
 }
 
-/// Asks Ray to stop the job and waits for the effect.
+/// Asks Ray to stop the job and waits for the effect, also where the answer did not come.
 pub async fn stop_job(client: &Client, id: &SubmissionId) -> JobStopOutcome {
     match client.stop_job(id).await {
-        Ok(_) => seen_to_end(client, id).await,
-        Err(e) => JobStopOutcome::Failed(e.to_string()),
+        Err(e) if !may_have_arrived(&e) => JobStopOutcome::Failed(e.to_string()),
+        Ok(_) | Err(_) => seen_to_end(client, id, PATIENCE).await,
     }
+}
+
+/// Whether Ray may have got a request although this came back.
+const fn may_have_arrived(error: &RayError) -> bool {
+    matches!(error, RayError::Silent(_) | RayError::Malformed { .. } | RayError::TooLarge(_))
 }
 
 /// Makes Ray forget an ended job; why not, in words.
@@ -46,19 +64,27 @@ pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String
     }
 }
 
-async fn seen_to_end(client: &Client, id: &SubmissionId) -> JobStopOutcome {
+/// Waits until the job is seen ended. Of one that cannot be seen nothing is known.
+async fn seen_to_end(client: &Client, id: &SubmissionId, patience: Duration) -> JobStopOutcome {
     let began = Instant::now();
+    let unknown = |e: &RayError| JobStopOutcome::Unknown { why: e.to_string(), watching: false };
+    // A job that could not be seen for a while has its time from when it is seen again.
+    let mut seen_since = None;
     loop {
         match status(client, id).await {
             Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.word().into()),
-            Ok(status) if began.elapsed() > PATIENCE => {
+            Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
                 return JobStopOutcome::StillThere(status.word().into());
             }
-            Err(e) if began.elapsed() > PATIENCE => {
-                let why = format!("ray was asked to stop it, but its state cannot be read: {e}");
-                return JobStopOutcome::Failed(why);
+            Err(e @ (RayError::NotFound(_) | RayError::TokenMissing | RayError::TokenRefused)) => {
+                return unknown(&e);
             }
-            Ok(_) | Err(_) => tokio::time::sleep(LOOK).await,
+            Err(e) if began.elapsed() > patience => return unknown(&e),
+            Err(_) => {
+                seen_since = None;
+                tokio::time::sleep(LOOK).await;
+            }
+            Ok(_) => tokio::time::sleep(LOOK).await,
         }
     }
 }

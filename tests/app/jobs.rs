@@ -124,6 +124,10 @@ fn a_stop_is_watched_until_the_job_is_seen_ended() {
     outcome(&mut app, JobStopOutcome::Asked);
     assert!(!outcome(&mut app, JobStopOutcome::Ended("stopped".into())));
     assert!(said(&app).contains("has ended (stopped)"));
+    let unknown = |watching| JobStopOutcome::Unknown { why: "timed out".into(), watching };
+    assert!(outcome(&mut app, unknown(true)), "it is watched on");
+    assert!(said(&app).contains("not known whether"), "{}", said(&app));
+    assert!(!outcome(&mut app, unknown(false)));
 }
 
 #[test]
