@@ -204,7 +204,7 @@ impl Client {
         let html = is_html(&response);
         // An error page that cannot be read is still that error.
         let body = self.body(response, ENOUGH).await.unwrap_or_default();
-        let message = self.without_token(message_of(&body));
+        let message = self.without_token(&message_of(&body));
         match status {
             StatusCode::UNAUTHORIZED => RayError::TokenMissing,
             StatusCode::FORBIDDEN if message.contains("authentication token") => RayError::TokenRefused,
@@ -217,9 +217,9 @@ impl Client {
     }
 
     /// Words of a server, with our token masked: Ray repeats what it was sent in some of its errors.
-    pub(super) fn without_token(&self, words: String) -> String {
+    pub(super) fn without_token(&self, words: &str) -> String {
         let token = self.inner.token.as_ref().map(Secret::expose).filter(|t| !t.is_empty());
-        token.map_or_else(|| words.clone(), |token| words.replace(token, "***"))
+        token.map_or_else(|| words.to_owned(), |token| words.replace(token, "***"))
     }
 
     /// Reads a body of at most `limit` bytes.

@@ -121,7 +121,7 @@ impl Gcs {
             Code::Unavailable | Code::DeadlineExceeded => RayError::Silent(deepest(status)),
             code => {
                 let message = super::error::message_of(status.message().as_bytes());
-                RayError::Grpc(format!("{code:?}: {}", self.client.without_token(message)))
+                RayError::Grpc(format!("{code:?}: {}", self.client.without_token(&message)))
             }
         }
     }
