@@ -9,6 +9,7 @@ mod care;
 mod cloud;
 mod cloud_watch;
 mod connect;
+mod connection;
 mod cost;
 mod discover;
 mod limits;
@@ -25,9 +26,10 @@ mod wake;
 mod zones;
 
 pub use cloud::{ask_cloud, clean, tpu_place};
-pub use connect::{Session, trust};
+pub use connect::trust;
+pub use connection::{Channel, Connection, ConnectionState};
 pub use discover::head_address;
-pub use session::{connect, run_on, run_ray};
+pub use session::{Attached, Session, attach, connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};
 pub use zones::Zones;
@@ -45,7 +47,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use task::{ClusterTask, Out, Shared};
+use task::{ClusterTask, Out, Pace, Shared};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -147,6 +149,7 @@ struct Handle {
     requests: mpsc::UnboundedSender<Request>,
     cloud: mpsc::UnboundedSender<Request>,
     reach: watch::Receiver<Reach>,
+    connection: Connection,
 }
 
 /// Every cluster's task.
@@ -180,9 +183,10 @@ impl Supervisor {
             let options = shared.options.clone();
             let watch = CloudWatch { spec: spec.clone(), options, out: out.clone(), requests: wanted };
             supervisor.tasks.spawn(watch.run());
-            let handle = Handle { spec: spec.clone(), requests, cloud, reach: seen };
+            let (connection, held) = Connection::pair(spec.name.clone());
+            let handle = Handle { spec: spec.clone(), requests, cloud, reach: seen, connection };
             supervisor.handles.insert(spec.name.clone(), handle);
-            let task = ClusterTask::new(spec, place, &shared, out, heard, reach);
+            let task = ClusterTask::new((spec, place), &shared, Pace::Polling, out, (heard, held), reach);
             supervisor.tasks.spawn(task.run());
         }
         supervisor
@@ -198,6 +202,11 @@ impl Supervisor {
             // A task ends only when we do.
             let _ = to.send(request);
         }
+    }
+
+    /// The connection of the cluster's task; none for a cluster that is not in the list.
+    pub fn connection(&self, cluster: &ClusterName) -> Option<Connection> {
+        self.handles.get(cluster).map(|handle| handle.connection.clone())
     }
 
     /// The cluster's token, for the clipboard. Reads files.

@@ -58,12 +58,12 @@ impl Reach {
         done
     }
 
-    /// Connects.
+    /// The cluster, once it answers.
     pub async fn connect(&self, progress: &Progress) -> anyhow::Result<Session> {
         self.open(progress).await.map_err(|problem| self.error(&problem))
     }
 
-    /// Connects; a problem is the caller's to tell.
+    /// The same; a problem is the caller's to tell.
     pub async fn open(&self, progress: &Progress) -> Result<Session, Problem> {
         let tell = |phase| {
             progress.tell(match phase {

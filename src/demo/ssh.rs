@@ -29,6 +29,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -75,6 +76,7 @@ pub struct SshServer {
     /// Where it listens.
     pub address: SocketAddr,
     door: Arc<Door>,
+    logins: Arc<AtomicU64>,
 }
 
 impl SshServer {
@@ -83,7 +85,9 @@ impl SshServer {
     pub async fn start(head: &Head, name: &str, keys: &Keys, round_trip: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let address = listener.local_addr()?;
+        let logins = Arc::new(AtomicU64::new(0));
         let host = Arc::new(Host {
+            logins: logins.clone(),
             dashboard: head.dashboard,
             gcs: head.gcs,
             files: Files::new(head.shared.clone(), name),
@@ -92,12 +96,17 @@ impl SshServer {
         });
         let door = Arc::new(Door::open());
         tokio::spawn(accept(listener, address, host, Arc::new(config(&keys.host)), door.watch()));
-        Ok(Self { address, door })
+        Ok(Self { address, door, logins })
     }
 
     /// Cuts all connections, as a network would; new ones are accepted.
     pub fn drop_connections(&self) {
         self.door.cut();
+    }
+
+    /// Logins that were let in since it was started.
+    pub fn logins(&self) -> u64 {
+        self.logins.load(Ordering::Relaxed)
     }
 
     /// What opens and shuts its port.
@@ -193,6 +202,7 @@ struct Host {
     files: Files,
     client: PublicKey,
     round_trip: Duration,
+    logins: Arc<AtomicU64>,
 }
 
 /// One connection.
@@ -211,8 +221,13 @@ impl server::Handler for Connection {
         Ok(self.judge(key))
     }
 
+    /// The client has proved that it holds this key.
     async fn auth_publickey(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
-        Ok(self.judge(key))
+        let judged = self.judge(key);
+        if matches!(judged, Auth::Accept) {
+            self.0.logins.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(judged)
     }
 
     async fn channel_open_session(

@@ -1,5 +1,6 @@
 //! The way up: the head's address, the tunnel, the dashboard's first answer, the token.
 
+use super::connection::ConnectionState;
 use super::discover::{Found, head_address};
 use super::ports::{Ports, RAY};
 use super::task::Out;
@@ -57,6 +58,8 @@ pub struct Opener {
     pub ports: Arc<Mutex<PortPlan>>,
     /// Progress goes here.
     pub out: Out,
+    /// The same for who waits for the connection.
+    pub state: watch::Sender<ConnectionState>,
     /// What a front end can reach goes here.
     pub reach: watch::Sender<Reach>,
     /// Tokens.
@@ -86,6 +89,7 @@ impl Opener {
     }
 
     async fn tell(&self, phase: Phase) {
+        self.state.send_replace(ConnectionState::Connecting(phase));
         self.out.send(News::Link(Link::Connecting { phase, since: Timestamp::now() })).await;
     }
 

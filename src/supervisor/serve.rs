@@ -1,12 +1,13 @@
 //! While a session is up: polling, requests, machine figures, and noticing that it is up no longer.
 
 use super::connect::{self, Session};
+use super::connection::{ConnectionState, Wish};
 use super::limits::with_limits;
 use super::machines::Machines;
 use super::streams::Way;
-use super::task::{ClusterTask, End};
+use super::task::{ClusterTask, End, Pace};
 use super::{cost::CostMeter, stop};
-use crate::model::{Link, News, NodeId, Physical, Problem, Request, Snapshot, Timestamp};
+use crate::model::{Link, News, NodeId, Phase, Physical, Problem, Request, Snapshot, Timestamp};
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::SshError;
 use std::mem::discriminant;
@@ -45,8 +46,10 @@ struct Polling {
 }
 
 impl Polling {
-    fn new(client: Client) -> Self {
-        Self { poller: Some(Poller::new(client)), running: None, due: Instant::now(), again: false }
+    /// Over this client; nothing is read for a command.
+    fn new(client: &Client, pace: Pace) -> Self {
+        let poller = (pace == Pace::Polling).then(|| Poller::new(client.clone()));
+        Self { poller, running: None, due: Instant::now(), again: false }
     }
 
     /// Wants a refresh that begins from now on.
@@ -137,7 +140,7 @@ impl ClusterTask {
     pub async fn serve(&mut self, session: Session) -> End {
         let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let mut s = Serving {
-            polling: Polling::new(session.client.clone()),
+            polling: Polling::new(&session.client, self.pace),
             asides: JoinSet::new(),
             machines: Machines::default(),
             cost: CostMeter::default(),
@@ -157,6 +160,7 @@ impl ClusterTask {
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),
             head: None,
         }));
+        self.hand_out(&s.session);
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.wakes.mark_unchanged();
@@ -168,11 +172,16 @@ impl ClusterTask {
                         break end;
                     }
                 }
+                Some(wish) = self.held.wishes.recv() => {
+                    if let Some(end) = self.grant(wish, &mut s).await {
+                        break end;
+                    }
+                }
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
                 Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
                 Some(()) = changes.recv() => s.polling.ask(),
                 Some(Ok(answer)) = s.asides.join_next() => self.answered(answer, &mut s).await,
-                _ = tick.tick() => self.tick(&mut s).await,
+                _ = tick.tick(), if self.pace == Pace::Polling => self.tick(&mut s).await,
                 Ok(()) = self.wakes.changed() => {
                     if let Some(end) = self.probe(&mut s).await {
                         break end;
@@ -180,8 +189,37 @@ impl ClusterTask {
                 }
             }
         };
+        // Nobody begins anything over a connection that is being closed.
+        self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
         s.session.close().await;
         end
+    }
+
+    /// What a holder of the connection wishes while the session is up.
+    async fn grant(&mut self, wish: Wish, s: &mut Serving) -> Option<End> {
+        match wish {
+            Wish::Reconnect { attempt } if attempt == self.attempt => return Some(End::Again),
+            Wish::Connect | Wish::Reconnect { .. } => {}
+            Wish::Refresh => s.polling.ask(),
+            Wish::Renew { refused, reply } => {
+                let is_in_force = s.session.client.token() == refused.as_ref();
+                let renewed = if is_in_force { self.renew(s).await } else { Ok(()) };
+                // Who asked may have given up.
+                let _ = reply.send(renewed);
+            }
+        }
+        None
+    }
+
+    /// Puts another token in force, for everything that uses the session.
+    async fn renew(&mut self, s: &mut Serving) -> Result<(), Problem> {
+        connect::renew_token(&self.spec, &self.care, &mut s.session).await?;
+        tracing::info!(cluster = %self.spec.name, "another token was found");
+        s.polling = Polling::new(&s.session.client, self.pace);
+        self.client = Some(s.session.client.clone());
+        self.streams.set_client(&s.session.client);
+        self.hand_out(&s.session);
+        Ok(())
     }
 
     /// What a request means while the session is up.
@@ -270,12 +308,8 @@ impl ClusterTask {
                 let problem = Problem { mend: "another token is being looked for".into(), ..problem.clone() };
                 self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
-            match connect::renew_token(&self.spec, &self.care, &mut s.session).await {
+            match self.renew(s).await {
                 Ok(()) => {
-                    tracing::info!(cluster = %self.spec.name, "another token was found");
-                    s.polling = Polling::new(s.session.client.clone());
-                    self.client = Some(s.session.client.clone());
-                    self.streams.set_client(&s.session.client);
                     s.renewals += 1;
                     if s.renewals <= RENEWALS {
                         return;

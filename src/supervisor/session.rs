@@ -1,68 +1,93 @@
-//! One connection for one command: the console's own way up, once, without retrying and without a screen.
+//! One cluster's task for one command: the console's own connection, without reading the cluster's state at intervals
+//! and without a screen. And programs that are run beside it.
 
-use super::connect::{Opener, Session, renew_token, tunnel_spec};
-use super::task::Out;
-use super::{Options, Reach, TokenCare};
-use crate::model::{ClusterName, ClusterSpec, Link, News, Phase, Problem, Timestamp};
+use super::connect::tunnel_spec;
+use super::connection::Connection;
+use super::task::{ClusterTask, Out, Pace, Shared};
+use super::{Options, Reach, TokenCare, wake};
+use crate::model::{ClusterName, ClusterSpec, Phase, Problem, Request, Secret, Timestamp};
+use crate::ray::Client;
 use crate::ssh::{self, Output, PortPlan, SshError, Tunnel};
 use std::ffi::{OsStr, OsString};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 
-/// Other tokens that a command tries: a newer file on this machine, then the secret's latest version. After them it is
-/// said which one was refused.
-const RENEWALS: usize = 3;
+/// Longest wait for ssh to end after the last word of a command.
+const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Connects to a cluster, and has it answer a first question with the token in force. `place` is the cluster's in the
-/// list; `tell` hears what is being done. The session ends when it is dropped or closed.
-pub async fn connect(
-    spec: ClusterSpec,
-    place: usize,
-    options: Options,
-    mut tell: impl FnMut(Phase),
-) -> Result<Session, Problem> {
-    let (updates, mut news) = mpsc::channel(16);
-    let out = Out { cluster: spec.name.clone(), updates };
-    let (reach, _) = watch::channel(Reach::default());
-    let ports = Arc::new(Mutex::new(PortPlan::new()));
-    let (spec, options) = (Arc::new(spec), Arc::new(options));
-    let care = Arc::new(TokenCare::new(options.token.clone(), options.google.clone()));
-    let opener =
-        Opener { before: None, spec: spec.clone(), place, options, ports, out, reach, care: care.clone() };
-    let opening = opener.open();
-    tokio::pin!(opening);
-    let mut session = loop {
-        tokio::select! {
-            opened = &mut opening => break opened?,
-            Some(update) = news.recv() => {
-                if let News::Link(Link::Connecting { phase, .. }) = update.news {
-                    tell(phase);
-                }
-            }
-        }
-    };
-    match prove(&spec, &care, &mut session).await {
-        Ok(()) => Ok(session),
-        Err(problem) => {
-            session.close().await;
-            Err(problem)
+/// A cluster's task that works for one command. It reconnects as the console's does, and ends when this is dropped.
+pub struct Attached {
+    /// Its connection.
+    pub connection: Connection,
+    requests: mpsc::UnboundedSender<Request>,
+    task: JoinHandle<()>,
+}
+
+impl Attached {
+    /// Ends the connection, and waits until its ports are free.
+    pub async fn close(self) {
+        drop(self.requests);
+        if tokio::time::timeout(FAREWELL, self.task).await.is_err() {
+            tracing::warn!("ssh does not end by itself; it is killed with this program");
         }
     }
 }
 
-/// Has the cluster answer with the token in force. A refused one is replaced by the latest; when that is refused too,
-/// the second renewal says which version it was.
-async fn prove(spec: &ClusterSpec, care: &Arc<TokenCare>, session: &mut Session) -> Result<(), Problem> {
-    let mut renewals = 0;
-    loop {
-        match session.client.version().await {
-            Ok(_) => return Ok(()),
-            Err(e) if e.is_token() && renewals < RENEWALS => {
-                renewals += 1;
-                renew_token(spec, care, session).await?;
-            }
-            Err(e) => return Err(e.problem(Timestamp::now())),
+/// Starts the task of one cluster for a command. `place` is the cluster's in the list. Called in a runtime; connects
+/// beside the caller, who waits for [`Connection::channel`].
+pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
+    let shared = Shared {
+        care: Arc::new(TokenCare::new(options.token.clone(), options.google.clone())),
+        options: Arc::new(options),
+        ports: Arc::new(Mutex::new(PortPlan::new())),
+        wakes: wake::watch_for_wakes(),
+    };
+    // A command asks; nobody reads what the task would tell a screen.
+    let (updates, _) = mpsc::channel(1);
+    let out = Out { cluster: spec.name.clone(), updates };
+    let (requests, heard) = mpsc::unbounded_channel();
+    let (reach, _) = watch::channel(Reach::default());
+    let (connection, held) = Connection::pair(spec.name.clone());
+    let task = ClusterTask::new((spec, place), &shared, Pace::Asked, out, (heard, held), reach);
+    Attached { connection, requests, task: tokio::spawn(task.run()) }
+}
+
+/// A cluster that has answered a command, and the task that holds the connection.
+pub struct Session {
+    /// Ray, with the token that was in force when it answered.
+    pub client: Client,
+    /// That token; none without token auth.
+    pub token: Option<Secret>,
+    attached: Attached,
+}
+
+impl Session {
+    /// The connection, for what goes on when it is lost and comes back.
+    pub fn connection(&self) -> &Connection {
+        &self.attached.connection
+    }
+
+    /// Ends the connection, and waits until its ports are free.
+    pub async fn close(self) {
+        self.attached.close().await;
+    }
+}
+
+/// [`attach`], and waits until the cluster answers. `tell` hears what is being done.
+pub async fn connect(
+    spec: ClusterSpec,
+    place: usize,
+    options: Options,
+    tell: impl FnMut(Phase),
+) -> Result<Session, Problem> {
+    let attached = attach(spec, place, options);
+    match attached.connection.channel_telling(tell).await {
+        Ok(channel) => Ok(Session { client: channel.client, token: channel.token, attached }),
+        Err(problem) => {
+            attached.close().await;
+            Err(problem)
         }
     }
 }

@@ -3,12 +3,13 @@
 
 use super::backoff::Backoff;
 use super::connect::{self, Opener, Session};
+use super::connection::{Channel, ConnectionState, Held, Wish};
 use super::streams::Streams;
 use super::wake::Wakes;
 use super::{Options, Reach, TokenCare};
 use crate::model::{
-    ClusterName, ClusterSpec, JobStopOutcome, Link, News, NodeId, Problem, ProblemKind, Request, Timestamp,
-    Update,
+    ClusterName, ClusterSpec, JobStopOutcome, Link, News, NodeId, Phase, Problem, ProblemKind, Request,
+    Timestamp, Update,
 };
 use crate::ray::Client;
 use crate::ssh::PortPlan;
@@ -49,6 +50,15 @@ pub enum End {
     Closed,
 }
 
+/// How often a task reads its cluster's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// At intervals, for a screen.
+    Polling,
+    /// Never: it works for one command, which asks what it needs.
+    Asked,
+}
+
 /// One cluster's task.
 pub struct ClusterTask {
     pub(super) spec: Arc<ClusterSpec>,
@@ -57,6 +67,13 @@ pub struct ClusterTask {
     ports: Arc<Mutex<PortPlan>>,
     pub(super) out: Out,
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
+    /// The task's end of the connection that it hands out.
+    pub(super) held: Held,
+    /// Attempts to connect so far.
+    pub(super) attempt: u64,
+    /// The last attempt had succeeded.
+    is_lost: bool,
+    pub(super) pace: Pace,
     pub(super) wakes: Wakes,
     pub(super) care: Arc<TokenCare>,
     reach: watch::Sender<Reach>,
@@ -87,11 +104,11 @@ pub struct Shared {
 impl ClusterTask {
     /// For the cluster at that place in the list.
     pub fn new(
-        spec: ClusterSpec,
-        place: usize,
+        (spec, place): (ClusterSpec, usize),
         shared: &Shared,
+        pace: Pace,
         out: Out,
-        requests: mpsc::UnboundedReceiver<Request>,
+        (requests, held): (mpsc::UnboundedReceiver<Request>, Held),
         reach: watch::Sender<Reach>,
     ) -> Self {
         Self {
@@ -101,6 +118,10 @@ impl ClusterTask {
             ports: Arc::clone(&shared.ports),
             out,
             requests,
+            held,
+            attempt: 0,
+            is_lost: false,
+            pace,
             wakes: shared.wakes.clone(),
             care: Arc::clone(&shared.care),
             reach,
@@ -116,7 +137,9 @@ impl ClusterTask {
     /// Runs until the front end is gone.
     pub async fn run(mut self) {
         loop {
-            let mut end = match self.go_up().await {
+            let up = self.go_up().await;
+            self.is_lost = up.is_ok();
+            let mut end = match up {
                 Ok(session) => self.serve(session).await,
                 Err(end) => end,
             };
@@ -141,6 +164,8 @@ impl ClusterTask {
 
     /// Opens a session while requests are still heard.
     async fn go_up(&mut self) -> Result<Session, End> {
+        self.attempt += 1;
+        self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
         let opener = Opener {
             before: self.client.clone(),
             spec: Arc::clone(&self.spec),
@@ -148,6 +173,7 @@ impl ClusterTask {
             options: Arc::clone(&self.options),
             ports: Arc::clone(&self.ports),
             out: self.out.clone(),
+            state: self.held.state.clone(),
             reach: self.reach.clone(),
             care: Arc::clone(&self.care),
         };
@@ -156,6 +182,8 @@ impl ClusterTask {
         loop {
             tokio::select! {
                 session = &mut up => return session.map_err(End::Lost),
+                // It is being done.
+                Some(wish) = self.held.wishes.recv() => decline(wish),
                 request = self.requests.recv() => {
                     if let Some(end) = self.heed_while_down(request).await {
                         return Err(end);
@@ -171,6 +199,12 @@ impl ClusterTask {
         let problem = self.dated(problem);
         let at = Timestamp::now().plus(self.backoff.next(LONGEST_REST));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "link down");
+        self.held.state.send_replace(ConnectionState::Down {
+            problem: problem.clone(),
+            retry_at: (!patient).then_some(at),
+            attempt: self.attempt,
+            is_lost: self.is_lost,
+        });
         let link = if patient { Link::Stopped { problem } } else { Link::Retrying { problem, at } };
         self.out.send(News::Link(link)).await;
         self.wakes.mark_unchanged();
@@ -185,6 +219,10 @@ impl ClusterTask {
                 }
                 Ok(()) = self.wakes.changed(), if !patient => {
                     self.backoff.reset();
+                    return End::Again;
+                }
+                Some(wish) = self.held.wishes.recv() => {
+                    decline(wish);
                     return End::Again;
                 }
                 request = self.requests.recv() => {
@@ -247,6 +285,13 @@ impl ClusterTask {
         }
     }
 
+    /// Everybody who holds the connection sees it as it is now.
+    pub fn hand_out(&self, session: &Session) {
+        let login = self.reach.borrow().login.clone();
+        let channel = Channel::new(session, login, self.attempt);
+        self.held.state.send_replace(ConnectionState::Up(Box::new(channel)));
+    }
+
     /// The problem with the time since when it has been so: a trouble that stays the same keeps its beginning.
     pub fn dated(&mut self, mut problem: Problem) -> Problem {
         let kind = discriminant(&problem.kind);
@@ -255,6 +300,14 @@ impl ClusterTask {
             _ => self.trouble = Some((kind, problem.since)),
         }
         problem
+    }
+}
+
+/// Answers who asked for another token of a connection that is gone: he sees the next one.
+fn decline(wish: Wish) {
+    if let Wish::Renew { reply, .. } = wish {
+        // He may have given up.
+        let _ = reply.send(Ok(()));
     }
 }
 

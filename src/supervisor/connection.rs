@@ -1,0 +1,240 @@
+//! A handle to the connection that a cluster's task holds: its present state, and the way to wait for an answer.
+//!
+//! Whoever works on a cluster (an operation, a form, a log, a command) uses the one connection of its task through this
+//! handle. It asks the task for an attempt, a reconnect or another token; it never logs in itself, and it keeps no
+//! task alive.
+
+use super::connect::{Session, dashboard_down};
+use crate::model::{ClusterName, Phase, Problem, ProblemKind, Secret, Timestamp};
+use crate::ray::{Client, RayError};
+use crate::ssh::{Refusals, Remote, SshError, TunnelSpec};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Other tokens that are tried for one caller: a newer file on this machine, then the secret's latest version. After
+/// them it is said which one was refused.
+const RENEWALS: usize = 3;
+/// Longest wait for a connection that answers: `ray get-head-ip`, a login, the first answer and one question each have
+/// a limit of their own, which add up to about two minutes.
+const LONGEST_WAIT: Duration = Duration::from_secs(150);
+/// A login that stands runs an empty command within this time.
+const PROBE: Duration = Duration::from_secs(5);
+/// Wishes that may wait for the task; a caller that is faster waits.
+const WISHES: usize = 16;
+
+/// A connection that stands: what can be done over it. It outlives the connection harmlessly: then everything fails.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// Ray, with the token in force.
+    pub client: Client,
+    /// Commands on the head; none with `--address`.
+    pub remote: Option<Remote>,
+    /// How to log in to the head in a terminal of one's own; none with `--address`.
+    pub login: Option<TunnelSpec>,
+    /// The token in force; none without token auth.
+    pub token: Option<Secret>,
+    /// Connections that the head refused behind the forwards.
+    refusals: Option<watch::Receiver<Refusals>>,
+    /// Which attempt of the task opened it.
+    attempt: u64,
+}
+
+impl Channel {
+    pub(super) fn new(session: &Session, login: Option<TunnelSpec>, attempt: u64) -> Self {
+        let tunnel = session.tunnel.as_ref().map(|(tunnel, _)| tunnel);
+        Self {
+            client: session.client.clone(),
+            remote: tunnel.map(crate::ssh::Tunnel::remote),
+            login,
+            token: session.token.clone(),
+            refusals: tunnel.map(crate::ssh::Tunnel::refusals),
+            attempt,
+        }
+    }
+
+    fn refused(&self) -> u64 {
+        self.refusals.as_ref().map_or(0, |refusals| refusals.borrow().count)
+    }
+
+    /// Whether the login to the head still stands although Ray gave no answer.
+    async fn stands(&self) -> bool {
+        match &self.remote {
+            None => true,
+            Some(remote) => match remote.run(":", PROBE).await {
+                Ok(_) | Err(SshError::SessionsExhausted { .. }) => true,
+                Err(e) => {
+                    tracing::info!("the login does not answer: {e}");
+                    false
+                }
+            },
+        }
+    }
+}
+
+/// The state of a cluster's connection.
+#[derive(Clone, Debug)]
+pub enum ConnectionState {
+    /// An attempt is under way.
+    Connecting(Phase),
+    /// It stands. Whether Ray answers is for [`Connection::channel`] to say.
+    Up(Box<Channel>),
+    /// It is down.
+    Down {
+        /// Why the last attempt failed, or why the connection was lost.
+        problem: Problem,
+        /// When the next attempt starts; none when only a person can start it.
+        retry_at: Option<Timestamp>,
+        /// The number of that attempt.
+        attempt: u64,
+        /// That attempt had succeeded, and its connection was lost since.
+        is_lost: bool,
+    },
+}
+
+/// What a holder of a [`Connection`] asks of the cluster's task.
+#[derive(Debug)]
+pub(super) enum Wish {
+    /// Try now, if there is no connection.
+    Connect,
+    /// Read everything now, or try now.
+    Refresh,
+    /// Connect again, if that attempt's connection is still the present one.
+    Reconnect {
+        /// The attempt's number.
+        attempt: u64,
+    },
+    /// Look for another token, if that one is still in force.
+    Renew {
+        /// The token that the cluster refused; none when it was asked without one.
+        refused: Option<Secret>,
+        /// The outcome: another token is in force, or there is none.
+        reply: oneshot::Sender<Result<(), Problem>>,
+    },
+}
+
+/// The task's end of a connection.
+pub(super) struct Held {
+    /// What everybody sees.
+    pub state: watch::Sender<ConnectionState>,
+    /// What they ask.
+    pub wishes: mpsc::Receiver<Wish>,
+}
+
+/// The connection of a cluster's task. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    cluster: ClusterName,
+    state: watch::Receiver<ConnectionState>,
+    wishes: mpsc::Sender<Wish>,
+}
+
+impl Connection {
+    /// Both ends, before the first attempt.
+    pub(super) fn pair(cluster: ClusterName) -> (Self, Held) {
+        let (sender, state) = watch::channel(ConnectionState::Connecting(Phase::Address));
+        let (wishes, heard) = mpsc::channel(WISHES);
+        (Self { cluster, state, wishes }, Held { state: sender, wishes: heard })
+    }
+
+    /// The state now, and a way to wait for its changes.
+    pub fn watch(&self) -> watch::Receiver<ConnectionState> {
+        self.state.clone()
+    }
+
+    /// Has the task read everything now; without a connection it tries now.
+    pub async fn refresh(&self) {
+        // The task ends only with the program.
+        let _ = self.wishes.send(Wish::Refresh).await;
+    }
+
+    /// Has the task connect again, unless it has done so since `channel` was handed out.
+    pub async fn reconnect(&self, channel: &Channel) {
+        // The task ends only with the program.
+        let _ = self.wishes.send(Wish::Reconnect { attempt: channel.attempt }).await;
+    }
+
+    /// The connection, once Ray has answered over it with the token in force. Waits for an attempt that is under way
+    /// and has one made when there is none; fails with that attempt's problem. A refused token is replaced by the
+    /// latest one; when that is refused too, the problem names its version.
+    pub async fn channel(&self) -> Result<Channel, Problem> {
+        self.channel_telling(|_| ()).await
+    }
+
+    /// The same; `tell` hears what the task is doing.
+    pub async fn channel_telling(&self, tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
+        let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(tell)).await;
+        waited.unwrap_or_else(|_| {
+            let what = format!("{} has not been connected within {} s", self.cluster, LONGEST_WAIT.as_secs());
+            Err(problem(what, "try again; `marin-tui clusters` names its address"))
+        })
+    }
+
+    async fn answering(&self, mut tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
+        let (mut renewals, mut after) = (0, 0);
+        loop {
+            let channel = self.up(after, &mut tell).await?;
+            let refused = channel.refused();
+            let error = match channel.client.version().await {
+                Ok(_) => return Ok(channel),
+                Err(e) if e.is_token() && renewals < RENEWALS => {
+                    renewals += 1;
+                    self.renew(channel.client.token().cloned()).await?;
+                    continue;
+                }
+                Err(e) => e,
+            };
+            let now = Timestamp::now();
+            // An attempt was made for this caller already, or Ray itself answered.
+            if after > 0 || !matches!(error, RayError::Silent(_)) {
+                let is_down = matches!(error, RayError::Silent(_)) && channel.refused() > refused;
+                return Err(if is_down { dashboard_down(now) } else { error.problem(now) });
+            }
+            // That nothing listens may only be said of a head that is known to be there.
+            if channel.stands().await {
+                let is_down = channel.refused() > refused;
+                return Err(if is_down { dashboard_down(now) } else { error.problem(now) });
+            }
+            after = channel.attempt;
+            self.reconnect(&channel).await;
+        }
+    }
+
+    /// The connection of an attempt later than `after`, or the problem of an attempt that ended after this call.
+    async fn up(&self, after: u64, tell: &mut impl FnMut(Phase)) -> Result<Channel, Problem> {
+        let (mut state, mut before) = (self.state.clone(), None);
+        loop {
+            let now = state.borrow_and_update().clone();
+            match now {
+                ConnectionState::Up(channel) if channel.attempt > after => return Ok(*channel),
+                ConnectionState::Up(_) => {}
+                ConnectionState::Connecting(phase) => tell(phase),
+                ConnectionState::Down { problem, attempt, is_lost: false, .. }
+                    if before.is_some_and(|before| attempt > before) =>
+                {
+                    return Err(problem);
+                }
+                // No attempt was made since this call.
+                ConnectionState::Down { attempt, .. } => {
+                    before = Some(attempt);
+                    self.wishes.send(Wish::Connect).await.map_err(|_| self.gone())?;
+                }
+            }
+            before = before.or(Some(0));
+            state.changed().await.map_err(|_| self.gone())?;
+        }
+    }
+
+    async fn renew(&self, refused: Option<Secret>) -> Result<(), Problem> {
+        let (reply, answer) = oneshot::channel();
+        self.wishes.send(Wish::Renew { refused, reply }).await.map_err(|_| self.gone())?;
+        answer.await.map_err(|_| self.gone())?
+    }
+
+    fn gone(&self) -> Problem {
+        problem(format!("the connection to {} is closed: this program is ending", self.cluster), "")
+    }
+}
+
+fn problem(what: String, hint: &str) -> Problem {
+    Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
+}
