@@ -7,6 +7,7 @@
 mod clean;
 mod compute;
 mod error;
+mod groups;
 mod login;
 mod operation;
 mod registry;
@@ -17,6 +18,7 @@ mod tpu;
 pub use clean::TpuPlace;
 pub use compute::{Head, Heads, Instance};
 pub use error::GcpError;
+pub use groups::InstanceGroup;
 pub use login::{Login, credentials};
 pub use registry::Image;
 pub use secrets::{SecretVersion, crc32c, random_token};

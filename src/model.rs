@@ -12,6 +12,7 @@ pub mod job;
 pub mod leftover;
 pub mod link;
 pub mod log;
+pub mod mark;
 pub mod node;
 pub mod operation;
 pub mod preview;
@@ -33,6 +34,7 @@ pub use job::{Job, JobId, JobIds, JobKey, JobStatus, SubmissionId};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
+pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
 pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task, runs_already};
 pub use preview::{

@@ -14,6 +14,7 @@ mod cost;
 mod discover;
 mod limits;
 mod machines;
+mod mark;
 mod ports;
 mod serve;
 mod session;
@@ -29,6 +30,7 @@ pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::trust;
 pub use connection::{Channel, Connection, ConnectionState};
 pub use discover::head_address;
+pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
 pub use session::{Attached, Session, attach, connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};
@@ -86,6 +88,10 @@ pub struct Options {
     pub tpu_capacity: BTreeMap<String, CapacityField>,
     /// Writes down what is done to clusters.
     pub note: Note,
+    /// Who operates, `user@host`: other operators read it in the mark of an operation.
+    pub who: String,
+    /// The marks that this process has placed.
+    pub own_marks: OwnMarks,
 }
 
 type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
@@ -124,6 +130,8 @@ impl Options {
             cloud_refresh: settings.cloud_refresh(),
             tpu_capacity: settings.capacities(),
             note: Note::default(),
+            who: "unknown".to_owned(),
+            own_marks: OwnMarks::default(),
         }
     }
 }

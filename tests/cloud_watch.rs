@@ -241,3 +241,35 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
     assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "as it was when it was asked");
     assert!(world.cloud().await.unwrap().vms.is_empty(), "asked again at once");
 }
+
+/// The instance group that an operation of alice's on c1 left, at this step.
+fn mark(step: u32) -> Value {
+    let note = json!({"id": "00000000aaaaaaaa", "cluster": "c1", "who": "alice\u{1b}[31m@laptop", "process": 7,
+        "command": "restart-cluster", "title": "restart c1", "steps": 9, "since_ms": 1000});
+    json!({"id": "501", "name": "marin-tui-operation-c1", "description": note.to_string(), "fingerprint": "AAAA",
+        "zone": format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{ZONE}"),
+        "namedPorts": [{"name": "step", "port": step}, {"name": "seen-2000", "port": 1}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_operators_mark_comes_as_news_and_goes_although_the_head_is_away() {
+    let mut world = World::new().await;
+    world.adc();
+    world.spec.file = Some("c1.yaml".into());
+    world.double.state().groups = vec![mark(4)];
+    world.start(Some(Duration::from_millis(50)));
+    let is = |news| if let News::Mark(mark) = news { Some(mark) } else { None };
+    let seen = world.news("the mark", is).await.unwrap();
+    assert_eq!((seen.step, seen.seen_ms, seen.who.as_str()), (4, 2000, "alice·[31m@laptop"));
+    world.double.state().groups = vec![mark(5)];
+    assert_eq!(world.news("the next step", is).await.unwrap().step, 5);
+    // Not to be read for a while: nothing is known better.
+    world.double.fail("instanceGroups", Fault::Html(502));
+    let asked = world.double.asked("instanceGroups");
+    while world.double.asked("instanceGroups") < asked + 3 {
+        tokio::task::yield_now().await;
+    }
+    world.double.mend();
+    world.double.state().groups.clear();
+    assert_eq!(world.news("its end", is).await, None);
+}

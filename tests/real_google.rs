@@ -76,6 +76,13 @@ fn instances_are_listed_over_zones_and_pages_and_deleted() {
     assert_eq!(place.double.state().instances.len(), 2);
 }
 
+#[test]
+fn instance_groups_are_made_once_changed_against_a_fingerprint_and_deleted() {
+    let place = Place::new();
+    place.check(&["groups"]);
+    assert_eq!(place.double.state().groups.len(), 1);
+}
+
 fn nodes() -> Vec<serde_json::Value> {
     let labels = json!({"ray-cluster-name": "a"});
     let mut queued = tpu::node(ZONE, "n3", "v4-8", "CREATING", &labels, &[]);

@@ -8,8 +8,8 @@ use super::tpus::Tpus;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, History};
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, Node, NodeId, Physical, Problem, Snapshot,
-    SubmissionId, Tally, Text, Timestamp,
+    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, Node, NodeId, OperationMark, Physical,
+    Problem, Snapshot, SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -85,6 +85,8 @@ pub struct Cluster {
     pub(super) pace: Duration,
     /// The operation on it that runs, stopped half way, or has just ended.
     pub running: Option<Running>,
+    /// The mark that somebody else's operation has left on it.
+    pub mark: Option<OperationMark>,
 }
 
 impl Cluster {
@@ -113,6 +115,7 @@ impl Cluster {
             marked: HashSet::new(),
             pace: Duration::ZERO,
             running: None,
+            mark: None,
         }
     }
 
@@ -277,6 +280,11 @@ impl Cluster {
     /// The operation on it that works or stopped half way.
     pub fn operating(&self) -> Option<&Running> {
         self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
+    }
+
+    /// The mark of somebody else's operation, as long as none of ours is shown in its place.
+    pub fn marked_by_others(&self) -> Option<&OperationMark> {
+        self.mark.as_ref().filter(|_| self.operating().is_none())
     }
 
     /// Age of the state, once there is one.

@@ -61,6 +61,11 @@ impl App {
             News::Cleaned(done) => self.cleaned_news(place, done, now),
             News::Work { job, work } => self.work_news(&update.cluster, &job, work, now),
             News::Cost(cost) => cluster.cost = cost,
+            News::Mark(mark) => {
+                cluster.mark = mark;
+                self.dirty = true;
+                self.arrange_list();
+            }
             News::Ports { notes, .. } => {
                 if !notes.is_empty() {
                     let (of, note) = (update.cluster.as_str(), notes.join("; "));

@@ -64,6 +64,15 @@ impl App {
         let name = cluster.name().clone();
         if cluster.running.is_some() {
             self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
+        } else if let Some(mark) = &cluster.mark {
+            let told = mark.refusal(now);
+            let lines = [
+                (name.to_string(), mark.brief(now)),
+                ("operator".to_owned(), format!("{} (process {})", mark.who, mark.process)),
+                ("begun".to_owned(), describe::ago(mark.since(), now)),
+                ("now".to_owned(), told.mend),
+            ];
+            self.dialog = Some(Dialog::tell("another operator", lines.to_vec()));
         } else {
             self.toasts.say(Tone::Info, format!("no operation runs on {name}, nor stopped half way"), now);
         }

@@ -5,12 +5,17 @@ use crate::config::{Env, Folders};
 use crate::operation::{Audit, Entry};
 use std::io::{self, Write};
 
-/// The audit log of this user.
-pub(super) fn log(env: &Env, folders: &Folders) -> Audit {
+/// Who operates here, as `user@host`.
+pub(super) fn who(env: &Env) -> String {
     let user = env.var("USER").or_else(|| env.var("LOGNAME")).unwrap_or("unknown");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = env.var("HOSTNAME").map_or_else(|| host.trim().to_owned(), str::to_owned);
-    Audit::new(&folders.state, if host.is_empty() { user.to_owned() } else { format!("{user}@{host}") })
+    if host.is_empty() { user.to_owned() } else { format!("{user}@{host}") }
+}
+
+/// The audit log of this user.
+pub(super) fn log(env: &Env, folders: &Folders) -> Audit {
+    Audit::new(&folders.state, who(env))
 }
 
 /// Prints it, oldest first.

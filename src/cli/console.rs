@@ -40,6 +40,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
     };
     let keymap = Keymap::with_changes(&config.settings.keys)?;
     let mut options = Options::new(&config.settings, &folders, places(env, &folders));
+    options.who = super::audit::who(env);
     let audit = super::audit::log(env, &folders);
     options.note = Note::by(move |cluster, what, outcome| {
         if let Err(e) = audit.note(cluster, what, outcome) {

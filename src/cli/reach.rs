@@ -45,7 +45,8 @@ impl Reach {
         for folder in [&folders.state, &folders.tokens, &folders.run] {
             config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        let options = Options::new(&config.settings, &folders, places(&env, &folders));
+        let mut options = Options::new(&config.settings, &folders, places(&env, &folders));
+        options.who = super::audit::who(&env);
         Ok(Self { spec, options, folders, env, place })
     }
 

@@ -5,6 +5,7 @@
 //! clients. A test puts there what it wants; a simulated fleet puts its clusters behind it.
 
 pub mod compute;
+mod groups;
 pub mod registry;
 mod secrets;
 pub mod tpu;
@@ -90,6 +91,8 @@ pub struct State {
     pub secrets: BTreeMap<String, Vec<Stored>>,
     /// Compute instances as Compute shows them.
     pub instances: Vec<Value>,
+    /// Instance groups likewise.
+    pub groups: Vec<Value>,
     /// Zones that Compute says it could not reach.
     pub unreachable: Vec<String>,
     /// Items on one page of any list; 0 puts all on one.

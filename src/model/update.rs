@@ -3,7 +3,7 @@
 use super::cloud::CloudView;
 use super::{
     Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, Leftover, Link, LogBatch, LogSource, Node, NodeId,
-    Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
+    OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -74,6 +74,8 @@ pub enum News {
     },
     /// What we cost the head.
     Cost(Cost),
+    /// The mark that an operation of somebody else has left on the cluster; none when there is none.
+    Mark(Option<OperationMark>),
     /// Where the forwards listen: dashboard, GCS, Ray client ports on 127.0.0.1, and notes about ports that were
     /// taken ("8265 is held by ssh (pid 4711), using 8266").
     Ports {

@@ -2,10 +2,11 @@
 //! cleaned when somebody asks.
 
 use super::cloud::{clean, tpu_place};
+use super::mark::{keeps_marks, read_mark};
 use super::task::Out;
 use super::{Note, Options};
 use crate::model::cloud::CloudView;
-use crate::model::{ClusterSpec, Leftover, News, Problem, ProblemKind, Request, Timestamp};
+use crate::model::{ClusterSpec, Leftover, News, OperationMark, Problem, ProblemKind, Request, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -17,6 +18,9 @@ const SELDOM: Duration = Duration::from_secs(5);
 
 /// An answer that another cluster's TPUs in the same zone had so lately is as good as one of our own.
 const SHARED: Duration = Duration::from_secs(2);
+
+/// While somebody else operates on the cluster, how far that is comes as often as this.
+const MARKED: Duration = Duration::from_secs(10);
 
 /// What watches.
 pub struct CloudWatch {
@@ -43,6 +47,7 @@ impl CloudWatch {
         let mut since = None::<Instant>;
         // Something was deleted during a question, whose answer may still have it.
         let mut again = false;
+        let mut marks = Marks::new(&self.spec);
         // Beside the loop, so that quitting waits for nobody.
         let mut work = JoinSet::new();
         loop {
@@ -53,14 +58,26 @@ impl CloudWatch {
                     let since = since.map_or(shared, |since| since.max(shared));
                     work.spawn(ask(self.spec.clone(), self.options.clone(), since));
                 }
+                () = sleep_until(marks.due), if marks.is_due() => {
+                    marks.asking = true;
+                    work.spawn(look_for_mark(self.spec.clone(), self.options.clone()));
+                }
                 request = self.requests.recv() => match request {
                     None => return,
                     Some(Request::CleanPreempted(all)) => {
                         work.spawn(clean_up(self.spec.clone(), self.options.clone(), self.out.clone(), all));
                     }
-                    Some(_) => due = asked.map_or(due, |at| due.min(at + SELDOM)),
+                    Some(_) => {
+                        due = asked.map_or(due, |at| due.min(at + SELDOM));
+                        marks.due = marks.due.min(due);
+                    }
                 },
                 Some(done) = work.join_next() => match done {
+                    Ok(Done::Mark(seen)) => {
+                        if let Some(news) = marks.take(seen, &self.options, pace) {
+                            self.out.send(news).await;
+                        }
+                    }
                     Ok(Done::Cleaned) => {
                         due = Instant::now();
                         since = Some(due);
@@ -100,8 +117,58 @@ fn off() -> Problem {
 
 /// What has come to its end.
 enum Done {
+    Mark(Result<Option<OperationMark>, Problem>),
     Asked(Result<Arc<CloudView>, Problem>),
     Cleaned,
+}
+
+/// What is known of the mark on the cluster, and when it is looked at again.
+struct Marks {
+    kept: bool,
+    asking: bool,
+    due: Instant,
+    known: Option<OperationMark>,
+    /// That it cannot be read is written down once.
+    failed: bool,
+}
+
+impl Marks {
+    fn new(spec: &ClusterSpec) -> Self {
+        Self { kept: keeps_marks(spec), asking: false, due: Instant::now(), known: None, failed: false }
+    }
+
+    fn is_due(&self) -> bool {
+        self.kept && !self.asking
+    }
+
+    /// Takes in what was read; what is news of it. A mark of our own is none.
+    fn take(
+        &mut self,
+        seen: Result<Option<OperationMark>, Problem>,
+        options: &Options,
+        pace: Duration,
+    ) -> Option<News> {
+        self.asking = false;
+        let seen = match seen {
+            Ok(seen) => seen.filter(|mark| !options.own_marks.has(&mark.id)),
+            Err(problem) => {
+                if !std::mem::replace(&mut self.failed, true) {
+                    tracing::warn!("{}; {}", problem.what, problem.mend);
+                }
+                self.due = Instant::now() + pace;
+                return None;
+            }
+        };
+        self.failed = false;
+        self.due = Instant::now() + if seen.is_some() { MARKED.min(pace) } else { pace };
+        let changed = seen != self.known;
+        self.known.clone_from(&seen);
+        changed.then_some(News::Mark(seen))
+    }
+}
+
+async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
+    Done::Mark(read_mark(&spec, &options).await)
 }
 
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {

@@ -2,6 +2,7 @@
 
 use super::connection::ConnectionState;
 use super::discover::{Found, head_address};
+use super::mark;
 use super::ports::{Ports, RAY};
 use super::task::Out;
 use super::{Options, Reach, TokenCare};
@@ -64,6 +65,9 @@ pub struct Opener {
     pub reach: watch::Sender<Reach>,
     /// Tokens.
     pub care: Arc<TokenCare>,
+    /// Whether somebody looks at the marks of other people's operations: then one is read where Ray does not answer,
+    /// for that may be why.
+    pub tells_marks: bool,
 }
 
 impl Opener {
@@ -134,6 +138,9 @@ impl Opener {
         match opened.await {
             Ok(()) => Ok(session),
             Err(problem) => {
+                if let Some((tunnel, _)) = session.tunnel.as_ref().filter(|_| self.tells_marks) {
+                    mark::tell(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
+                }
                 session.close().await;
                 Err(problem)
             }

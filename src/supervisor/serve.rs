@@ -4,6 +4,7 @@ use super::connect::{self, Session};
 use super::connection::{ConnectionState, Wish};
 use super::limits::with_limits;
 use super::machines::Machines;
+use super::mark;
 use super::streams::Way;
 use super::task::{ClusterTask, End, Pace};
 use super::{cost::CostMeter, stop};
@@ -161,6 +162,11 @@ impl ClusterTask {
             head: None,
         }));
         self.hand_out(&s.session);
+        let shown = s.session.tunnel.as_ref().filter(|_| self.pace == Pace::Polling);
+        let _marks = shown.map(|(tunnel, _)| {
+            let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
+            mark::watch(tunnel.remote(), spec, options, self.out.clone())
+        });
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.wakes.mark_unchanged();

@@ -89,6 +89,11 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
         let more = format!("; {} shows it", d.key(Action::Progress));
         lines.push((format!("{glyph} {}{what}{more}", running.brief()), tone));
     }
+    if let Some(mark) = cluster.marked_by_others() {
+        let (since, key) = (words::minutes(mark.since().age(d.now)), d.key(Action::Progress));
+        let line = format!("◐ {} ({}, begun {since} ago); {key} tells more", mark.brief(d.now), mark.who);
+        lines.push((line, d.theme.accent));
+    }
     if operating.is_some_and(Running::takes_down) && cluster.problem().is_some() {
         // The connection is gone because the cluster is being restarted: no trouble.
         lines.push(("  that the cluster does not answer meanwhile is expected".to_owned(), d.theme.dim));
@@ -346,7 +351,7 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::Tpus => cluster.spec.provider == "gcp",
         Action::Ssh if d.app.tpus().is_some() => cluster.tpus.selected().is_some(),
         Action::Dashboard | Action::Ssh => up,
-        Action::Progress => cluster.running.is_some(),
+        Action::Progress => cluster.running.is_some() || cluster.mark.is_some(),
         Action::Clusters => d.app.clusters().len() + d.app.broken().len() > 1,
         Action::Quit => d.app.view() == View::Clusters,
         _ => true,

@@ -200,6 +200,7 @@ fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
     match cluster.operating() {
         Some(running) if running.is_stopped() => return ("▲", d.theme.bad),
         Some(_) => return ("◐", d.theme.accent),
+        None if cluster.mark.is_some() => return ("◐", d.theme.accent),
         None => {}
     }
     match (cluster.says(), &cluster.link) {
@@ -240,6 +241,9 @@ fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
     if let Some(running) = cluster.operating() {
         let tone = if running.is_stopped() { d.theme.bad } else { d.theme.accent };
         return (format!("{}: {}", running.brief(), d.key(Action::Progress)), tone);
+    }
+    if let Some(mark) = cluster.marked_by_others() {
+        return (format!("{}: {}", mark.brief(d.now), d.key(Action::Progress)), d.theme.accent);
     }
     if let (Some(problem), Some(link)) = (cluster.problem(), &cluster.link) {
         let since = words::minutes(problem.since.age(d.now));

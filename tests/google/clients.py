@@ -120,11 +120,52 @@ def compute():
     assert found[0].labels["ray-cluster-name"] == "a" and found[0].zone.endswith(f"/zones/{ZONE}")
 
     delete = lambda name: instances.delete_unary(project=PROJECT, zone=ZONE, instance=name)
-    done = finished(delete("ray-a-head-1"))
+    get = lambda which: instances.get(project=PROJECT, zone=ZONE, instance=which)
+    head = get("ray-a-head-1")
+    assert head.id == found[0].id != found[1].id and head.labels["ray-node-type"] == "head", head
+    assert get(str(head.id)) == head
+    done = finished(delete(str(head.id)))
     assert not done.error.errors and done.target_link.endswith("/instances/ray-a-head-1"), done
+    raises(wrong.NotFound, lambda: get("ray-a-head-1"), "was not found")
+    raises(wrong.NotFound, lambda: delete(str(head.id)), "was not found")
     raises(wrong.NotFound, lambda: delete("ray-a-head-1"), "was not found")
     theirs = compute_v1.AggregatedListInstancesRequest(project="other")
     raises(wrong.Forbidden, lambda: list(instances.aggregated_list(request=theirs)), "compute.instances.list")
+
+
+def groups():
+    """Instance groups by name and by id: made once, changed against a fingerprint, deleted."""
+    groups = client(compute_v1.InstanceGroupsClient)
+    at = {"project": PROJECT, "zone": ZONE}
+    note = '{"id":"00000000aaaaaaaa"}'
+    ports = [compute_v1.NamedPort(name="step", port=4), compute_v1.NamedPort(name="seen-1763797681000", port=1)]
+    group = compute_v1.InstanceGroup(name="marin-tui-operation-a", description=note, named_ports=ports)
+    insert = lambda: groups.insert_unary(**at, instance_group_resource=group)
+    get = lambda which: groups.get(**at, instance_group=which)
+    raises(wrong.NotFound, lambda: get(group.name), "was not found")
+    done = finished(insert())
+    assert done.target_link.endswith("/instanceGroups/marin-tui-operation-a"), done
+    raises(wrong.Conflict, insert, "already exists")
+    made = get(group.name)
+    assert made.description == note and made.size == 0 and made.id, made
+    assert [(p.name, p.port) for p in made.named_ports] == [("step", 4), ("seen-1763797681000", 1)], made
+    assert get(str(made.id)) == made and [g.id for g in groups.list(**at)] == [made.id]
+    body = compute_v1.InstanceGroupsSetNamedPortsRequest(
+        fingerprint=made.fingerprint, named_ports=[compute_v1.NamedPort(name="stopped", port=5)])
+    change = lambda: groups.set_named_ports_unary(
+        **at, instance_group=str(made.id), instance_groups_set_named_ports_request_resource=body)
+    finished(change())
+    changed = get(group.name)
+    assert [(p.name, p.port) for p in changed.named_ports] == [("stopped", 5)], changed
+    assert changed.fingerprint != made.fingerprint and changed.description == note, changed
+    raises(wrong.PreconditionFailed, change, "fingerprint")
+    bad = compute_v1.InstanceGroup(name="Not_a_name")
+    raises(wrong.BadRequest, lambda: groups.insert_unary(**at, instance_group_resource=bad))
+    delete = lambda: groups.delete_unary(**at, instance_group=str(made.id))
+    finished(delete())
+    raises(wrong.NotFound, delete, "was not found")
+    finished(insert())
+    assert get(group.name).id != made.id
 
 
 def operations_that_fail():
@@ -252,5 +293,5 @@ def refused():
 
 
 {f.__name__: f for f in (
-    secrets, compute, operations_that_fail, tpus, tpus_alpha, registry, refused)}[CHECK]()
+    secrets, compute, groups, operations_that_fail, tpus, tpus_alpha, registry, refused)}[CHECK]()
 print("all well")

@@ -182,3 +182,31 @@ fn what_stands_half_way_is_told_with_its_ways_out() {
     let text = seen(&mut app, 120, 40);
     assert!(text.contains("restart stopped at 5/9: p"), "the fleet tells it, too:\n{text}");
 }
+
+#[test]
+fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_operations() {
+    let operation = restart();
+    let mark = OperationMark::new("00000000aaaaaaaa".into(), &operation, "alice@laptop", 77, before(120));
+    let mark = OperationMark { step: 4, ..mark };
+    let mut app = shown();
+    tell(&mut app, CLUSTER, News::Mark(Some(mark.clone())));
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let text = seen(&mut app, width, height);
+        assert!(text.contains("restart by alice, step 4 of 9 (alice@laptop, begun 2m ago)"), "{text}");
+    }
+    press(&mut app, "p");
+    let text = seen(&mut app, 120, 40);
+    for words in ["another operator", "alice@laptop (process 77)", "`ps -p 77` on laptop"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    press(&mut app, "<esc>");
+    tell(&mut app, CLUSTER, News::Mark(Some(OperationMark { seen_ms: before(600).as_millis(), ..mark })));
+    let text = seen(&mut app, 200, 60);
+    assert!(text.contains("restart by alice, step 4 of 9, no sign of life for 10m"), "{text}");
+    // What runs here is known better.
+    hears(&mut app, stopped());
+    assert!(!seen(&mut app, 200, 60).contains("by alice"));
+    tell(&mut app, CLUSTER, News::Mark(None));
+    hears(&mut app, OperationNews::Standing(None));
+    assert!(!seen(&mut app, 200, 60).contains("by alice"));
+}

@@ -1,6 +1,6 @@
-//! Compute Engine v1: aggregated instances, deletion, zone operations.
+//! Compute Engine v1: aggregated instances, one instance and its deletion by name or id, zone operations.
 
-use super::{Answer, Asked, PROJECT, State, ok, status_of};
+use super::{Answer, Asked, PROJECT, State, crc32c, groups, ok, status_of};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,9 @@ pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
 /// An instance as Compute shows it. `external` is left out for a machine without one.
 pub fn instance(zone: &str, name: &str, labels: &Value, internal: &str, external: Option<&str>) -> Value {
     let access = external.map_or_else(|| json!([{}]), |ip| json!([{"natIP": ip}]));
-    json!({"kind": "compute#instance", "id": "7000000000000000001", "name": name, "status": "RUNNING",
+    // Every machine that Google ever made has another one; by the name, so that a machine keeps it.
+    let id = 7_000_000_000_000_000_000_u64 + u64::from(crc32c(format!("{zone}/{name}").as_bytes()));
+    json!({"kind": "compute#instance", "id": id.to_string(), "name": name, "status": "RUNNING",
         "creationTimestamp": "2026-11-20T08:00:00.000-08:00",
         "zone": format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{zone}"), "labels": labels,
         "networkInterfaces": [{"networkIP": internal, "accessConfigs": access}]})
@@ -33,9 +35,16 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
     }
     match rest {
         ["aggregated", "instances"] if asked.method == Method::GET => aggregated(asked, state),
-        ["zones", zone, "instances", name] if asked.method == Method::DELETE => {
-            delete(asked, state, zone, name)
+        ["zones", zone, "instances", which] if asked.method == Method::GET => {
+            match find(state, zone, which) {
+                Some(at) => ok(state.instances[at].clone()),
+                None => missing(state, zone, which),
+            }
         }
+        ["zones", zone, "instances", which] if asked.method == Method::DELETE => {
+            delete(asked, state, zone, which)
+        }
+        ["zones", zone, "instanceGroups", rest @ ..] => groups::answer(asked, state, zone, rest),
         ["zones", _, "operations", name] if asked.method == Method::GET => {
             let pending = |finished: &Value| {
                 let mut pending = finished.clone();
@@ -59,7 +68,7 @@ fn without(mut operation: Value, keys: &[&str]) -> Value {
     operation
 }
 
-fn zone_of(instance: &Value) -> &str {
+pub(super) fn zone_of(instance: &Value) -> &str {
     instance["zone"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default()
 }
 
@@ -141,18 +150,38 @@ fn clauses(filter: &str) -> Result<Vec<Clause>, String> {
     filter.split(" AND ").map(one).collect()
 }
 
-fn delete(asked: &Asked, state: &mut State, zone: &str, name: &str) -> Answer {
-    let at = state.instances.iter().position(|i| i["name"] == name && zone_of(i) == zone);
+fn find(state: &State, zone: &str, which: &str) -> Option<usize> {
+    state.instances.iter().position(|i| zone_of(i) == zone && (i["name"] == which || i["id"] == which))
+}
+
+fn missing(state: &State, zone: &str, which: &str) -> Answer {
+    let message =
+        format!("The resource 'projects/{}/zones/{zone}/instances/{which}' was not found", state.project);
+    refusal(404, "notFound", &message)
+}
+
+fn delete(asked: &Asked, state: &mut State, zone: &str, which: &str) -> Answer {
+    let Some(at) = find(state, zone, which) else { return missing(state, zone, which) };
+    let name = state.instances[at]["name"].as_str().unwrap_or_default().to_owned();
+    begin(asked, state, "delete", (zone, "instances", &name), |state| {
+        state.instances.remove(at);
+    })
+}
+
+/// Begins a zone's operation on the resource of that zone, kind and name. It is done at once, unless operations are to
+/// fail.
+pub(super) fn begin(
+    asked: &Asked,
+    state: &mut State,
+    verb: &str,
+    (zone, kind, name): (&str, &str, &str),
+    change: impl FnOnce(&mut State),
+) -> Answer {
     let project = state.project.clone();
-    let target = format!("{}/compute/v1/projects/{project}/zones/{zone}/instances/{name}", asked.base);
-    let Some(at) = at else {
-        let message =
-            format!("The resource 'projects/{project}/zones/{zone}/instances/{name}' was not found");
-        return refusal(404, "notFound", &message);
-    };
+    let target = format!("{}/compute/v1/projects/{project}/zones/{zone}/{kind}/{name}", asked.base);
     let operation = format!("operation-{}", state.next());
     let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
-        "operationType": "delete", "targetLink": target,
+        "operationType": verb, "targetLink": target,
         "zone": format!("https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}")});
     if let Some(message) = state.failing_operations.clone() {
         finished["error"] =
@@ -160,7 +189,7 @@ fn delete(asked: &Asked, state: &mut State, zone: &str, name: &str) -> Answer {
         finished["httpErrorStatusCode"] = json!(400);
         finished["httpErrorMessage"] = json!("BAD REQUEST");
     } else {
-        state.instances.remove(at);
+        change(state);
     }
     let mut pending = finished.clone();
     pending["status"] = json!("PENDING");

@@ -29,7 +29,9 @@ impl Place<'_> {
 /// A node as TPU shows it.
 pub fn node(zone: &str, id: &str, accelerator: &str, state: &str, labels: &Value, ips: &[&str]) -> Value {
     let endpoints: Vec<_> = ips.iter().map(|ip| json!({"ipAddress": ip, "port": 8470})).collect();
+    let number = 9_000_000_000_000_000_000_u64 + u64::from(super::crc32c(format!("{zone}/{id}").as_bytes()));
     json!({"name": format!("projects/{}/locations/{zone}/nodes/{id}", super::PROJECT), "acceleratorType": accelerator,
+        "id": number.to_string(),
         "state": state, "health": "HEALTHY", "runtimeVersion": "tpu-ubuntu2204-base", "labels": labels,
         "networkEndpoints": endpoints, "schedulingConfig": {"preemptible": true},
         "createTime": "2026-11-20T08:00:00.000000000Z"})

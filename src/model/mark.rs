@@ -1,0 +1,213 @@
+//! The mark of an operation: what every operator of a cluster can read about an operation that is under way on it.
+//!
+//! It is written by whoever operates and read by all others, so its words are hostile text, and it holds no secret.
+
+use super::text::printable;
+use super::time::brief;
+use super::{ClusterName, Operation, Problem, ProblemKind, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A working operation renews its mark this often.
+pub const MARK_PULSE: Duration = Duration::from_secs(60);
+/// A mark that was not renewed for so long is stale: three pulses in a row are missing.
+pub const MARK_STALE: Duration = Duration::from_secs(180);
+/// Characters of a name or a title that are kept of somebody else's mark.
+const WORDS: usize = 120;
+
+/// The mark of one operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationMark {
+    /// Random hexadecimal digits that no other operation has.
+    pub id: String,
+    /// The cluster that is operated on.
+    pub cluster: String,
+    /// Who operates, `user@host`.
+    pub who: String,
+    /// The process on that host.
+    pub process: u32,
+    /// The command that does it, such as `restart-cluster`.
+    pub command: String,
+    /// What is done, such as `restart marin-a`.
+    pub title: String,
+    /// How many steps the operation has.
+    pub steps: usize,
+    /// When it began, in milliseconds since the epoch by the operator's clock.
+    pub since_ms: i64,
+    /// The step it is at, from 1.
+    #[serde(default)]
+    pub step: usize,
+    /// When the mark was last renewed, in milliseconds since the epoch by the operator's clock.
+    #[serde(default)]
+    pub seen_ms: i64,
+    /// Whether the operation has stopped at that step and waits for its operator.
+    #[serde(default)]
+    pub stopped: bool,
+}
+
+/// Whether the program behind a mark seems to be at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// It renewed its mark within [`MARK_STALE`].
+    Fresh,
+    /// It did not renew its mark for so long.
+    Stale(Duration),
+    /// It said itself that the operation has stopped.
+    Stopped,
+}
+
+impl OperationMark {
+    /// The mark of an operation that begins now.
+    pub fn new(id: String, operation: &Operation, who: &str, process: u32, now: Timestamp) -> Self {
+        Self {
+            id,
+            cluster: operation.cluster.as_str().to_owned(),
+            who: who.to_owned(),
+            process,
+            command: operation.kind().command().to_owned(),
+            title: operation.title.clone(),
+            steps: operation.steps.len(),
+            since_ms: now.as_millis(),
+            step: 1,
+            seen_ms: now.as_millis(),
+            stopped: false,
+        }
+    }
+
+    /// Reads a mark of that cluster; none when the text is no mark, or that of another cluster.
+    pub fn parse(text: &str, cluster: &ClusterName) -> Option<Self> {
+        let mut mark: Self = serde_json::from_str(text).ok()?;
+        let is_id = (8..=64).contains(&mark.id.len()) && mark.id.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_id || mark.cluster != cluster.as_str() {
+            return None;
+        }
+        for words in [&mut mark.who, &mut mark.command, &mut mark.title] {
+            *words = printable(words).chars().take(WORDS).collect();
+        }
+        mark.steps = mark.steps.min(99);
+        mark.step = mark.step.clamp(1, mark.steps.max(1));
+        Some(mark)
+    }
+
+    /// When the operation began.
+    pub fn since(&self) -> Timestamp {
+        Timestamp::from_millis(self.since_ms)
+    }
+
+    /// The operator without the host.
+    pub fn user(&self) -> &str {
+        self.who.split('@').next().filter(|user| !user.is_empty()).unwrap_or("somebody")
+    }
+
+    /// The host that the operator works from.
+    fn host(&self) -> &str {
+        self.who.split_once('@').map_or("the operator's machine", |(_, host)| host)
+    }
+
+    /// Whether its program seems to be at work. Clocks of machines differ: a mark from the future is fresh.
+    pub fn pulse(&self, now: Timestamp) -> Pulse {
+        let silent = Timestamp::from_millis(self.seen_ms).age(now);
+        match () {
+            () if self.stopped => Pulse::Stopped,
+            () if silent >= MARK_STALE => Pulse::Stale(silent),
+            () => Pulse::Fresh,
+        }
+    }
+
+    /// `restart by alice, step 4 of 9`; a stopped or stale one says so.
+    pub fn brief(&self, now: Timestamp) -> String {
+        let what =
+            self.title.split_once(&format!(" {}", self.cluster)).map_or(self.title.as_str(), |(w, _)| w);
+        let place = format!("step {} of {}", self.step, self.steps);
+        match self.pulse(now) {
+            Pulse::Fresh => format!("{what} by {}, {place}", self.user()),
+            Pulse::Stopped => format!("{what} by {}, stopped at {place}", self.user()),
+            Pulse::Stale(silent) => {
+                format!("{what} by {}, {place}, no sign of life for {}", self.user(), brief(silent))
+            }
+        }
+    }
+
+    /// Why nobody else may begin an operation there, whose it is, how to see whether its program is alive, and how to
+    /// take it over.
+    pub fn refusal(&self, now: Timestamp) -> Problem {
+        let since = brief(self.since().age(now));
+        let what = format!(
+            "{} is operated on by {} (process {}): {}, begun {since} ago",
+            self.cluster,
+            self.who,
+            self.process,
+            self.brief(now)
+        );
+        let look = format!("`ps -p {}` on {} shows whether its program runs", self.process, self.host());
+        let mend = match self.pulse(now) {
+            Pulse::Fresh => {
+                format!("wait for its end, or ask {}; {look}; --take-over goes on without it", self.who)
+            }
+            Pulse::Stopped => format!(
+                "ask {} to resume or abandon it ({} --resume, --abandon); --take-over goes on without it",
+                self.who, self.command
+            ),
+            Pulse::Stale(_) => format!(
+                "its program seems to be gone ({look}); ask {}, then --take-over goes on without it",
+                self.who
+            ),
+        };
+        Problem::new(ProblemKind::Other, what, mend, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Task;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+
+    fn mark() -> OperationMark {
+        let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new("lab"));
+        OperationMark {
+            step: 4,
+            ..OperationMark::new("0123456789abcdef".into(), &restart, "alice@laptop", 77, NOW)
+        }
+    }
+
+    #[test]
+    fn a_mark_says_who_works_where_it_is_and_whether_it_is_alive() {
+        assert_eq!(mark().brief(NOW), "restart by alice, step 4 of 9");
+        assert_eq!(
+            OperationMark { stopped: true, ..mark() }.brief(NOW),
+            "restart by alice, stopped at step 4 of 9"
+        );
+        let later = NOW.plus(Duration::from_secs(600));
+        assert_eq!(mark().brief(later), "restart by alice, step 4 of 9, no sign of life for 10m");
+        let refusal = mark().refusal(later);
+        assert!(
+            refusal.what.contains("alice@laptop (process 77)") && refusal.what.contains("10m ago"),
+            "{refusal:?}"
+        );
+        assert!(
+            refusal.mend.contains("`ps -p 77` on laptop") && refusal.mend.contains("--take-over"),
+            "{refusal:?}"
+        );
+        assert_eq!(mark().pulse(Timestamp::from_millis(0)), Pulse::Fresh, "clocks differ");
+    }
+
+    #[test]
+    fn what_is_no_mark_of_this_cluster_is_none_and_hostile_words_are_cleaned() {
+        let lab = ClusterName::new("lab");
+        let text = |m: &OperationMark| serde_json::to_string(m).unwrap();
+        assert_eq!(OperationMark::parse(&text(&mark()), &lab), Some(mark()));
+        assert_eq!(OperationMark::parse(&text(&mark()), &ClusterName::new("other")), None);
+        for odd in ["", "{}", "null", "a load balancer's group"] {
+            assert_eq!(OperationMark::parse(odd, &lab), None, "{odd}");
+        }
+        assert_eq!(OperationMark::parse(&text(&OperationMark { id: "x'; rm".into(), ..mark() }), &lab), None);
+        let hostile = OperationMark { who: format!("\x1b[31m{}", "a".repeat(900)), step: 999, ..mark() };
+        let read = OperationMark::parse(&text(&hostile), &lab).unwrap();
+        assert!(
+            !read.who.contains('\x1b') && read.who.chars().count() <= WORDS && read.step == 9,
+            "{read:?}"
+        );
+    }
+}

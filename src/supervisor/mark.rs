@@ -1,0 +1,161 @@
+//! Where the mark of an operation is kept, so that other operators read it while the cluster is down: on provider `gcp`
+//! an empty instance group in the cluster's zone, on provider `local` a file on the head's machine.
+//!
+//! Placing is atomic: of two who place at the same time one is told whose mark is there. What is changed or removed is
+//! always the mark with that id, never just what has its name.
+
+mod file;
+mod group;
+
+use super::cloud::tpu_place;
+use super::task::Out;
+use super::{Options, discover};
+use crate::model::{ClusterSpec, News, OperationMark, Problem};
+use crate::ssh::Remote;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// A head without a mark is looked at this often.
+const UNMARKED: Duration = Duration::from_secs(60);
+/// One with a mark: how far the operation is changes.
+const MARKED: Duration = Duration::from_secs(10);
+/// What reading or writing a file on a head may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What became of a mark that was to be placed or renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It is there, and it is ours.
+    Ours,
+    /// Another one is there in its place, or none any more.
+    Lost(Option<Box<OperationMark>>),
+}
+
+/// The ids of the marks that this process has placed: news of them would only repeat what it knows.
+#[derive(Clone, Debug, Default)]
+pub struct OwnMarks(Arc<Mutex<HashSet<String>>>);
+
+impl OwnMarks {
+    fn add(&self, id: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+    }
+
+    /// Whether this process has placed the mark with that id.
+    pub fn has(&self, id: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+}
+
+/// Whether marks are kept for that cluster: only the two providers whose clusters can be operated have a place for them.
+pub fn keeps_marks(spec: &ClusterSpec) -> bool {
+    spec.file.is_some() && matches!(spec.provider.as_str(), "gcp" | "local")
+}
+
+/// The mark that is on the cluster now.
+pub async fn read_mark(spec: &ClusterSpec, options: &Options) -> Result<Option<OperationMark>, Problem> {
+    if spec.provider == "gcp" {
+        return group::read(&options.google, &tpu_place(spec)?, &spec.name).await;
+    }
+    run(spec, options, &file::reading(&spec.name)).await.and_then(|o| file::read(&o, &spec.name))
+}
+
+/// Reads the mark over a connection to the head that is open already, and tells it unless it is ours; a cluster whose
+/// marks are not kept on its head has none there.
+pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options, out: &Out) -> bool {
+    if !keeps_marks(spec) || spec.provider != "local" {
+        return false;
+    }
+    let read = async {
+        let output = remote.run(&file::reading(&spec.name), LIMIT).await.map_err(|e| e.to_string())?;
+        file::read(&output, &spec.name).map_err(|p| p.what)
+    };
+    match read.await {
+        Ok(mark) => {
+            let mark = mark.filter(|m| !options.own_marks.has(&m.id));
+            let is_marked = mark.is_some();
+            out.send(News::Mark(mark)).await;
+            is_marked
+        }
+        Err(why) => {
+            tracing::debug!(cluster = %spec.name, "its mark cannot be read: {why}");
+            false
+        }
+    }
+}
+
+/// Reads the mark now and then over the connection of a session, until what comes back is dropped.
+pub(super) fn watch(
+    remote: Remote,
+    spec: Arc<ClusterSpec>,
+    options: Arc<Options>,
+    out: Out,
+) -> Option<AbortOnDrop> {
+    let is_there = keeps_marks(&spec) && spec.provider == "local";
+    is_there.then(|| {
+        AbortOnDrop(tokio::spawn(async move {
+            loop {
+                let is_marked = tell(&remote, &spec, &options, &out).await;
+                tokio::time::sleep(if is_marked { MARKED } else { UNMARKED }).await;
+            }
+        }))
+    })
+}
+
+/// A task that ends with its owner.
+pub(super) struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Places a mark where none is.
+pub async fn place_mark(
+    spec: &ClusterSpec,
+    options: &Options,
+    mark: &OperationMark,
+) -> Result<Held, Problem> {
+    options.own_marks.add(&mark.id);
+    if spec.provider == "gcp" {
+        return group::place(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
+    }
+    let output = run(spec, options, &file::placing(&spec.name, mark)).await?;
+    settled(spec, options, file::done(&output)?).await
+}
+
+/// Writes the step, the time and whether it has stopped into a mark that was placed before.
+pub async fn renew_mark(
+    spec: &ClusterSpec,
+    options: &Options,
+    mark: &OperationMark,
+) -> Result<Held, Problem> {
+    if spec.provider == "gcp" {
+        return group::renew(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
+    }
+    let output = run(spec, options, &file::renewing(&spec.name, mark)).await?;
+    settled(spec, options, file::done(&output)?).await
+}
+
+/// Removes the mark with that id. One that is gone already, or is another operation's, is left as it is.
+pub async fn remove_mark(spec: &ClusterSpec, options: &Options, id: &str) -> Result<(), Problem> {
+    if spec.provider == "gcp" {
+        return group::remove(&options.google, &tpu_place(spec)?, &spec.name, id).await;
+    }
+    let output = run(spec, options, &file::removing(&spec.name, id)).await?;
+    file::done(&output).map(|_| ())
+}
+
+async fn settled(spec: &ClusterSpec, options: &Options, is_ours: bool) -> Result<Held, Problem> {
+    if is_ours {
+        return Ok(Held::Ours);
+    }
+    Ok(Held::Lost(read_mark(spec, options).await?.map(Box::new)))
+}
+
+async fn run(spec: &ClusterSpec, options: &Options, line: &str) -> Result<crate::ssh::Output, Problem> {
+    let head = discover::head_address(spec, options, None).await?.host;
+    super::session::run_on(spec, options, &head, line, LIMIT).await
+}

@@ -1,0 +1,178 @@
+//! A mark as a file on the head's machine of a cluster of provider `local`: in `/var/tmp`, which `ray down` and a reboot
+//! leave alone (FHS 3.0, section 5.15), readable by every user of that machine and writable by its owner.
+//!
+//! The file is written under another name first and linked to its own, which fails where there is one; nobody ever reads
+//! half a mark. The sticky bit of the folder keeps other users from removing it.
+
+use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
+use crate::ssh::{Output, quote};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What a cluster's name must not bring into a file's.
+const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+/// Exit code of the scripts: another mark is there, or none that was looked for.
+const OTHER: i32 = 3;
+/// Bytes that are read of a mark.
+const LONGEST: usize = 4096;
+
+/// Its path, for people.
+pub fn path(cluster: &ClusterName) -> String {
+    format!("/var/tmp/marin-tui-operation-{}.json", utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME))
+}
+
+fn script(cluster: &ClusterName, body: &str) -> String {
+    format!("f={}; {body}", quote(&path(cluster)))
+}
+
+/// Prints the mark; nothing when there is none. What is no plain file is none: opening a pipe would never end.
+pub fn reading(cluster: &ClusterName) -> String {
+    script(cluster, &format!("[ ! -f \"$f\" ] || [ -h \"$f\" ] || head -c {LONGEST} \"$f\""))
+}
+
+/// The mark that [`reading`] printed.
+pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMark>, Problem> {
+    if output.status != 0 {
+        return Err(failed(output));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let path = path(cluster);
+    let odd = || {
+        let what = format!("{path} on the head is no mark of an operation on {cluster}");
+        Problem::new(
+            ProblemKind::Other,
+            what,
+            format!("look at it there, and remove it: rm {path}"),
+            Timestamp::now(),
+        )
+    };
+    OperationMark::parse(text.trim(), cluster).map(Some).ok_or_else(odd)
+}
+
+/// Puts the text of the mark into a file of its own that everybody may read; `$t` is its path.
+fn written(mark: &OperationMark) -> String {
+    let text = serde_json::to_string(mark).unwrap_or_default();
+    format!(
+        "t=$(mktemp \"$f.XXXXXX\") && printf '%s\\n' {} >\"$t\" && chmod 644 \"$t\" || {{ rm -f \"$t\"; exit 1; }}",
+        quote(&text)
+    )
+}
+
+/// Whether the mark with that id is there, as a shell's condition.
+fn has(id: &str) -> String {
+    format!("[ ! -h \"$f\" ] && grep -qsF {} \"$f\"", quote(&format!("\"id\":\"{id}\"")))
+}
+
+/// Makes the mark where there is none.
+pub fn placing(cluster: &ClusterName, mark: &OperationMark) -> String {
+    let body = format!(
+        "{}; if ln -T \"$t\" \"$f\" 2>/dev/null; then rm -f \"$t\"; exit 0; fi; rm -f \"$t\"; \
+         [ -e \"$f\" ] || [ -h \"$f\" ] && exit {OTHER}; echo \"cannot make $f\" >&2; exit 1",
+        written(mark)
+    );
+    script(cluster, &body)
+}
+
+/// Puts the mark in the place of an older one with its id.
+pub fn renewing(cluster: &ClusterName, mark: &OperationMark) -> String {
+    let body = format!(
+        "{} || exit {OTHER}; {}; mv -fT \"$t\" \"$f\" || {{ rm -f \"$t\"; exit 1; }}",
+        has(&mark.id),
+        written(mark)
+    );
+    script(cluster, &body)
+}
+
+/// Removes the mark with that id.
+pub fn removing(cluster: &ClusterName, id: &str) -> String {
+    script(cluster, &format!("{} || exit {OTHER}; rm -f \"$f\"", has(id)))
+}
+
+/// Whether a script did it: false when another mark, or none, was there.
+pub fn done(output: &Output) -> Result<bool, Problem> {
+    match output.status {
+        0 => Ok(true),
+        OTHER => Ok(false),
+        _ => Err(failed(output)),
+    }
+}
+
+fn failed(output: &Output) -> Problem {
+    let said = if output.stderr.is_empty() { "it did not say why" } else { &output.stderr };
+    let what = format!("the head cannot keep a mark of the operation ({}): {said}", output.status);
+    Problem::new(
+        ProblemKind::Other,
+        what,
+        "make room in /var/tmp there, or let its user write",
+        Timestamp::now(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Operation, Task};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use std::process::Command;
+
+    fn mark(id: &str) -> OperationMark {
+        let stop = Operation::new(Task::Stop, ClusterName::new("lab"));
+        OperationMark::new(id.into(), &stop, "al'ice@a $(touch x)", 7, Timestamp::from_millis(1000))
+    }
+
+    /// Runs a script with the folder in the place of /var/tmp.
+    fn run(dir: &Path, script: &str) -> Output {
+        let script = script.replacen("/var/tmp", dir.to_str().unwrap(), 1);
+        let out = Command::new("sh").args(["-c", &script]).current_dir(dir).output().unwrap();
+        Output {
+            status: out.status.code().unwrap(),
+            stdout: out.stdout,
+            cut: false,
+            stderr: String::from_utf8(out.stderr).unwrap(),
+        }
+    }
+
+    #[test]
+    fn of_two_who_place_one_has_it_and_only_its_owner_changes_it() {
+        let (dir, lab) = (tempfile::tempdir().unwrap(), ClusterName::new("lab"));
+        let run = |script: String| run(dir.path(), &script);
+        let there = || read(&run(reading(&lab)), &lab).unwrap();
+        let (ours, theirs) = (mark("00000000aaaaaaaa"), mark("00000000bbbbbbbb"));
+        assert_eq!(there(), None);
+        assert!(done(&run(placing(&lab, &ours))).unwrap());
+        assert!(!done(&run(placing(&lab, &theirs))).unwrap());
+        assert_eq!(there(), Some(ours.clone()));
+        let moved = OperationMark { step: 3, ..ours.clone() };
+        assert!(done(&run(renewing(&lab, &moved))).unwrap());
+        assert!(!done(&run(renewing(&lab, &theirs))).unwrap());
+        assert_eq!(there(), Some(moved));
+        assert!(!done(&run(removing(&lab, &theirs.id))).unwrap());
+        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["marin-tui-operation-lab.json"], "nothing else is left, and no word was run");
+        let mode = std::fs::metadata(dir.path().join(&names[0])).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
+        assert!(done(&run(removing(&lab, &ours.id))).unwrap());
+        assert_eq!(there(), None);
+        assert!(!done(&run(renewing(&lab, &ours))).unwrap(), "one that is gone is not made again");
+    }
+
+    #[test]
+    fn what_somebody_else_put_there_is_neither_followed_nor_taken_for_a_mark() {
+        let (dir, lab) = (tempfile::tempdir().unwrap(), ClusterName::new("lab"));
+        let file = dir.path().join("marin-tui-operation-lab.json");
+        let secret = dir.path().join("secret");
+        std::fs::write(&secret, serde_json::to_string(&mark("00000000aaaaaaaa")).unwrap()).unwrap();
+        std::os::unix::fs::symlink(&secret, &file).unwrap();
+        assert_eq!(read(&run(dir.path(), &reading(&lab)), &lab).unwrap(), None);
+        assert!(!done(&run(dir.path(), &placing(&lab, &mark("00000000aaaaaaaa")))).unwrap());
+        assert!(!done(&run(dir.path(), &removing(&lab, "00000000aaaaaaaa"))).unwrap());
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
+        let said = read(&run(dir.path(), &reading(&lab)), &lab).unwrap_err();
+        assert!(said.what.contains("is no mark") && said.mend.contains("rm /var/tmp/"), "{said:?}");
+        assert!(path(&ClusterName::new("../a b")).starts_with("/var/tmp/marin-tui-operation-%2E%2E%2Fa%20b"));
+    }
+}

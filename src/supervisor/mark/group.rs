@@ -1,0 +1,160 @@
+//! A mark as an empty instance group in the cluster's zone: it outlives the head, `insert` answers 409 to whoever comes
+//! second, and whoever may launch machines may make one.
+//!
+//! Who operates, and what, stands in its description, which Google never changes; the step and the last sign of life
+//! stand in its named ports, which are set against their fingerprint.
+
+use super::Held;
+use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace, crc32c};
+use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
+
+/// Longest name of a group (RFC 1035).
+const LONGEST: usize = 63;
+/// The named port whose number is the step.
+const STEP: &str = "step";
+/// The same once the operation has stopped there.
+const STOPPED: &str = "stopped";
+/// Beginning of the named port that ends with the time of the last sign of life, in milliseconds since the epoch.
+const SEEN: &str = "seen-";
+
+/// The group's name: that of the cluster, with a checksum where letters had to be replaced.
+pub fn name(cluster: &ClusterName) -> String {
+    let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let (prefix, shown) = ("marin-tui-operation-", cluster.as_str());
+    let name: String = prefix.chars().chain(shown.chars().map(plain)).collect();
+    if name[prefix.len()..] == *shown && name.len() <= LONGEST && !name.ends_with('-') {
+        return name;
+    }
+    let sum = format!("-{:08x}", crc32c(shown.as_bytes()));
+    name.chars().take(LONGEST - sum.len()).collect::<String>() + &sum
+}
+
+fn place_of(place: &TpuPlace) -> (&str, &str) {
+    (&place.project, &place.zone)
+}
+
+fn problem(e: &GcpError) -> Problem {
+    let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
+    Problem::new(kind, format!("google keeps no mark of the operation: {e}"), e.mend(), Timestamp::now())
+}
+
+/// The group, and the mark that it is; none when there is no group.
+async fn find(
+    google: &Google,
+    place: &TpuPlace,
+    cluster: &ClusterName,
+) -> Result<Option<(InstanceGroup, OperationMark)>, Problem> {
+    let name = name(cluster);
+    let found = google.instance_group(place_of(place), &name).await.map_err(|e| problem(&e))?;
+    let Some(group) = found else { return Ok(None) };
+    let Some(mark) = OperationMark::parse(&group.description, cluster) else {
+        let what =
+            format!("the instance group {name} in {} is no mark of an operation on {cluster}", place.zone);
+        let mend = "look what it is in the Google Cloud console; marin-tui never deletes it";
+        return Err(Problem::new(ProblemKind::Other, what, mend, Timestamp::now()));
+    };
+    let mark = heed(mark, &group.named_ports);
+    Ok(Some((group, mark)))
+}
+
+fn ports(mark: &OperationMark) -> Vec<(String, u16)> {
+    let step = u16::try_from(mark.step).unwrap_or(u16::MAX).max(1);
+    let word = if mark.stopped { STOPPED } else { STEP };
+    vec![(word.to_owned(), step), (format!("{SEEN}{}", mark.seen_ms.max(0)), 1)]
+}
+
+fn heed(mut mark: OperationMark, ports: &[(String, u16)]) -> OperationMark {
+    for (word, port) in ports {
+        if matches!(word.as_str(), STEP | STOPPED) {
+            mark.step = usize::from(*port).clamp(1, mark.steps.max(1));
+            mark.stopped = word == STOPPED;
+        }
+        if let Some(at) = word.strip_prefix(SEEN).and_then(|at| at.parse().ok()) {
+            mark.seen_ms = at;
+        }
+    }
+    mark
+}
+
+pub async fn read(
+    google: &Google,
+    place: &TpuPlace,
+    cluster: &ClusterName,
+) -> Result<Option<OperationMark>, Problem> {
+    Ok(find(google, place, cluster).await?.map(|(_, mark)| mark))
+}
+
+pub async fn place(
+    google: &Google,
+    place: &TpuPlace,
+    cluster: &ClusterName,
+    mark: &OperationMark,
+) -> Result<Held, Problem> {
+    let text = serde_json::to_string(mark).unwrap_or_default();
+    let made = google.create_instance_group(place_of(place), &name(cluster), &text, &ports(mark)).await;
+    // Compute also takes a request that it cannot do, and says so at the operation's end. Whatever was said, what is
+    // there now tells whose it is.
+    let there = find(google, place, cluster).await;
+    match (made, there) {
+        (_, Ok(Some((_, found)))) if found.id == mark.id => Ok(Held::Ours),
+        (_, Ok(Some((_, found)))) => Ok(Held::Lost(Some(Box::new(found)))),
+        (Err(e), Ok(None)) => Err(problem(&e)),
+        (Ok(()), Ok(None)) => Ok(Held::Lost(None)),
+        (Err(e), Err(_)) if !matches!(e, GcpError::Exists { .. }) => Err(problem(&e)),
+        (_, Err(e)) => Err(e),
+    }
+}
+
+pub async fn renew(
+    google: &Google,
+    place: &TpuPlace,
+    cluster: &ClusterName,
+    mark: &OperationMark,
+) -> Result<Held, Problem> {
+    let group = match find(google, place, cluster).await? {
+        Some((group, found)) if found.id == mark.id => group,
+        other => return Ok(Held::Lost(other.map(|(_, found)| Box::new(found)))),
+    };
+    match google.set_named_ports(place_of(place), &group, &ports(mark)).await {
+        Ok(()) => Ok(Held::Ours),
+        Err(GcpError::NotFound { .. }) => Ok(Held::Lost(read(google, place, cluster).await?.map(Box::new))),
+        Err(e) => Err(problem(&e)),
+    }
+}
+
+pub async fn remove(
+    google: &Google,
+    place: &TpuPlace,
+    cluster: &ClusterName,
+    id: &str,
+) -> Result<(), Problem> {
+    let Some((group, _)) = find(google, place, cluster).await?.filter(|(_, found)| found.id == id) else {
+        return Ok(());
+    };
+    match google.delete_instance_group(place_of(place), &group).await {
+        Ok(()) | Err(GcpError::NotFound { .. }) => Ok(()),
+        Err(e) => Err(problem(&e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cluster_has_a_name_of_its_own_that_compute_takes() {
+        let of = |cluster: &str| name(&ClusterName::new(cluster));
+        assert_eq!(of("marin-us-central2"), "marin-tui-operation-marin-us-central2");
+        let long = "a".repeat(63);
+        let names = ["a_b", "a-b", "a.b", "A-b", "a-b-", &long, &format!("{long}b")].map(of);
+        for name in &names {
+            assert!(name.len() <= LONGEST && !name.ends_with('-'), "{name}");
+            assert!(
+                name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+                "{name}"
+            );
+        }
+        let different: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
+    }
+}
