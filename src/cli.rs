@@ -4,6 +4,10 @@
 //! 0 done, 1 failed (the message says what and what to do), 2 wrong usage, 3 the job did not succeed, 4 it has not
 //! ended within the time given; `ssh` has ssh's own.
 
+// First: its macros take the place of the standard ones in all that follows.
+#[macro_use]
+mod output;
+
 mod audit;
 mod auth;
 mod columns;
@@ -20,6 +24,8 @@ mod ssh;
 mod token;
 mod tpus;
 mod workers;
+
+pub use output::error_line;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;

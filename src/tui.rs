@@ -21,6 +21,7 @@ use crate::model::{Timestamp, Update};
 use crate::supervisor::Supervisor;
 use crate::ui::{self, Theme};
 use futures_util::{Stream, StreamExt};
+use input::Asked;
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 use std::io;
@@ -40,7 +41,9 @@ pub enum Exit {
     /// The person, or a signal, wants out.
     Quit,
     /// The terminal is to be handed to this command, and then back.
-    Suspend(Box<Command>),
+    HandOver(Box<Command>),
+    /// The process is to be stopped, until somebody continues it.
+    Stop,
 }
 
 /// Runs the console on the real terminal until it is quit.
@@ -57,16 +60,26 @@ pub async fn run(
     performer = performer.operating(ground);
     performer.perform_all(first);
     loop {
+        let mut asked = Asked::Leave;
         let exit = {
             let mut guard = terminal::Guard::take(mouse)?;
-            let quit = pin!(signals.any());
+            let quit = pin!(async { asked = signals.asked().await });
             let mut inputs = Inputs { keys: input::Keys::read()?, quit, updates: &mut updates };
             event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?
         };
-        let Exit::Suspend(command) = exit else { break };
-        let handed = perform::hand_over(*command, &mut signals);
-        let Some(outcome) = meanwhile(handed, app, &mut performer, &mut updates).await else { break };
-        app.update(Event::Done(outcome), Timestamp::now());
+        match exit {
+            Exit::Quit if asked == Asked::Leave => break,
+            Exit::Quit | Exit::Stop => {
+                signals.stop().await;
+                // The window may have another size by now; all of it is drawn.
+                app.update(Event::Resize, Timestamp::now());
+            }
+            Exit::HandOver(command) => {
+                let handed = perform::hand_over(*command, &mut signals);
+                let Some(outcome) = meanwhile(handed, app, &mut performer, &mut updates).await else { break };
+                app.update(Event::Done(outcome), Timestamp::now());
+            }
+        }
     }
     performer.shutdown().await;
     Ok(())
@@ -106,7 +119,7 @@ where
         };
         if let Some(command) = performer.take_login() {
             if app.dialog().is_none() && app.prompt().is_none() {
-                return Ok(Exit::Suspend(Box::new(command)));
+                return Ok(Exit::HandOver(Box::new(command)));
             }
             // What is typed now is not meant for another machine.
             let why = "not logged in: something else was opened meanwhile; ask for it again";
@@ -143,8 +156,13 @@ where
                 }
                 Effect::SshHead(cluster) => {
                     if let Some(command) = performer.login(&cluster) {
-                        return Ok(Exit::Suspend(Box::new(command)));
+                        return Ok(Exit::HandOver(Box::new(command)));
                     }
+                }
+                Effect::Suspend if input::is_shell_job() => return Ok(Exit::Stop),
+                Effect::Suspend => {
+                    let why = "not suspended: no shell started the console that could bring it back";
+                    app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
                 }
                 effect => performer.perform(effect),
             }

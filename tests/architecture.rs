@@ -168,6 +168,44 @@ fn crates_stay_in_their_rooms() {
 }
 
 #[test]
+fn commands_write_through_the_cleaner() {
+    // What a cluster says reaches a terminal through `cli/output.rs` alone, whose macros the whole room uses.
+    const STREAMS: &[&str] = &[
+        "io::stdout",
+        "io::stderr",
+        "to_writer",
+        "serde_json::to_string_pretty",
+        "std::print",
+        "std::eprint",
+    ];
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        if !matches!(room.as_str(), "cli" | "main") || path.ends_with("cli/output.rs") {
+            continue;
+        }
+        let code = code(&text);
+        let found = STREAMS.iter().filter(|word| code.contains(**word));
+        wrong.extend(found.map(|word| format!("{}: `{word}` belongs to cli/output.rs", path.display())));
+        if room == "main" && code.contains("println!") {
+            wrong.push(format!("{}: the standard macros do not clean", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let cli = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli.rs")).unwrap();
+    let first = cli.lines().find(|l| l.starts_with("mod ") || l.starts_with("pub mod "));
+    assert_eq!(first, Some("mod output;"), "its macros hold for the modules after it");
+}
+
+#[test]
+fn nothing_waits_by_the_wall_clock() {
+    // It can be set back while something waits: what is waited for is an `Instant`.
+    for (_, path, text) in sources() {
+        let waits = code(&text).lines().any(|l| l.contains("until(Timestamp::now())"));
+        assert!(!waits, "{} measures a wait by the wall clock", path.display());
+    }
+}
+
+#[test]
 fn a_room_begins_with_its_purpose() {
     for (_, path, text) in sources() {
         assert!(text.starts_with("//!"), "{} has no //! header", path.display());

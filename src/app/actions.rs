@@ -97,6 +97,7 @@ pub enum Action {
     Palette,
     Help,
     Redraw,
+    Suspend,
 }
 
 /// An action as people meet it.
@@ -222,6 +223,7 @@ actions! {
     Quit "quit" "quit" EVERYWHERE, "leave; in the fleet, quit";
     ForceQuit "force-quit" "" EVERYWHERE, "quit at once";
     Redraw "redraw" "" EVERYWHERE, "paint the screen anew";
+    Suspend "suspend" "" EVERYWHERE, "suspend the console; `fg` in the shell brings it back";
 }
 
 impl Description {
@@ -297,8 +299,8 @@ mod tests {
         let names: BTreeSet<&str> = ACTIONS.iter().map(|d| d.name).collect();
         assert_eq!(all.len(), ACTIONS.len());
         assert_eq!(names.len(), ACTIONS.len());
-        // `Redraw` is the enum's last.
-        assert_eq!(all.len(), Action::Redraw as usize + 1);
+        // `Suspend` is the enum's last.
+        assert_eq!(all.len(), Action::Suspend as usize + 1);
         assert!(ACTIONS.iter().all(|d| !d.help.is_empty() && !d.contexts.is_empty()));
     }
 }

@@ -51,6 +51,8 @@ pub enum Effect {
     Quit,
     /// Paint everything anew.
     Redraw,
+    /// Stop the process as a shell's job, until the shell continues it.
+    Suspend,
     /// Ask a cluster's task.
     Ask(ClusterName, Request),
     /// Put text on the clipboard.

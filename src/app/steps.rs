@@ -39,6 +39,7 @@ impl App {
             Action::Quit => self.leave(now),
             Action::ForceQuit => vec![Effect::Quit],
             Action::Redraw => vec![Effect::Redraw],
+            Action::Suspend => vec![Effect::Suspend],
             Action::Accept => self.answer(now),
             Action::NextPane => self.turn_pane(1),
             Action::PreviousPane => self.turn_pane(3),

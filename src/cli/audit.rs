@@ -1,9 +1,8 @@
 //! `marin-tui audit`: who did what to which cluster when.
 
-use super::columns;
+use super::{columns, output};
 use crate::config::{Env, Folders};
 use crate::operation::{Audit, Entry};
-use std::io::{self, Write};
 
 /// Who operates here, as `user@host`.
 pub(super) fn who(env: &Env) -> String {
@@ -21,13 +20,11 @@ pub(super) fn log(env: &Env, folders: &Folders) -> Audit {
 /// Prints it, oldest first.
 pub(super) fn print(audit: &Audit, as_json: bool) -> anyhow::Result<()> {
     let (entries, unreadable) = audit.read()?;
-    let mut out = io::stdout().lock();
     if as_json {
-        serde_json::to_writer_pretty(&mut out, &entries)?;
-        writeln!(out)?;
+        output::json(&entries)?;
     } else {
         let rows: Vec<_> = entries.into_iter().map(row).collect();
-        columns::print(&mut out, &["WHEN", "WHO", "CLUSTER", "WHAT", "OUTCOME"], &rows)?;
+        columns::print(&mut output::stdout(), &["WHEN", "WHO", "CLUSTER", "WHAT", "OUTCOME"], &rows)?;
     }
     if unreadable > 0 {
         eprintln!("{unreadable} lines of the audit log cannot be read");

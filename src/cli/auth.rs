@@ -98,7 +98,7 @@ async fn serve(
     } else if !wishes.no_copy {
         let token = supervisor.token(&spec.name).map_err(|p| failed(&p))?;
         let mut copier = Copier::new(place);
-        let how = copier.copy(token.expose(), tui::terminal).context(NOT_COPIED)?;
+        let how = copier.copy_secret(&token, tui::terminal).context(NOT_COPIED)?;
         eprintln!("copied the token of {} {how}", spec.name);
         copied = Some((copier, token));
     }

@@ -4,12 +4,13 @@ mod images;
 mod print;
 mod update;
 
+use crate::cli::output;
 use crate::config::{self, Env, Settings, Sources};
 use crate::infra::{self, FILE, Severity, Source, State, Table};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use serde_json::json;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Shown at the end of the help.
@@ -161,11 +162,11 @@ fn list(folder: &Path, table: &Table, json: bool) -> Result<()> {
     let state_of = |stem: &str| plan.iter().find(|p| p.stem == stem).map_or(State::Missing, |p| p.state);
     if json {
         let rows: Vec<_> = table.rows.iter().map(|r| print::row_as_json(r, state_of(&r.stem))).collect();
-        return print::json(&rows);
+        return output::json(&rows);
     }
     let rows: Vec<Vec<String>> =
         table.rows.iter().map(|r| print::row_as_cells(r, state_of(&r.stem))).collect();
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     super::columns::print(&mut out, &print::LIST_HEADER, &rows)?;
     for orphan in plan.iter().filter(|p| p.state == State::Orphan) {
         writeln!(out, "{}: {}", orphan.file.display(), print::state(State::Orphan))?;
@@ -186,11 +187,11 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
             (v.key.to_owned(), json!({"value": value, "from": source(&v.source)}))
         });
         let values: serde_json::Map<_, _> = values.collect();
-        return print::json(
+        return output::json(
             &json!({"file": format!("{}.yaml", row.stem), "values": values, "node_types": row.types}),
         );
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     writeln!(out, "{}.yaml, from {FILE}:{}\n", row.stem, row.line)?;
     let values: Vec<Vec<String>> =
         row.values.iter().map(|v| vec![v.key.into(), print::value(&v.value), source(&v.source)]).collect();
@@ -232,7 +233,7 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
     let findings = infra::validate(&files, table.as_ref());
     let errors = findings.iter().filter(|f| f.severity == Severity::Error).count();
     if json {
-        print::json(&findings.iter().map(print::finding_as_json).collect::<Vec<_>>())?;
+        output::json(&findings.iter().map(print::finding_as_json).collect::<Vec<_>>())?;
     } else {
         print::findings(&findings, files.len())?;
     }
@@ -257,7 +258,7 @@ fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode:
             .with_context(|| format!("{} cannot be written", table.file.display()))?;
     }
     if !mode.json {
-        update::print_diff(&mut io::stdout().lock(), &table.file, &table.text, &text)?;
+        update::print_diff(&mut output::stdout(), &table.file, &table.text, &text)?;
         for row in changed.rows.iter().filter(|r| stems.is_empty() && r.text("tag") != tag) {
             println!("{} keeps its own tag {}", row.stem, row.text("tag"));
         }

@@ -1,6 +1,6 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
-use super::{Arguments, Colors};
+use super::{Arguments, Colors, output};
 use crate::app::{App, Keymap, Listed, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::Secret;
@@ -9,10 +9,11 @@ use crate::token;
 use crate::tui::{self, Ground};
 use crate::ui::{self, Theme};
 use anyhow::Context;
-use std::fs::OpenOptions;
-use std::io::IsTerminal;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
 /// News that may wait for the front end; a cluster that is faster waits.
@@ -20,7 +21,7 @@ const NEWS: usize = 256;
 
 /// Fails when there is no terminal to open the console in.
 pub fn check_terminal() -> anyhow::Result<()> {
-    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+    if !output::is_terminal() || !std::io::stdin().is_terminal() {
         anyhow::bail!("the console needs a terminal; for scripts there are commands, see --help");
     }
     Ok(())
@@ -33,7 +34,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
     for folder in [&folders.state, &folders.tokens, &folders.run] {
         config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    log_to(&folders)?;
+    let log = log_to(&folders)?;
     let chosen = match &arguments.sources.cluster {
         Some(name) => Some(config::resolve(name, &config.entries)?.name.clone()),
         None => None,
@@ -76,6 +77,9 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
     })?;
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();
+    if let Some(why) = log.failure() {
+        eprintln!("marin-tui: the log was not written whole: {why}; it is in {}", folders.state.display());
+    }
     Ok(())
 }
 
@@ -109,15 +113,46 @@ fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
     }
 }
 
+/// The log file. What cannot be written to it (the disk is full) is counted out here and told at the end: on the
+/// screen, which is not ours to print on, it would stand across the tables.
+#[derive(Clone, Debug)]
+struct LogFile {
+    file: Arc<File>,
+    failure: Arc<OnceLock<String>>,
+}
+
+impl LogFile {
+    /// The first failure, if one was.
+    fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Err(e) = (&*self.file).write_all(bytes) {
+            self.failure.get_or_init(|| e.to_string());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A terminal UI must not print: what it has to say goes to a file for its owner alone, begun anew at each start.
-fn log_to(folders: &Folders) -> anyhow::Result<()> {
+fn log_to(folders: &Folders) -> anyhow::Result<LogFile> {
     let path = folders.state.join("marin-tui.log");
     let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path);
     let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+    let log = LogFile { file: Arc::new(file), failure: Arc::default() };
+    let writer = log.clone();
     tracing_subscriber::fmt()
-        .with_writer(std::sync::Mutex::new(file))
+        .with_writer(move || writer.clone())
+        .log_internal_errors(false)
         .with_ansi(false)
         .with_max_level(tracing::Level::INFO)
         .init();
-    Ok(())
+    Ok(log)
 }

@@ -1,13 +1,14 @@
 //! `marin-tui demo`: the console on a simulated fleet, which is gone with it.
 
 use super::{Arguments, console};
+use crate::cli::output;
 use crate::config::{self, Env, Sources};
 use crate::demo::{Ailment, Fleet, Plan};
 use crate::model::Timestamp;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -169,9 +170,7 @@ async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
         "env": env,
         "clusters": clusters,
     });
-    let mut stdout = io::stdout();
-    writeln!(stdout, "{line}")?;
-    stdout.flush()?;
+    output::json_line(&line)?;
     tokio::select! {
         () = signals.any() => {}
         () = end_of_input() => {}

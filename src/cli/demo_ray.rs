@@ -28,7 +28,7 @@ pub fn run(asked: &Words) -> anyhow::Result<ExitCode> {
     let mut demo = UnixStream::connect(&asked.socket).context(over)?;
     let words: Vec<&[u8]> = asked.words.iter().map(|w| w.as_bytes()).collect();
     demo.write_all(&words.join(&0)).and_then(|()| demo.shutdown(Shutdown::Write)).context(over)?;
-    let mut stdout = std::io::stdout();
+    let mut stdout = super::output::stdout();
     for line in BufReader::new(demo).lines() {
         let line = line.context(over)?;
         match (line.strip_prefix('+'), line.strip_prefix('=').and_then(|code| code.parse::<u8>().ok())) {

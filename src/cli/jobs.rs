@@ -258,10 +258,10 @@ fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<Exi
             .iter()
             .map(|(id, ok, what)| json!({"submission_id": id, "done": ok, "outcome": what}))
             .collect();
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        super::output::json(&rows)?;
     } else {
         let lines: Vec<_> = rows.iter().map(|(id, _, what)| vec![(*id).clone(), what.clone()]).collect();
-        super::columns::print(&mut std::io::stdout().lock(), &["JOB", "OUTCOME"], &lines)?;
+        super::columns::print(&mut super::output::stdout(), &["JOB", "OUTCOME"], &lines)?;
     }
     let all = rows.iter().all(|(_, ok, _)| *ok);
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -276,7 +276,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     progress.tell(format!("waiting for {id}"));
     let ended = async {
         if arguments.show_logs {
-            logs::follow(&session.client, &id, usize::MAX, None).await?;
+            logs::follow(&session.client, &id, crate::ray::WHOLE_LOG, None).await?;
         }
         end_of(&session.client, &id).await.map_err(failed(reach))
     };
@@ -290,10 +290,9 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     };
     session.close().await;
     if arguments.json {
-        println!(
-            "{}",
-            json!({"submission_id": arguments.id, "status": status.word(), "ended": ended.is_some()})
-        );
+        super::output::json_line(
+            &json!({"submission_id": arguments.id, "status": status.word(), "ended": ended.is_some()}),
+        )?;
     } else if ended.is_none() {
         eprintln!("{id} is still {} after {} s", status.word(), arguments.timeout.unwrap_or(0));
     } else {

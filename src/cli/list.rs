@@ -1,21 +1,19 @@
 //! `marin-tui clusters`: what is known, without connecting to anything.
 
-use super::columns;
+use super::{columns, output};
 use crate::config::{self, Config, Entry};
 use crate::model::HeadAddress;
-use std::io::{self, Write};
+use std::io::Write;
 
 /// Prints every cluster and every broken file, or the one that was named.
 pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Result<()> {
     let only = chosen.map(|name| config::resolve(name, &config.entries)).transpose()?;
     let is_meant = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
     let entries = || config.entries.iter().filter(is_meant);
-    let mut out = io::stdout().lock();
     if json {
-        let rows: Vec<_> = entries().map(as_json).collect();
-        serde_json::to_writer_pretty(&mut out, &rows)?;
-        return Ok(writeln!(out)?);
+        return output::json(&entries().map(as_json).collect::<Vec<_>>());
     }
+    let mut out = output::stdout();
     let rows: Vec<Vec<String>> = entries().filter_map(as_row).collect();
     columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "FILE"], &rows)?;
     for entry in entries() {

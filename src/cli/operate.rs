@@ -134,7 +134,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     session.close().await;
     let backed = backed.map_err(|p| reach.error(&p))?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&backed_json(&backed, &dir, dry))?);
+        super::output::json(&backed_json(&backed, &dir, dry))?;
     } else {
         if dry {
             backed.kept.iter().for_each(|k| println!("{}", printable(&k.submission.submission_id)));
@@ -188,11 +188,11 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
             json!({"submission_id": id.0.raw(), "done": done, "outcome": word(outcome)})
         };
         let rows: Vec<_> = restored.iter().map(row).collect();
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        super::output::json(&rows)?;
     } else {
         let rows: Vec<_> =
             restored.iter().map(|(id, outcome)| vec![id.0.raw().to_owned(), word(outcome)]).collect();
-        super::columns::print(&mut std::io::stdout().lock(), &["JOB", "OUTCOME"], &rows)?;
+        super::columns::print(&mut super::output::stdout(), &["JOB", "OUTCOME"], &rows)?;
     }
     let submitted = restored.iter().filter(|(_, o)| *o == Restored::Submitted).count();
     if how == Restoring::ForReal {

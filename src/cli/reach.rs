@@ -6,7 +6,7 @@ use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem};
 use crate::supervisor::{self, Options, Session};
 use anyhow::Context;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -153,7 +153,6 @@ pub(super) fn confirm(consequence: &str, yes: bool) -> anyhow::Result<()> {
         anyhow::bail!("{consequence}: say --yes to do so without being asked");
     }
     eprint!("{consequence}. go on? [y/N] ");
-    io::stderr().flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { anyhow::bail!("nothing was done") }

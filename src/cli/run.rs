@@ -296,7 +296,7 @@ fn show(operation: &Operation, progress: &Progress) {
 /// A dry run, for people a line each.
 fn print_calls(calls: &[Call], as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        println!("{}", serde_json::to_string_pretty(calls)?);
+        super::output::json(calls)?;
         return Ok(());
     }
     eprintln!("the calls and commands, in order:");
@@ -309,7 +309,7 @@ fn print_calls(calls: &[Call], as_json: bool) -> anyhow::Result<()> {
 /// What JSON is wanted of, when it is.
 fn print_rows(wish: &Wish<'_>, rows: &[Value]) -> anyhow::Result<()> {
     if wish.arguments.json {
-        println!("{}", serde_json::to_string_pretty(rows)?);
+        super::output::json(rows)?;
     }
     Ok(())
 }
@@ -408,7 +408,7 @@ async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Prev
     let last = if is_of_cluster { "COMES BACK" } else { "WHAT RUNS THERE" };
     if !rows.is_empty() {
         let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", last];
-        super::columns::print(&mut std::io::stderr().lock(), &titles, &rows)?;
+        super::columns::print(&mut super::output::stderr(), &titles, &rows)?;
     } else if !is_of_cluster {
         eprintln!("nothing runs there");
     }
@@ -417,12 +417,11 @@ async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Prev
 
 /// The name must be typed: `y` is typed too fast.
 fn confirm_by_name(operation: &Operation, yes: bool) -> anyhow::Result<()> {
-    use std::io::{self, BufRead, IsTerminal, Write};
+    use std::io::{self, BufRead, IsTerminal};
     if yes || !io::stdin().is_terminal() {
         return confirm(&format!("{}: {}", operation.title, operation.consequence), yes);
     }
     eprint!("type the cluster's name to go on: ");
-    io::stderr().flush()?;
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed)?;
     anyhow::ensure!(typed.trim() == operation.cluster.as_str(), "nothing was done");

@@ -1,6 +1,7 @@
 //! `marin-tui token` and `auth-env`: where tokens are, without ever showing one.
 
 use super::columns;
+use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Problem, SecretName};
 use crate::supervisor::{self, Fetched, TokenCare};
@@ -9,7 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) ->
         Action::Fetch => runtime()?.block_on(fetch(&desk)),
         Action::Path => {
             let path = runtime()?.block_on(path(&desk))?;
-            writeln!(io::stdout(), "{}", path.display()).map_err(Into::into)
+            writeln!(output::stdout(), "{}", path.display()).map_err(Into::into)
         }
         Action::InitSecret { secret, project, rotate } => {
             runtime()?.block_on(init(&desk, secret.as_deref(), project.as_deref(), *rotate))
@@ -139,7 +140,7 @@ pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) 
     let desk = Desk::new(config, env, chosen);
     let path = runtime()?.block_on(path(&desk))?;
     let text = lines(shell, &path)?;
-    io::stdout().write_all(text.as_bytes()).map_err(Into::into)
+    output::stdout().write_all(text.as_bytes()).map_err(Into::into)
 }
 
 pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -174,12 +175,10 @@ fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
             format!("{from}{warning}"),
         ]);
     }
-    let mut out = io::stdout().lock();
     if as_json {
-        serde_json::to_writer_pretty(&mut out, &values)?;
-        return Ok(writeln!(out)?);
+        return output::json(&values);
     }
-    Ok(columns::print(&mut out, &["CLUSTER", "SECRET", "VERSION", "TOKEN FROM"], &rows)?)
+    Ok(columns::print(&mut output::stdout(), &["CLUSTER", "SECRET", "VERSION", "TOKEN FROM"], &rows)?)
 }
 
 /// Every secret once, also when several clusters share it.
@@ -202,7 +201,7 @@ async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
                     continue;
                 }
                 writeln!(
-                    io::stdout(),
+                    output::stdout(),
                     "version {} of secret {secret} is in {}",
                     fetched.version,
                     file.display()
@@ -261,7 +260,7 @@ async fn init(
         bail!("version {} of secret {secret} is new, and is not kept on this machine", made.version);
     }
     writeln!(
-        io::stdout(),
+        output::stdout(),
         "version {} of secret {secret} is new; it is in {}",
         made.version,
         file.display()

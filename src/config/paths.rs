@@ -1,6 +1,7 @@
 //! Folders of our own, and how they are made.
 
 use super::Env;
+use rustix::process::getuid;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -28,7 +29,7 @@ impl Folders {
         };
         let run = match env.var("XDG_RUNTIME_DIR").filter(|d| d.len() < 40 && Path::new(d).is_dir()) {
             Some(dir) => Path::new(dir).join("marin-tui"),
-            None => PathBuf::from(format!("/tmp/marin-tui-{}", owner_of_this_process())),
+            None => PathBuf::from(format!("/tmp/marin-tui-{}", getuid().as_raw())),
         };
         Self {
             config: place("XDG_CONFIG_HOME", ".config"),
@@ -39,15 +40,8 @@ impl Folders {
     }
 }
 
-/// Our user id, without unsafe code: who owns our own entry in /proc, or our home.
-fn owner_of_this_process() -> u32 {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let meta = fs::metadata("/proc/self").or_else(|_| fs::metadata(home.unwrap_or_else(|| "/".into())));
-    meta.map_or(0, |m| m.uid())
-}
-
-/// Makes the folder for its owner alone, parents as usual. An existing one must be ours: in /tmp somebody else may
-/// have been first.
+/// Makes the folder for its owner alone, parents as usual. An existing one must be ours, and nobody else may have been
+/// able to put something into it or to swap it: in /tmp somebody may have been first.
 pub fn create_private(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent)?;
@@ -56,11 +50,32 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made,
     }
-    let meta = fs::symlink_metadata(folder)?;
-    if !meta.is_dir() || meta.uid() != owner_of_this_process() {
-        return Err(io::Error::other(format!("{} is not a folder of ours", folder.display())));
+    if let Some(why) = not_ours(folder, &fs::symlink_metadata(folder)?) {
+        let what = format!("{} {why}; look who made it, then remove it", folder.display());
+        let hint =
+            if folder.starts_with("/tmp") { ", or set XDG_RUNTIME_DIR to a folder of your own" } else { "" };
+        return Err(io::Error::other(format!("{what}{hint}")));
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+/// Why a folder is not to be trusted with what is private, if it is not.
+fn not_ours(folder: &Path, meta: &fs::Metadata) -> Option<String> {
+    let us = getuid().as_raw();
+    let parent = folder.parent().and_then(|p| fs::metadata(p).ok());
+    if meta.is_symlink() {
+        Some("is a symbolic link".to_owned())
+    } else if !meta.is_dir() {
+        Some("is no folder".to_owned())
+    } else if meta.uid() != us {
+        Some(format!("belongs to user {}, and we are {us}", meta.uid()))
+    } else if meta.mode() & 0o022 != 0 {
+        Some(format!("can be written by others (mode {:o})", meta.mode() & 0o777))
+    } else if parent.is_some_and(|p| p.mode() & 0o1002 == 0o002) {
+        Some("lies in a folder where anybody can replace it".to_owned())
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +101,44 @@ mod tests {
         create_private(&folder).unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         std::os::unix::fs::symlink(&folder, dir.path().join("link")).unwrap();
-        assert!(create_private(&dir.path().join("link")).is_err());
+        let link = create_private(&dir.path().join("link")).unwrap_err().to_string();
+        assert!(link.contains("link is a symbolic link"), "{link}");
+    }
+
+    #[test]
+    fn a_folder_that_others_could_write_or_swap_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a");
+        create_private(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();
+        let why = create_private(&folder).unwrap_err().to_string();
+        assert!(why.contains("can be written by others (mode 770)") && why.contains("remove it"), "{why}");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(create_private(&folder).unwrap_err().to_string().contains("anybody can replace it"));
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        create_private(&folder).unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
+        assert!(create_private(&dir.path().join("file")).unwrap_err().to_string().contains("is no folder"));
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut folder = dir.path().join("a");
+        create_private(&folder).unwrap();
+        if getuid().is_root() {
+            std::os::unix::fs::chown(&folder, Some(12_345), None).unwrap();
+        } else {
+            folder = PathBuf::from("/usr");
+        }
+        let why = create_private(&folder).unwrap_err().to_string();
+        assert!(why.contains("belongs to user"), "{why}");
+    }
+
+    #[test]
+    fn the_run_folder_is_named_by_our_own_id() {
+        let named = format!("/tmp/marin-tui-{}", getuid().as_raw());
+        assert_eq!(Folders::new(&Env::new(&[("HOME", "/h")], "/")).run, Path::new(&named));
     }
 }

@@ -4,7 +4,7 @@
 //! newline that breaks a table. [`Text`] keeps it verbatim for the wire and cleans it whenever it is displayed.
 
 use std::borrow::{Borrow, Cow};
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::{Arc, LazyLock};
 
 /// A string as a cluster sent it. `Display` is safe for a terminal; [`Text::raw`] is verbatim, for requests only.
@@ -95,6 +95,43 @@ pub fn printable(s: &str) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
+/// Several lines that are safe to print: as [`printable`], except that tabs and line feeds stay.
+pub fn printable_lines(s: &str) -> Cow<'_, str> {
+    if !s.chars().any(acts_in_lines) {
+        return Cow::Borrowed(s);
+    }
+    let shown = s.chars().map(|c| match c {
+        '\r' => ' ',
+        c if acts_in_lines(c) => '·',
+        c => c,
+    });
+    Cow::Owned(shown.collect())
+}
+
+/// Serialized JSON that is safe to print and means the same: what a terminal would act on becomes a `\u` escape
+/// (RFC 8259, section 7). Such characters can only stand inside its strings.
+pub fn printable_json(s: &str) -> Cow<'_, str> {
+    if !s.chars().any(acts_in_lines) {
+        return Cow::Borrowed(s);
+    }
+    let mut shown = String::with_capacity(s.len() + 16);
+    for c in s.chars() {
+        if acts_in_lines(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn acts_in_lines(c: char) -> bool {
+    is_hostile(c) && !matches!(c, '\t' | '\n')
+}
+
 /// A log line without the escape sequences that programs colour their output with (ECMA-48 CSI, OSC and the other
 /// string sequences), made [`printable`]. Text before a lone `\r` was overwritten on the writer's own terminal
 /// (progress bars), so only what follows the last one is kept. Tabs advance to the next multiple of eight.
@@ -168,6 +205,16 @@ mod tests {
     }
 
     #[test]
+    fn lines_and_json_keep_their_layout() {
+        assert_eq!(printable_lines("a\tb\r\n\x1b[31m\u{9b}c\u{202e}"), "a\tb \n·[31m·c·");
+        assert_eq!(
+            printable_json("{\n\t\"\u{9b}\u{202e}\u{e0001}é\"}"),
+            "{\n\t\"\\u009b\\u202e\\udb40\\udc01é\"}"
+        );
+        assert!(matches!(printable_lines("a\nb"), Cow::Borrowed(_)));
+    }
+
+    #[test]
     fn display_honours_width() {
         assert_eq!(format!("{:>4}|{:<4}|", Text::from("ab"), Text::from("cd")), "  ab|cd  |");
     }
@@ -189,6 +236,11 @@ mod tests {
         fn nothing_hostile_survives(s in "\\PC*|[\\x00-\\x7f\u{80}-\u{9f}\u{200b}-\u{202e}]*") {
             prop_assert!(!printable(&s).chars().any(is_hostile));
             prop_assert!(!log_line(&s).chars().any(is_hostile));
+            prop_assert!(!printable_lines(&s).chars().any(acts_in_lines));
+            let json = serde_json::to_string_pretty(&[&s]).unwrap();
+            let shown = printable_json(&json);
+            prop_assert!(!shown.chars().any(acts_in_lines));
+            prop_assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [s]);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! `gcs_server`, and the cluster with it. Must not know what an answer becomes.
 
 use super::client::{self, Client, Meter};
-use super::{RayError, wire};
+use super::{RayError, weigh, wire};
 use crate::model::Secret;
 use bytes::{Buf, BufMut, Bytes};
 use http::uri::PathAndQuery;
@@ -146,8 +146,9 @@ impl Gcs {
     }
 }
 
-/// Decodes an answer.
+/// Decodes an answer, unless it would fill the machine's memory.
 pub(super) fn decode<M: Message + Default>(path: &str, body: Bytes) -> Result<M, RayError> {
+    weigh::check(path, &body)?;
     M::decode(body).map_err(|e| RayError::Malformed { route: path.to_owned(), why: e.to_string() })
 }
 

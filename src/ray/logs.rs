@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+/// Of a log that is there already, all of it, from its first line on: it is handed on as it comes, and none of it is
+/// held back.
+pub const WHOLE_LOG: usize = usize::MAX;
+
 /// What happens on a log stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEvent {
@@ -108,6 +112,10 @@ struct Outlet {
     told: bool,
     /// How many of the newest lines to hand on while old ones are replayed; `None` once it is live.
     replay: Option<usize>,
+    /// Bytes in `batch` while old lines are replayed.
+    held: usize,
+    /// Lines that were wanted and left out, because those after them fill the memory that a replay may take.
+    left_out: usize,
 }
 
 impl Outlet {
@@ -119,27 +127,46 @@ impl Outlet {
     const QUIET: Duration = Duration::from_millis(25);
     /// A replay is over when nothing has come for so long.
     const CAUGHT_UP: Duration = Duration::from_millis(300);
+    /// Bytes that are split into lines at once: a frame of line feeds alone is many lines.
+    const PIECE: usize = 64 << 10;
+    /// Bytes of lines that are held while old ones are replayed.
+    const HELD: usize = 64 << 20;
 
     fn new(sender: mpsc::Sender<LogEvent>, keep: usize) -> Self {
         let splitter = LineSplitter::default();
         let since = Instant::now();
-        Self { sender, splitter, batch: VecDeque::new(), since, told: false, replay: Some(keep) }
+        let replay = (keep != WHOLE_LOG).then_some(keep);
+        Self { sender, splitter, batch: VecDeque::new(), since, told: false, replay, held: 0, left_out: 0 }
     }
 
-    /// Takes in bytes of the log; sends a batch when it is due.
+    /// Takes in bytes of the log; sends a batch when it is due, and waits for whoever reads the batches.
     async fn feed(&mut self, bytes: &[u8]) -> Result<(), Closed> {
         if self.batch.is_empty() {
             self.since = Instant::now();
         }
-        self.batch.extend(self.splitter.push(bytes));
-        match self.replay {
-            Some(keep) => {
-                let surplus = self.batch.len().saturating_sub(keep);
-                self.batch.drain(..surplus);
-                Ok(())
+        for piece in bytes.chunks(Self::PIECE) {
+            let lines = self.splitter.push(piece);
+            match self.replay {
+                Some(keep) => self.hold(lines, keep),
+                None => self.batch.extend(lines),
             }
-            None if self.batch.len() >= Self::FULL || self.since.elapsed() >= Self::OLD => self.flush().await,
-            None => Ok(()),
+            let is_live = self.replay.is_none();
+            if is_live && (self.batch.len() >= Self::FULL || self.since.elapsed() >= Self::OLD) {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds replayed lines, of which the newest `keep` are wanted.
+    fn hold(&mut self, lines: Vec<String>, keep: usize) {
+        let size = |line: &String| line.len() + size_of::<String>();
+        self.held += lines.iter().map(size).sum::<usize>();
+        self.batch.extend(lines);
+        while self.batch.len() > keep || self.held > Self::HELD {
+            self.left_out += usize::from(self.batch.len() <= keep);
+            let Some(line) = self.batch.pop_front() else { break };
+            self.held -= size(&line);
         }
     }
 
@@ -155,6 +182,11 @@ impl Outlet {
     /// Nothing has come for a while: what is there goes out, and from now on everything counts.
     async fn pause(&mut self) -> Result<(), Closed> {
         self.replay = None;
+        self.held = 0;
+        match std::mem::take(&mut self.left_out) {
+            0 => {}
+            n => self.send(LogEvent::Interrupted(too_much(n))).await?,
+        }
         self.flush().await
     }
 
@@ -190,6 +222,13 @@ impl Outlet {
     }
 }
 
+fn too_much(lines: usize) -> String {
+    let mib = Outlet::HELD >> 20;
+    format!(
+        "{lines} older lines are left out: those after them fill {mib} MiB; ask for fewer lines, or for all"
+    )
+}
+
 /// Waits longer after each failure, up to half a minute.
 struct Backoff(Duration);
 
@@ -203,5 +242,61 @@ impl Backoff {
     async fn wait(&mut self) {
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 2).min(Duration::from_secs(30));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn outlet(keep: usize) -> (Outlet, mpsc::Receiver<LogEvent>) {
+        let (sender, events) = mpsc::channel(2);
+        (Outlet::new(sender, keep), events)
+    }
+
+    #[test]
+    fn a_whole_log_waits_for_its_reader_and_is_not_held() {
+        let (mut out, mut events) = outlet(WHOLE_LOG);
+        let log = b"line\n".repeat(100_000);
+        assert!(out.feed(&log).now_or_never().is_none(), "it was taken in though nobody reads");
+        assert!(out.batch.len() <= Outlet::PIECE, "{} lines are held", out.batch.len());
+        assert!(matches!(events.try_recv(), Ok(LogEvent::Lines(lines)) if lines.len() == Outlet::FULL));
+    }
+
+    #[tokio::test]
+    async fn a_whole_log_is_whole() {
+        let (mut out, mut events) = outlet(WHOLE_LOG);
+        let feeding = tokio::spawn(async move {
+            out.feed(&b"line\n".repeat(100_000)).await.unwrap();
+            out.complete().await.unwrap();
+        });
+        let mut lines = 0;
+        while let Some(event) = events.recv().await {
+            lines += if let LogEvent::Lines(some) = event { some.len() } else { 0 };
+        }
+        feeding.await.unwrap();
+        assert_eq!(lines, 100_000);
+    }
+
+    #[tokio::test]
+    async fn lines_that_are_replayed_are_bounded_in_number_and_size() {
+        let (mut out, _events) = outlet(3);
+        out.feed(&b"line\n".repeat(1000)).await.unwrap();
+        assert_eq!((out.batch.len(), out.left_out), (3, 0));
+        let (mut out, mut events) = outlet(1_000_000);
+        let line = [&[b'x'; 16_000][..], b"\n"].concat();
+        for _ in 0..5000 {
+            out.feed(&line).await.unwrap();
+        }
+        assert!(out.held <= Outlet::HELD && out.batch.len() > 4000, "{} bytes", out.held);
+        let left_out = 5000 - out.batch.len();
+        assert_eq!(out.left_out, left_out);
+        assert!(out.pause().now_or_never().is_none(), "there is more than the channel takes");
+        let told = events.try_recv();
+        assert!(
+            matches!(&told, Ok(LogEvent::Interrupted(why)) if why.contains(&format!("{left_out} older lines"))),
+            "{told:?}"
+        );
     }
 }

@@ -198,7 +198,11 @@ impl ClusterTask {
     /// until somebody asks.
     async fn rest(&mut self, problem: Problem, patient: bool) -> End {
         let problem = self.dated(problem);
-        let at = Timestamp::now().plus(self.backoff.next(LONGEST_REST));
+        let wait = self.backoff.next(LONGEST_REST);
+        // To be shown. What is waited for is the monotonic clock: the wall's may be set back by an hour meanwhile.
+        let at = Timestamp::now().plus(wait);
+        let over = tokio::time::sleep(wait);
+        tokio::pin!(over);
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "link down");
         self.held.state.send_replace(ConnectionState::Down {
             problem: problem.clone(),
@@ -210,14 +214,9 @@ impl ClusterTask {
         self.out.send(News::Link(link)).await;
         self.wakes.mark_unchanged();
         loop {
-            // By the wall clock: after a sleep the wait is over at once.
-            let left = at.until(Timestamp::now()).min(Duration::from_secs(1));
             tokio::select! {
-                () = tokio::time::sleep(left), if !patient => {
-                    if at.until(Timestamp::now()).is_zero() {
-                        return End::Again;
-                    }
-                }
+                () = &mut over, if !patient => return End::Again,
+                // That clock stands still while the machine sleeps; waking up is noticed here.
                 Ok(()) = self.wakes.changed(), if !patient => {
                     self.backoff.reset();
                     return End::Again;

@@ -1,7 +1,12 @@
 //! The clipboard: the desktop's own where there is one, else the terminal's by OSC 52 (xterm control sequences,
 //! "Manipulate Selection Data"), which works over SSH.
 
+use crate::model::Secret;
 use arboard::Clipboard;
+#[cfg(target_os = "macos")]
+use arboard::SetExtApple;
+#[cfg(not(target_os = "macos"))]
+use arboard::SetExtLinux;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::fs::File;
@@ -46,6 +51,15 @@ impl Place {
 /// A token leaves the clipboard after this time, unless something else is there by then.
 pub const ON_CLIPBOARD: Duration = Duration::from_secs(60);
 
+/// What a clipboard's history does with a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum History {
+    /// It keeps it as any other.
+    Kept,
+    /// It leaves it out.
+    LeftOut,
+}
+
 /// Puts text on the clipboard. Holds the desktop's clipboard open: on X11 its content dies with its owner.
 pub struct Copier {
     place: Place,
@@ -58,6 +72,17 @@ impl Copier {
         Self { place, desktop: None }
     }
 
+    /// Copies a secret as [`Copier::copy`] copies text, and asks the desktop to keep it out of its clipboard's history
+    /// (KDE's password hint, Windows' and macOS' marks of the same meaning), where it would outlive
+    /// [`Copier::clear`]. The terminal's clipboard knows no such mark.
+    pub fn copy_secret<W: Write>(
+        &mut self,
+        secret: &Secret,
+        terminal: impl FnOnce() -> io::Result<W>,
+    ) -> io::Result<&'static str> {
+        self.put(secret.expose(), History::LeftOut, terminal)
+    }
+
     /// Copies `text`; returns how, in words for the screen. `terminal` is where OSC 52 goes; it is asked for only when
     /// that is needed.
     pub fn copy<W: Write>(
@@ -65,7 +90,16 @@ impl Copier {
         text: &str,
         terminal: impl FnOnce() -> io::Result<W>,
     ) -> io::Result<&'static str> {
-        if !self.place.remote && self.copy_to_desktop(text).is_ok() {
+        self.put(text, History::Kept, terminal)
+    }
+
+    fn put<W: Write>(
+        &mut self,
+        text: &str,
+        history: History,
+        terminal: impl FnOnce() -> io::Result<W>,
+    ) -> io::Result<&'static str> {
+        if !self.place.remote && self.copy_to_desktop(text, history).is_ok() {
             return Ok("to the clipboard");
         }
         let mut terminal = terminal()?;
@@ -80,12 +114,16 @@ impl Copier {
         clipboard.get_text().is_ok_and(|now| now == text) && clipboard.clear().is_ok()
     }
 
-    fn copy_to_desktop(&mut self, text: &str) -> Result<(), arboard::Error> {
+    fn copy_to_desktop(&mut self, text: &str, history: History) -> Result<(), arboard::Error> {
         let clipboard = match &mut self.desktop {
             Some(clipboard) => clipboard,
             none => none.insert(Clipboard::new()?),
         };
-        clipboard.set_text(text)
+        let set = clipboard.set();
+        match history {
+            History::Kept => set.text(text),
+            History::LeftOut => set.exclude_from_history().text(text),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crossterm::event::{self, Event};
 use crossterm::terminal;
 use futures_util::{FutureExt, Stream};
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{getpid, kill_process};
+use rustix::process::{getpgid, getpid, getppid, getsid, kill_process};
 use std::io;
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, channel};
@@ -113,6 +113,18 @@ pub struct QuitSignals {
     /// Sent also by a key, to every program in the terminal's foreground: SIGINT (^C) and SIGQUIT (^\). While the
     /// terminal is raw, these arrive as keys.
     interrupts: [Signal; 2],
+    /// Asks us to stop until we are continued: SIGTSTP, sent by somebody, or by a key (^z) to every program in the
+    /// terminal's foreground.
+    stops: Signal,
+}
+
+/// What a signal asks of us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To leave.
+    Leave,
+    /// To stop until we are continued.
+    Stop,
 }
 
 impl QuitSignals {
@@ -121,22 +133,39 @@ impl QuitSignals {
         Ok(Self {
             ends: [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?],
             interrupts: [signal(SignalKind::interrupt())?, signal(SignalKind::quit())?],
+            stops: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
         })
     }
 
     /// Resolves at any of them.
-    pub async fn any(&mut self) {
+    pub async fn asked(&mut self) -> Asked {
         let [interrupt, quit] = &mut self.interrupts;
         tokio::select! {
-            () = ended(&mut self.ends) => {}
-            _ = interrupt.recv() => {}
-            _ = quit.recv() => {}
+            () = ended(&mut self.ends) => Asked::Leave,
+            _ = interrupt.recv() => Asked::Leave,
+            _ = quit.recv() => Asked::Leave,
+            _ = self.stops.recv() => Asked::Stop,
         }
     }
 
-    /// Resolves at those that no key sends.
-    pub async fn ended(&mut self) {
-        ended(&mut self.ends).await;
+    /// Stops this process until somebody continues it. The terminal must not be ours any more.
+    pub async fn stop(&mut self) {
+        // The process may run on for a moment after it was stopped: what follows waits for its continuation.
+        if let Ok(mut continued) = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))
+            && kill_process(getpid(), rustix::process::Signal::STOP).is_ok()
+        {
+            continued.recv().await;
+        }
+        // One that came meanwhile was for this stop, too.
+        while self.stops.recv().now_or_never().flatten().is_some() {}
+    }
+
+    /// Resolves at those that no key sends, or when we are asked to stop.
+    pub async fn ended_or_stopped(&mut self) -> Asked {
+        tokio::select! {
+            () = ended(&mut self.ends) => Asked::Leave,
+            _ = self.stops.recv() => Asked::Stop,
+        }
     }
 
     /// Forgets the keys that were meant for another program in the foreground, which has ended.
@@ -163,5 +192,13 @@ async fn ended([terminate, hangup]: &mut [Signal; 2]) {
 /// Resolves when a signal asks us to leave.
 pub fn quit_signals() -> io::Result<impl Future<Output = ()>> {
     let mut signals = QuitSignals::listen()?;
-    Ok(async move { signals.any().await })
+    Ok(async move { while signals.asked().await != Asked::Leave {} })
+}
+
+/// Whether a shell that controls jobs started us, so that it can continue us. Where a terminal runs the console alone,
+/// a stopped one could only be killed.
+pub fn is_shell_job() -> bool {
+    let Some(parent) = getppid() else { return false };
+    let is_in_session = getsid(Some(parent)).is_ok_and(|its| getsid(None) == Ok(its));
+    is_in_session && getpgid(Some(parent)).is_ok_and(|its| getpgid(None) != Ok(its))
 }

@@ -1,7 +1,7 @@
 //! Carries out what the app asks of the world outside, and reports how it came out.
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
-use super::input::QuitSignals;
+use super::input::{Asked, QuitSignals};
 use super::operate::{Ground, Operator};
 use crate::app::{Effect, Event, Outcome};
 use crate::model::cloud::TpuHost;
@@ -135,7 +135,7 @@ impl Performer {
                 None => self.report(Outcome::Failed("operations are not run here".into())),
             },
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
-            Effect::Quit | Effect::Redraw | Effect::SshHead(_) => {}
+            Effect::Quit | Effect::Redraw | Effect::Suspend | Effect::SshHead(_) => {}
         }
     }
 
@@ -173,7 +173,8 @@ impl Performer {
     fn copy_token(&mut self, cluster: &ClusterName, token: Result<Secret, Problem>) {
         match token {
             Ok(token) => {
-                self.copy(&format!("token of {cluster}"), token.expose());
+                let how = self.copier.copy_secret(&token, || Ok(io::stdout()));
+                self.tell_copied(&format!("token of {cluster}"), how);
                 self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
             }
             Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
@@ -192,7 +193,12 @@ impl Performer {
     }
 
     fn copy(&mut self, what: &str, text: &str) {
-        let outcome = match self.copier.copy(text, || Ok(io::stdout())) {
+        let how = self.copier.copy(text, || Ok(io::stdout()));
+        self.tell_copied(what, how);
+    }
+
+    fn tell_copied(&self, what: &str, how: io::Result<&'static str>) {
+        let outcome = match how {
             Ok(how) => Outcome::Copied(format!("copied {what} {how}")),
             Err(e) => Outcome::Failed(format!("could not copy {what}: {e}")),
         };
@@ -266,9 +272,15 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
         Ok(child) => child,
         Err(e) => return Some(Outcome::Failed(format!("could not start {program}: {e}"))),
     };
-    let ended = tokio::select! {
-        ended = child.wait() => Some(ended),
-        () = signals.ended() => None,
+    let ended = loop {
+        tokio::select! {
+            ended = child.wait() => break Some(ended),
+            asked = signals.ended_or_stopped() => match asked {
+                Asked::Leave => break None,
+                // The key stops every program in the foreground: the shell waits for us, too.
+                Asked::Stop => signals.stop().await,
+            },
+        }
     };
     if ended.is_none() {
         end(&mut child).await;

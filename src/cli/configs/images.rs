@@ -1,13 +1,12 @@
 //! `configs images`: what Artifact Registry holds of a cluster's image.
 
-use super::print;
+use crate::cli::output;
 use crate::config::{Settings, yaml};
 use crate::infra::{self, Table};
 use crate::model::{ImageName, Text, Timestamp};
 use crate::supervisor;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
-use std::io;
 use std::path::Path;
 
 /// Lists the builds by tag, the newest first.
@@ -35,7 +34,7 @@ pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_jso
                     "used": b.tags.iter().any(|t| used(t.raw()))})
             })
             .collect();
-        print::json(&rows)?;
+        output::json(&rows)?;
     } else {
         let now = Timestamp::now();
         let rows: Vec<Vec<String>> = tagged()
@@ -49,7 +48,7 @@ pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_jso
             })
             .collect();
         let header = ["TAGS", "UPLOADED", "SIZE", "DIGEST", ""];
-        super::super::columns::print(&mut io::stdout().lock(), &header, &rows)?;
+        super::super::columns::print(&mut output::stdout(), &header, &rows)?;
     }
     let there = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
     if !there {

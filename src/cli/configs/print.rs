@@ -3,18 +3,11 @@
 use crate::infra::{Finding, Row, Severity, State};
 use crate::model::text::printable;
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io::Write;
 
 /// Columns of `configs list`.
 pub const LIST_HEADER: [&str; 9] =
     ["FILE", "CLUSTER", "ZONE", "TPU", "MIN WORKERS", "MAX", "IMAGE", "TOKEN SECRET", "STATE"];
-
-/// Prints JSON for scripts.
-pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value)?;
-    Ok(writeln!(out)?)
-}
 
 /// `3 files`.
 pub fn count(n: usize, what: &str) -> String {
@@ -88,7 +81,7 @@ pub fn value(value: &serde_yaml::Value) -> String {
 
 /// Findings for people: by file, as a compiler prints them.
 pub fn findings(findings: &[Finding], files: usize) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = super::super::output::stdout();
     for f in findings {
         let line = f.line.map(|l| format!(":{l}")).unwrap_or_default();
         let severity = severity(f.severity);

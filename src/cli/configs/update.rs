@@ -1,6 +1,7 @@
 //! `configs update`: shows what changes, asks about edits, and writes.
 
 use super::print;
+use crate::cli::output::{self, Cleaned};
 use crate::infra::{self, Planned, State, Table};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -30,7 +31,7 @@ pub fn run(folder: &Path, table: &Table, only: &[String], mode: Mode) -> Result<
     let stale: Vec<&Planned> = plan.iter().filter(|p| p.state != State::Current).collect();
     let mut written = Vec::new();
     let mut left = Vec::new();
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     for planned in &stale {
         if !mode.json && (mode.diff || !mode.check) {
             explain(&mut out, planned)?;
@@ -94,7 +95,7 @@ fn asked(out: &mut impl Write, mode: Mode, question: &str) -> io::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn explain(out: &mut impl Write, planned: &Planned) -> Result<()> {
+fn explain(out: &mut Cleaned<impl Write>, planned: &Planned) -> Result<()> {
     if planned.state == State::Missing {
         return Ok(writeln!(
             out,
@@ -107,21 +108,24 @@ fn explain(out: &mut impl Write, planned: &Planned) -> Result<()> {
 }
 
 /// A unified diff; in colour on a terminal.
-pub fn print_diff(out: &mut impl Write, file: &Path, before: &str, after: &str) -> Result<()> {
+pub fn print_diff(out: &mut Cleaned<impl Write>, file: &Path, before: &str, after: &str) -> Result<()> {
     if before == after {
         return Ok(());
     }
     let name = file.display().to_string();
     let diff = TextDiff::from_lines(before, after);
     let text = diff.unified_diff().context_radius(2).header(&name, &name).to_string();
-    let coloured = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let coloured = std::env::var_os("NO_COLOR").is_none();
     for line in text.lines() {
-        let clean = crate::model::text::printable(line);
-        match line.chars().next() {
-            Some('-') if coloured => writeln!(out, "\x1b[31m{clean}\x1b[m")?,
-            Some('+') if coloured => writeln!(out, "\x1b[32m{clean}\x1b[m")?,
-            _ => writeln!(out, "{clean}")?,
-        }
+        let colour = match line.chars().next() {
+            Some('-') if coloured => "\x1b[31m",
+            Some('+') if coloured => "\x1b[32m",
+            _ => "",
+        };
+        out.style(colour)?;
+        write!(out, "{}", crate::model::text::printable(line))?;
+        out.style(if colour.is_empty() { "" } else { "\x1b[m" })?;
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -151,5 +155,5 @@ fn report_json(plan: &[Planned], orphans: &[Planned], written: &[&Planned]) -> R
             "written": written.iter().any(|w| w.stem == p.stem), "diff": diff,
         })
     };
-    print::json(&plan.iter().chain(orphans).map(row).collect::<Vec<_>>())
+    output::json(&plan.iter().chain(orphans).map(row).collect::<Vec<_>>())
 }

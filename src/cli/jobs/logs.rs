@@ -1,13 +1,17 @@
 //! `job-logs`: a job's log on stdout, cleaned for a terminal.
 
+use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::{failed, id};
 use crate::model::SubmissionId;
-use crate::ray::{Client, LogEvent, cleaned};
+use crate::ray::{Client, LineSplitter, LogEvent, WHOLE_LOG};
 use clap::Args;
 use regex::Regex;
 use std::io::{self, Write};
 use std::process::ExitCode;
+
+/// Bytes of a log that are turned into lines at once.
+const PIECE: usize = 64 << 10;
 
 /// Which part of the log.
 #[derive(Debug, Args)]
@@ -36,7 +40,7 @@ pub(super) async fn run(
     let (client, id) = (&session.client, id(&arguments.id));
     progress.tell("reading the log");
     if arguments.follow {
-        let keep = arguments.lines.map_or(usize::MAX, |n| n as usize);
+        let keep = arguments.lines.map_or(WHOLE_LOG, |n| n as usize);
         follow(client, &id, keep, arguments.grep.as_ref()).await?;
     } else {
         let job = client.job(&id).await.map_err(failed(reach))?.job;
@@ -45,7 +49,11 @@ pub(super) async fn run(
             Some(node) => {
                 let lines = arguments.lines.unwrap_or(1000);
                 let log = client.read_job_log(&id, node, lines).await.map_err(failed(reach))?;
-                print(cleaned(&log), arguments.grep.as_ref())?;
+                let mut splitter = LineSplitter::default();
+                for piece in log.chunks(PIECE) {
+                    print(splitter.push(piece), arguments.grep.as_ref())?;
+                }
+                print(splitter.finish().into_iter().collect(), arguments.grep.as_ref())?;
             }
         }
     }
@@ -73,7 +81,7 @@ pub(super) async fn follow(
 }
 
 fn print(lines: Vec<String>, grep: Option<&Regex>) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     for line in lines.into_iter().filter(|l| grep.is_none_or(|g| g.is_match(l))) {
         writeln!(out, "{line}")?;
     }

@@ -2,6 +2,7 @@
 
 use super::super::reach::{Progress, Reach};
 use super::{end_of, failed, logs, verdict};
+use crate::cli::output;
 use crate::model::text::printable;
 use crate::operation::{Upload, Wanted, prepared, upload};
 use crate::ray::Submission;
@@ -84,7 +85,7 @@ pub(super) async fn run(
     reach.note(&format!("submit-job {}", job.submission_id), "submitted");
     let name = printable(&job.submission_id);
     if arguments.json {
-        println!("{}", json!({"submission_id": job.submission_id}));
+        output::json_line(&json!({"submission_id": job.submission_id}))?;
     } else if arguments.no_wait {
         println!("{name}");
     } else {
@@ -95,7 +96,7 @@ pub(super) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     if !arguments.json {
-        logs::follow(&session.client, &job.id(), usize::MAX, None).await?;
+        logs::follow(&session.client, &job.id(), crate::ray::WHOLE_LOG, None).await?;
     }
     let status = end_of(&session.client, &job.id()).await.map_err(failed(reach))?;
     session.close().await;
@@ -116,7 +117,7 @@ fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Re
         eprintln!("uploads {} unless it is there ({files}{mib:.1} MiB)", printable(upload.uri()));
     }
     eprintln!("POST /api/jobs/ on {}:", reach.spec.name);
-    println!("{}", serde_json::to_string_pretty(&job)?);
+    output::json(&job)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,24 +1,22 @@
 //! The list of jobs, for people and for scripts.
 
-use super::super::columns;
+use super::super::{columns, output};
 use crate::model::time::brief;
 use crate::model::{Job, JobKey, Timestamp};
 use serde_json::json;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 /// Prints jobs, newest first. As JSON: `submission_id`, `job_id`, `status`, `owner`, `entrypoint`, `message`,
 /// `error_type`, `started_ms`, `ended_ms`, `metadata`, `exit_code`.
-pub fn print(jobs: &[Arc<Job>], as_json: bool) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+pub fn print(jobs: &[Arc<Job>], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let rows: Vec<_> = jobs.iter().map(|job| row_for_scripts(job)).collect();
-        serde_json::to_writer_pretty(&mut out, &rows)?;
-        return writeln!(out);
+        return output::json(&rows);
     }
     let now = Timestamp::now();
     let rows: Vec<_> = jobs.iter().map(|job| row(job, now)).collect();
-    columns::print(&mut out, &["JOB", "STATE", "OWNER", "AGE", "COMMAND"], &rows)
+    columns::print(&mut output::stdout(), &["JOB", "STATE", "OWNER", "AGE", "COMMAND"], &rows)?;
+    Ok(())
 }
 
 fn row(job: &Job, now: Timestamp) -> Vec<String> {

@@ -3,6 +3,7 @@
 use super::super::columns;
 use super::super::reach::{Progress, Reach, confirm};
 use super::CleanArguments;
+use crate::cli::output;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{Cleaned, Leftover, LeftoverKind, Timestamp, leftovers};
@@ -30,7 +31,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
         return report(arguments, &planned);
     }
     if !arguments.yes {
-        print(&mut io::stderr().lock(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
+        print(&mut output::stderr(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
     }
     confirm(&format!("deletes {} of {}", counted(&found), reach.spec.name), arguments.yes)?;
     // Before the first is touched: whoever is interrupted has still done it.
@@ -65,12 +66,10 @@ type Row = (Leftover, Option<Cleaned>);
 /// As JSON: a list of `kind`, `name`, `accelerator_type`, `chips`, `outcome` (`would be deleted`, `deleted`, `gone
 /// already`, `left alone`, `failed`), `why`, `mend`.
 fn report(arguments: &CleanArguments, rows: &[Row]) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
     if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &rows.iter().map(for_scripts).collect::<Vec<_>>())?;
-        writeln!(out)?;
+        output::json(&rows.iter().map(for_scripts).collect::<Vec<_>>())?;
     } else if !rows.is_empty() {
-        print(&mut out, rows)?;
+        print(&mut output::stdout(), rows)?;
     }
     let is_well = rows.iter().all(|(_, cleaned)| cleaned.as_ref().is_none_or(Cleaned::is_well));
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

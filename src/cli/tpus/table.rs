@@ -1,6 +1,7 @@
 //! The reconciled table, for people and for scripts.
 
 use super::super::columns;
+use crate::cli::output;
 use crate::model::cloud::{Capacity, CloudView};
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -30,15 +31,11 @@ impl Said<'_> {
         let rows = reconcile(self.spec.name.as_str(), self.cloud, nodes, self.now);
         let chips = chips_by_generation(&rows);
         let types = types(&self.spec.node_types, &rows, nodes);
-        let mut out = io::stdout().lock();
         if as_json {
-            let value = self.for_scripts(&rows, &chips, &types);
-            serde_json::to_writer_pretty(&mut out, &value)?;
-            writeln!(out)?;
+            output::json(&self.for_scripts(&rows, &chips, &types))?;
         } else {
-            self.for_people(&mut out, &rows, &chips, &types)?;
+            self.for_people(&mut output::stdout(), &rows, &chips, &types)?;
         }
-        drop(out);
         self.warn(&rows);
         Ok(())
     }

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 impl Client {
     /// Follows a job's driver log from its beginning to its end. Of what is there already, the newest `keep` lines
-    /// are handed on, and everything after that.
+    /// are handed on ([`super::WHOLE_LOG`]: all), and everything after that.
     pub fn follow_job(&self, id: &SubmissionId, keep: usize) -> Tail {
         begin(InForce::only(self.clone()), id, keep)
     }

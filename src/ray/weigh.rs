@@ -1,0 +1,153 @@
+//! How much memory a protobuf answer would take, before it is decoded.
+//!
+//! A row of two bytes on the wire (a tag and the length zero) is hundreds of bytes once it is a struct: an answer that
+//! stays under the limit of bytes may still fill the machine. Must not know which messages there are.
+
+use super::RayError;
+use prost::encoding::decode_varint;
+
+/// Bytes of memory that an answer may take. A cluster of 10,000 nodes takes about half of it.
+const MOST: u64 = 512 << 20;
+/// Bytes that a field with a length takes at most besides its content: the largest row is a node's, made of strings
+/// and maps.
+const ROW: u64 = 320;
+/// Messages in messages in the answers that we ask for (`GetClusterStatusReply`: status, node, map, entry), and some.
+const DEPTH: usize = 8;
+
+/// Fails when an answer would take more memory than a cluster of any real size needs.
+pub fn check(path: &str, body: &[u8]) -> Result<(), RayError> {
+    let mut scale = Scale { left: MOST };
+    if scale.message(body, DEPTH) == Weighed::TooHeavy {
+        let why = format!(
+            "its {} bytes would take more than {} MiB of memory, as no cluster needs",
+            body.len(),
+            MOST >> 20
+        );
+        return Err(RayError::Malformed { route: path.to_owned(), why });
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weighed {
+    /// It is a message, and there is room for it.
+    Message,
+    /// It is none: text, or bytes.
+    Other,
+    /// There is no room for it.
+    TooHeavy,
+}
+
+struct Scale {
+    left: u64,
+}
+
+impl Scale {
+    /// Weighs the fields of what may be a message. Whether a field with a length is a message, a text or bytes, the
+    /// wire does not tell (Protocol Buffers, "Encoding"): each is looked into as if it were one, and text that happens
+    /// to be one weighs a little too much.
+    fn message(&mut self, mut rest: &[u8], depth: usize) -> Weighed {
+        while !rest.is_empty() {
+            // What was found until then counts: a decoder makes rows of it, too, before it comes to what is wrong.
+            let Some(field) = field(&mut rest) else { return Weighed::Other };
+            let Field::Long(content) = field else { continue };
+            let Some(left) = self.left.checked_sub(ROW + content.len() as u64) else {
+                return Weighed::TooHeavy;
+            };
+            self.left = left;
+            if depth > 0 && self.message(content, depth - 1) == Weighed::TooHeavy {
+                return Weighed::TooHeavy;
+            }
+        }
+        Weighed::Message
+    }
+}
+
+/// What a field is on the wire.
+enum Field<'a> {
+    /// A number.
+    Number,
+    /// Something with a length: a message, a text, or bytes.
+    Long(&'a [u8]),
+}
+
+/// Takes one field off. None: this is no field.
+fn field<'a>(rest: &mut &'a [u8]) -> Option<Field<'a>> {
+    let key = decode_varint(rest).ok()?;
+    if key >> 3 == 0 || key > u64::from(u32::MAX) {
+        return None;
+    }
+    let length = match key & 7 {
+        0 => return decode_varint(rest).ok().map(|_| Field::Number),
+        1 => 8,
+        5 => 4,
+        2 => usize::try_from(decode_varint(rest).ok()?).ok()?,
+        // Groups are in none of Ray's messages.
+        _ => return None,
+    };
+    let (content, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(if key & 7 == 2 { Field::Long(content) } else { Field::Number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire;
+    use super::*;
+    use prost::Message;
+
+    /// A row of nothing, so often.
+    fn empty_rows(tag: u8, n: usize) -> Vec<u8> {
+        [tag << 3 | 2, 0].repeat(n)
+    }
+
+    fn within(tag: u8, content: &[u8]) -> Vec<u8> {
+        let mut all = vec![tag << 3 | 2];
+        prost::encoding::encode_varint(content.len() as u64, &mut all);
+        [all, content.to_vec()].concat()
+    }
+
+    #[test]
+    fn rows_of_nothing_are_refused_at_every_depth() {
+        let rows = empty_rows(3, 4 << 20);
+        let broken = [&rows[..], b"\xff"].concat();
+        for body in [rows.clone(), within(2, &rows), within(2, &within(3, &rows)), within(2, &broken), broken]
+        {
+            let error = check("/GetClusterStatus", &body).unwrap_err().to_string();
+            assert!(error.contains("/GetClusterStatus") && error.contains("512 MiB"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_largest_clusters_weigh_little_enough() {
+        let resource = |n: usize| (format!("accelerator_type:TPU-{n}"), 1.0);
+        let node = wire::NodeState {
+            node_id: vec![0xff; 28].into(),
+            instance_id: "ray-marin-us-central2-worker-0123456789abcdef".into(),
+            ray_node_type_name: "tpu_worker".into(),
+            available_resources: (0..8).map(resource).collect(),
+            total_resources: (0..8).map(resource).collect(),
+            node_ip_address: "10.128.0.2".into(),
+            labels: (0..8).map(|n| (format!("ray.io/label-{n}"), "value".to_owned())).collect(),
+            ..wire::NodeState::default()
+        };
+        let state = wire::ClusterResourceState { node_states: vec![node; 10_000], ..Default::default() };
+        let reply = wire::GetClusterStatusReply {
+            cluster_resource_state: Some(state),
+            ..wire::GetClusterStatusReply::default()
+        };
+        let body = reply.encode_to_vec();
+        check("x", &body).unwrap();
+    }
+
+    #[test]
+    fn text_and_bytes_are_no_rows() {
+        check("x", &within(1, &vec![b'a'; 60 << 20])).unwrap();
+        check("x", &within(1, &br#"{"entrypoint": "python train.py"}"#.repeat(1 << 20))).unwrap();
+        assert_eq!(Scale { left: MOST }.message(b"{}", DEPTH), Weighed::Other);
+        assert!(
+            check("x", b"").is_ok() && check("x", b"\xff").is_ok(),
+            "the decoder says what is wrong with it"
+        );
+    }
+}
