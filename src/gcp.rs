@@ -4,6 +4,7 @@
 //! A call that gets no answer fails after [`CALL`] (a repeated one is not begun after that), with an error that says the exact mend. Base URLs are a plain value, so that
 //! private endpoints and tests can stand in Google's place.
 
+mod change;
 mod clean;
 mod compute;
 mod error;
@@ -15,6 +16,7 @@ mod rest;
 mod secrets;
 mod tpu;
 
+pub use change::Change;
 pub use clean::TpuPlace;
 pub use compute::{Head, Heads, Instance};
 pub use error::GcpError;

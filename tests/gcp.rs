@@ -256,16 +256,16 @@ async fn deletions_are_followed_to_their_end() {
     double.state().nodes = vec![tpu::node("us-central2-b", "n", "v4-8", "PREEMPTED", &labels, &[])];
     let google = client(&double);
     double.state().failing_operations = Some("in use by another".into());
-    let failed = google.delete_instance(PROJECT, "us-central2-b", "h").await;
+    let failed = google.execute(&google.instance_deletion(PROJECT, "us-central2-b", "h")).await;
     assert_eq!(failed, Err(GcpError::Operation { message: "in use by another".into() }));
-    let failed = google.delete_tpu(PROJECT, "us-central2-b", "n").await;
+    let failed = google.execute(&google.tpu_deletion(PROJECT, "us-central2-b", "n")).await;
     assert_eq!(failed, Err(GcpError::Operation { message: "in use by another".into() }));
     double.state().failing_operations = None;
-    google.delete_instance(PROJECT, "us-central2-b", "h").await.unwrap();
-    google.delete_tpu(PROJECT, "us-central2-b", "n").await.unwrap();
+    google.execute(&google.instance_deletion(PROJECT, "us-central2-b", "h")).await.unwrap();
+    google.execute(&google.tpu_deletion(PROJECT, "us-central2-b", "n")).await.unwrap();
     assert!(double.state().instances.is_empty() && double.state().nodes.is_empty());
     assert!(double.asked("/operations/") >= 8, "{:?}", double.requests());
-    let gone = google.delete_instance(PROJECT, "us-central2-b", "h").await;
+    let gone = google.execute(&google.instance_deletion(PROJECT, "us-central2-b", "h")).await;
     assert!(matches!(gone, Err(GcpError::NotFound { .. })), "{gone:?}");
 }
 
@@ -293,12 +293,12 @@ async fn tpus_and_queued_resources_of_a_zone() {
     let mut best = spec(json!({"nodeId": "q1-node"}));
     best["bestEffort"] = json!({});
     let place = (PROJECT, "us-central2-b");
-    let refused = google.create_queued(TpuApi::V2, place, "q1", &best).await;
+    let refused = google.execute(&google.queued_request(TpuApi::V2, place, "q1", best.clone())).await;
     assert!(matches!(refused, Err(GcpError::Refused { code: 400, .. })), "{refused:?}");
-    google.create_queued(TpuApi::V2Alpha1, place, "q1", &best).await.unwrap();
+    google.execute(&google.queued_request(TpuApi::V2Alpha1, place, "q1", best.clone())).await.unwrap();
     let mut many = spec(json!({"multiNodeParams": {"nodeCount": 2, "nodeIdPrefix": "s"}}));
     many["guaranteed"] = json!({"reserved": true});
-    google.create_queued(TpuApi::V2Alpha1, place, "q2", &many).await.unwrap();
+    google.execute(&google.queued_request(TpuApi::V2Alpha1, place, "q2", many.clone())).await.unwrap();
 
     let view = google.tpus(PROJECT, "us-central2-b", now).await.unwrap();
     let [n1, n2] = view.vms.as_slice() else { panic!("{:?}", view.vms) };
@@ -311,7 +311,7 @@ async fn tpus_and_queued_resources_of_a_zone() {
     assert!(view.complete && view.asked == now);
     assert_eq!(google.tpus(PROJECT, "-", now).await.unwrap().vms[2].state, VmState::Unknown);
 
-    google.delete_queued(PROJECT, "us-central2-b", "q1").await.unwrap();
+    google.execute(&google.queued_deletion(PROJECT, "us-central2-b", "q1")).await.unwrap();
     assert_eq!(double.state().queued.len(), 1);
 }
 

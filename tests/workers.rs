@@ -373,7 +373,8 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
             && place(" down -y") < place(" up -y --no-config-cache")
     );
     assert!(!out.contains("by-hand") && !out.contains("others"), "{out}");
-    assert!(out.contains("POST /api/jobs/") && !out.contains("ssh "), "{out}");
+    assert!(out.contains(r#""method":"POST","url":"/api/jobs/""#) && !out.contains("ssh "), "{out}");
+    assert!(out.contains(r#""HF_TOKEN":"***""#), "a variable is a secret: {out}");
     assert_eq!(world.double.asked("DELETE"), 0);
 
     let restarting = world.spawn("restart-cluster --yes --others --preserve-jobs=0");
@@ -391,7 +392,7 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
     assert!(said.contains("1 workers added by hand are back"), "{said}");
     let asked = fs::read_to_string(asked).unwrap();
     let words: Vec<&str> = asked.lines().filter_map(|l| l.split(' ').next()).collect();
-    assert_eq!(words, ["--version", "down", "up"]);
+    assert_eq!(words, ["--version", "--version", "down", "up"], "the dry run looks for the ray command, too");
     let deleted: Vec<String> =
         world.double.requests().into_iter().filter(|r| r.starts_with("DELETE")).collect();
     assert!(deleted.len() == 3 && deleted[0].contains("/instances/head-1"), "{deleted:?}");
@@ -420,38 +421,48 @@ fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
     }
     let (code, out, said) = world.run("restart-cluster --dry-run");
     assert_eq!(code, Some(0), "{said}");
-    // What a line says for itself, without files, remarks and the package's name.
+    // What a line says for itself, without files, scripts and the package's name.
     let short = |l: &str| {
-        let l = l.split("    (then").next().unwrap().replace(world.home.path().to_str().unwrap(), "");
-        l.split("_ray_pkg_").next().unwrap().split(" -y").next().unwrap().to_owned()
+        let l = l.replace(world.home.path().to_str().unwrap(), "");
+        match l.split_once("    (") {
+            Some((call, note)) if call.starts_with("ssh ") => {
+                format!("{} ({note}", call.split(' ').take(2).collect::<Vec<_>>().join(" "))
+            }
+            Some((call, note)) => {
+                let sent: Value = serde_json::from_str(call).unwrap();
+                format!("{} {} ({note}", sent["method"].as_str().unwrap(), sent["url"].as_str().unwrap())
+            }
+            None => l.split("_ray_pkg_").next().unwrap().split(" -y").next().unwrap().to_owned(),
+        }
     };
     let lines: Vec<String> = out.lines().map(short).collect();
     assert_eq!(
         lines,
         [
-            "/ray down",
-            "ssh 10.128.0.2 ray stop --force",
-            "ssh 10.128.0.3 ray stop --force",
-            "ssh 127.0.0.11 ray stop --force",
-            "/ray up",
+            "RAY_UP_enable_autoscaler_v2=1 /ray down",
+            "ssh 10.128.0.2 (ends what is left of ray and of its jobs)",
+            "ssh 10.128.0.3 (ends what is left of ray and of its jobs)",
+            "ssh 127.0.0.11 (ends what is left of ray and of its jobs)",
+            "RAY_UP_enable_autoscaler_v2=1 /ray up",
             "PUT /api/packages/gcs/",
-            "POST /api/jobs/    (first)",
-            "POST /api/jobs/    (second)",
-            "ssh 10.128.0.3 cat >~/.ray/auth_token    (if the cluster wants a token)",
-            "ssh 10.128.0.3 export RAY_HEAD_IP=<the head's address in ray>; ray start --address=$RAY_HEAD_IP:6379",
+            "POST /api/jobs/ (first)",
+            "POST /api/jobs/ (second)",
+            "ssh 10.128.0.3 (starts ray)",
         ],
         "{out}"
     );
     let (_, out, _) = world.run("restart-cluster --dry-run --preserve-jobs=0");
-    assert!(!out.contains("/api/") && out.contains("ssh 10.128.0.2 ray stop --force"), "{out}");
+    assert!(!out.contains("/api/") && out.contains("ssh 10.128.0.2 "), "{out}");
     let (_, out, _) = world.run("stop-cluster --dry-run");
     assert_eq!(out.lines().map(short).collect::<Vec<_>>(), lines[..4], "{out}");
-    // A cluster that is silent tells nothing of its workers.
+    // A cluster that is silent tells nothing of its workers, and of its jobs nothing that could be saved.
     world.heads.clear();
     let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert!(code == Some(1) && out.is_empty() && said.contains("--preserve-jobs=0"), "{out}{said}");
+    let (code, out, said) = world.run("restart-cluster --dry-run --preserve-jobs=0");
     assert_eq!(code, Some(0), "{said}");
-    assert!(!out.contains("10.128.0.2") && out.contains("which they are cannot be told now"), "{out}");
-    assert!(world.asked().is_empty(), "nothing was done");
+    assert!(!out.contains("10.128.0.2") && out.contains("ssh 127.0.0.11 "), "{out}");
+    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
 }
 
 #[test]
@@ -469,7 +480,11 @@ fn a_cluster_is_started_alone() {
     world.file("is-up", "");
     let (code, out, said) = starting.ends();
     assert!(code == Some(0) && out.contains("start marin-a: done"), "{out}{said}");
-    assert_eq!((world.asked(), world.double.asked("DELETE")), (vec!["--version".into(), "up".into()], 0));
+    // The dry run looked for the ray command, too.
+    assert_eq!(
+        (world.asked(), world.double.asked("DELETE")),
+        (["--version", "--version", "up"].map(str::to_owned).to_vec(), 0)
+    );
     // It runs: nothing is begun again.
     for again in ["start-cluster", "start-cluster --dry-run"] {
         let (code, out, said) = world.run(again);

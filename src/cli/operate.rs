@@ -4,7 +4,7 @@ use super::reach::{Progress as Telling, Reach};
 use super::run::{OperateArguments, Wish, operate};
 use crate::model::text::printable;
 use crate::model::{SubmissionId, Task};
-use crate::operation::{Backed, Kept, Restored, Restoring, back_up, restore, would_back_up};
+use crate::operation::{Backed, Executor, Kept, Restored, back_up, restore, would_back_up};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -168,15 +168,15 @@ fn backed_json(backed: &Backed, dir: &Path, dry: bool) -> serde_json::Value {
 }
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
-    let how = if arguments.dry_run { Restoring::Dry } else { Restoring::ForReal };
+    let executor = if arguments.dry_run { Executor::recording() } else { Executor::Real };
     let progress = Telling::new();
     let session = reach.connect(&progress).await?;
     progress.tell("restoring the jobs");
-    let restored = restore(&session.client, &arguments.dir, how).await;
+    let restored = restore(&session.client, &arguments.dir, &executor).await;
     session.close().await;
     let restored = restored.map_err(|p| reach.error(&p))?;
     let word = |outcome: &Restored| match outcome {
-        Restored::Submitted if how == Restoring::Dry => "would be submitted".to_owned(),
+        Restored::Submitted if arguments.dry_run => "would be submitted".to_owned(),
         Restored::Submitted => "submitted".to_owned(),
         Restored::AlreadyThere => "already there".to_owned(),
         Restored::Failed(why) => format!("not restored: {why}"),
@@ -195,7 +195,7 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         super::columns::print(&mut super::output::stdout(), &["JOB", "OUTCOME"], &rows)?;
     }
     let submitted = restored.iter().filter(|(_, o)| *o == Restored::Submitted).count();
-    if how == Restoring::ForReal {
+    if !arguments.dry_run {
         reach.note("restore-jobs", &format!("{submitted} submitted"));
     }
     let whole = restored.iter().all(|(_, o)| o.is_there());

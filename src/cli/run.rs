@@ -8,9 +8,7 @@ use crate::model::{
     Doomed, Fate, NewWorker, Operation, OperationKind, Preview, Problem, Progress, StepName, Task,
     runs_already,
 };
-use crate::operation::{
-    Call, Facts, Journal, Outcome, Performer, Scope, Unfinished, calls, preflight, preview,
-};
+use crate::operation::{Call, Facts, Journal, Outcome, Performer, Scope, Unfinished, preflight, preview};
 use crate::ray::Poller;
 use clap::Args;
 use serde_json::{Value, json};
@@ -138,9 +136,8 @@ async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow
         scope.others = seen.strangers();
     }
     if dry {
-        let calls = Box::pin(calls(&reach.spec, &reach.options, &operation.task)).await;
-        let calls = calls.map_err(|p| reach.error(&p))?;
-        print_calls(&calls, wish.arguments.json)?;
+        let calls = Box::pin(performer(operation, Facts::default(), reach).dry_run(operation)).await;
+        print_calls(&calls.map_err(|p| reach.error(&p))?, wish.arguments.json)?;
         return Ok(None);
     }
     if !kind.is_of_cluster() {
@@ -184,6 +181,12 @@ fn stands_in_the_way(
     Ok(())
 }
 
+fn performer(operation: &Operation, facts: Facts, reach: &Reach) -> Performer {
+    let state = reach.folders.state.clone();
+    let cluster = (reach.spec.clone(), reach.place);
+    Performer::new(cluster, reach.options.clone(), state, operation.task.clone(), facts)
+}
+
 async fn perform(
     mut operation: Operation,
     mut unfinished: Option<Unfinished>,
@@ -199,14 +202,7 @@ async fn perform(
         u.pass(StepName::Clear, journal)?;
     }
     let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
-    let mut performer = Performer {
-        spec: reach.spec.clone(),
-        place: reach.place,
-        options: reach.options.clone(),
-        state: reach.folders.state.clone(),
-        task: operation.task.clone(),
-        facts: unfinished.map(|u| u.facts).unwrap_or_default(),
-    };
+    let mut performer = performer(&operation, unfinished.map(|u| u.facts).unwrap_or_default(), reach);
     let (tell, heard) = mpsc::unbounded_channel();
     let showing = tokio::spawn(show_all(operation.clone(), heard));
     // An interrupt drops the work where it is, and what it runs here ends with it.

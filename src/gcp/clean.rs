@@ -85,7 +85,7 @@ impl Google {
         if !vm.is_left_by(&place.cluster) {
             return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
         }
-        match self.delete_tpu(&place.project, &place.zone, name).await {
+        match self.execute(&self.tpu_deletion(&place.project, &place.zone, name)).await {
             Err(GcpError::NotFound { .. }) => Ok(Cleaned::GoneAlready),
             answer => answer.map(|()| Cleaned::Deleted),
         }
@@ -101,7 +101,7 @@ impl Google {
             if !request.is_left_by(&place.cluster) {
                 return Ok(left_alone(request.state.word(), request.ray_cluster.as_ref(), place));
             }
-            match self.delete_idle_queued(&place.project, &place.zone, name).await {
+            match self.execute(&self.idle_queued_deletion(&place.project, &place.zone, name)).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
                 // It may not have noticed yet that its TPU VMs are gone.
                 Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {

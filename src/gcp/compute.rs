@@ -1,9 +1,7 @@
-//! Compute Engine: machines by label, in every zone, and their deletion.
+//! Compute Engine: machines by label, in every zone.
 
-use super::rest::Call;
 use super::{GcpError, Google};
 use crate::model::{Text, Timestamp};
-use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -89,18 +87,6 @@ impl Google {
         heads.unreachable.dedup();
         heads.found.sort_by_key(|h| std::cmp::Reverse(h.created));
         Ok(heads)
-    }
-
-    /// Deletes a machine and waits until it is gone.
-    pub async fn delete_instance(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
-        let base = format!("{}/compute/v1/projects/{project}/zones/{zone}", self.inner.endpoints.compute);
-        let url = format!("{base}/instances/{name}");
-        let call = Call { method: Method::DELETE, url, query: &[], body: None };
-        let operation = self.inner.call(&call).await?;
-        self.inner
-            .follow(operation, |name| format!("{base}/operations/{}", last_part(name)))
-            .await
-            .map(|_| ())
     }
 }
 

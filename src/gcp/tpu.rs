@@ -1,11 +1,9 @@
-//! Cloud TPU: TPU VMs and queued resources of a zone, and their deletion.
+//! Cloud TPU: TPU VMs and queued resources of a zone.
 
 use super::compute::{is_address, last_part, time};
-use super::rest::Call;
 use super::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::{Text, Timestamp};
-use reqwest::Method;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -21,7 +19,7 @@ pub enum TpuApi {
 }
 
 impl TpuApi {
-    fn path(self) -> &'static str {
+    pub(super) fn path(self) -> &'static str {
         match self {
             Self::V2 => "v2",
             Self::V2Alpha1 => "v2alpha1",
@@ -130,95 +128,7 @@ impl Google {
         self.inner.get(&format!("{base}/queuedResources/{name}"), &[]).await.map(|q| queued_resource(&q))
     }
 
-    /// Deletes a TPU VM and waits until it is gone.
-    pub async fn delete_tpu(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
-        self.delete(TpuApi::V2, project, zone, &format!("nodes/{name}"), &[]).await
-    }
-
-    /// Deletes a queued resource, its TPU VMs included, and waits until it is gone.
-    pub async fn delete_queued(&self, project: &str, zone: &str, name: &str) -> Result<(), GcpError> {
-        self.delete(TpuApi::V2, project, zone, &format!("queuedResources/{name}"), &[("force", "true")]).await
-    }
-
-    /// Deletes a queued resource unless it still holds a TPU VM, and waits until it is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`GcpError::State`] while it holds one.
-    pub(super) async fn delete_idle_queued(
-        &self,
-        project: &str,
-        zone: &str,
-        name: &str,
-    ) -> Result<(), GcpError> {
-        self.delete(TpuApi::V2, project, zone, &format!("queuedResources/{name}"), &[]).await
-    }
-
-    /// Asks for TPU VMs; `body` is the queued resource as the API of that version wants it. Waits until Google has
-    /// accepted the request, not until there is capacity.
-    pub async fn create_queued(
-        &self,
-        api: TpuApi,
-        place: (&str, &str),
-        name: &str,
-        body: &Value,
-    ) -> Result<(), GcpError> {
-        let (project, zone) = place;
-        let url = format!("{}/queuedResources", self.tpu_base(api, project, zone));
-        let query = [("queuedResourceId", name)];
-        let call = Call { method: Method::POST, url, query: &query, body: Some(body) };
-        let operation = self.inner.call(&call).await?;
-        self.follow_tpu(api, operation).await
-    }
-
-    /// Where [`Google::create_queued`] sends its request.
-    pub fn queued_url(&self, api: TpuApi, place: (&str, &str), name: &str) -> String {
-        format!("{}/queuedResources?queuedResourceId={name}", self.tpu_base(api, place.0, place.1))
-    }
-
-    /// Sets one value of a TPU VM's metadata; the others stay. Waits until it is done.
-    pub async fn set_tpu_metadata(
-        &self,
-        place: (&str, &str),
-        name: &str,
-        key: &str,
-        value: &str,
-    ) -> Result<(), GcpError> {
-        let url = format!("{}/nodes/{name}", self.tpu_base(TpuApi::V2, place.0, place.1));
-        let node = self.inner.get(&url, &[]).await?;
-        let mut metadata = node["metadata"].as_object().cloned().unwrap_or_default();
-        if metadata.get(key).is_some_and(|old| old == value) {
-            return Ok(());
-        }
-        metadata.insert(key.to_owned(), value.into());
-        // The whole map is replaced.
-        let body = serde_json::json!({ "metadata": metadata });
-        let query = [("updateMask", "metadata")];
-        let operation =
-            self.inner.call(&Call { method: Method::PATCH, url, query: &query, body: Some(&body) }).await?;
-        self.follow_tpu(TpuApi::V2, operation).await
-    }
-
-    async fn delete(
-        &self,
-        api: TpuApi,
-        project: &str,
-        zone: &str,
-        what: &str,
-        query: &[(&str, &str)],
-    ) -> Result<(), GcpError> {
-        let url = format!("{}/{what}", self.tpu_base(api, project, zone));
-        let call = Call { method: Method::DELETE, url, query, body: None };
-        let operation = self.inner.call(&call).await?;
-        self.follow_tpu(api, operation).await
-    }
-
-    async fn follow_tpu(&self, api: TpuApi, operation: Value) -> Result<(), GcpError> {
-        let base = format!("{}/{}", self.inner.endpoints.tpu, api.path());
-        self.inner.follow(operation, |name| format!("{base}/{name}")).await.map(|_| ())
-    }
-
-    fn tpu_base(&self, api: TpuApi, project: &str, zone: &str) -> String {
+    pub(super) fn tpu_base(&self, api: TpuApi, project: &str, zone: &str) -> String {
         format!("{}/{}/projects/{project}/locations/{zone}", self.inner.endpoints.tpu, api.path())
     }
 }

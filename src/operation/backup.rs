@@ -3,6 +3,7 @@
 //! The folder is its owner's alone, for it holds the jobs' secrets. Its list is written last: a folder without one is
 //! an interrupted backup, which may be taken up again; one with a list is never touched.
 
+use super::executor::Executor;
 use super::folder::{self, Part};
 use crate::model::{JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
@@ -45,15 +46,6 @@ pub struct Backed {
     pub kept: Vec<Kept>,
     /// Jobs left out, with the reason.
     pub left_out: Vec<(SubmissionId, &'static str)>,
-}
-
-/// Whether a restore submits anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restoring {
-    /// It does.
-    ForReal,
-    /// It only says what it would do.
-    Dry,
 }
 
 /// What became of a job of a backup.
@@ -212,59 +204,82 @@ fn claim(dir: &Path) -> Result<(), Problem> {
 pub async fn restore(
     client: &Client,
     dir: &Path,
-    how: Restoring,
+    executor: &Executor,
 ) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
     let list = read(dir)?;
-    let mut outcomes = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
-    for job in &list.jobs {
-        let outcome = loop {
-            break match again(client, dir, &list, job, how).await {
-                Ok(outcome) => outcome,
-                // Without an answer the rest fails the same way: the restore is to be repeated.
-                Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
-                Err(RayError::Status { code: 500.., .. }) if Instant::now() < deadline => {
-                    tokio::time::sleep(AGAIN).await;
-                    continue;
-                }
-                Err(e @ RayError::Status { code: 500.., .. }) => Restored::Later(e.to_string()),
-                Err(e) => Restored::Failed(e.to_string()),
-            };
-        };
-        outcomes.push((job.submission.id(), outcome));
-    }
-    Ok(outcomes)
+    Restore { client, executor, dir: Some(dir), list: &list }.all().await
 }
 
-async fn again(
+/// What [`restore`] would submit of this to a new Ray, which knows neither jobs nor packages. It is recorded; the client,
+/// that of the old Ray, is not asked.
+pub(super) async fn record(
     client: &Client,
-    dir: &Path,
-    list: &List,
-    job: &Kept,
-    how: Restoring,
-) -> Result<Restored, RayError> {
-    if client.submission(&job.submission.id()).await?.is_some() {
-        return Ok(Restored::AlreadyThere);
-    }
-    for uri in job.submission.packages() {
-        if client.has_package(&uri).await? {
-            continue;
+    backed: &Backed,
+    executor: &Executor,
+) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
+    let jobs = &backed.kept;
+    let is_there = |job: &Kept, uri: &String| !job.missing.contains(uri);
+    let packages = jobs.iter().flat_map(|k| {
+        k.submission.packages().into_iter().filter(|uri| is_there(k, uri)).map(|uri| (uri, String::new()))
+    });
+    let packages = packages.collect();
+    let list = List { version: VERSION, cluster: String::new(), jobs: jobs.clone(), packages };
+    Restore { client, executor, dir: None, list: &list }.all().await
+}
+
+/// A backup on its way to a Ray.
+struct Restore<'a> {
+    client: &'a Client,
+    executor: &'a Executor,
+    /// Its folder. None where it is not saved but only recorded; then the Ray is a new one that knows nothing.
+    dir: Option<&'a Path>,
+    list: &'a List,
+}
+
+impl Restore<'_> {
+    async fn all(&self) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
+        let mut outcomes = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        for job in &self.list.jobs {
+            let outcome = loop {
+                break match self.one(job).await {
+                    Ok(outcome) => outcome,
+                    // Without an answer the rest fails the same way: the restore is to be repeated.
+                    Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
+                    Err(RayError::Status { code: 500.., .. }) if Instant::now() < deadline => {
+                        tokio::time::sleep(AGAIN).await;
+                        continue;
+                    }
+                    Err(e @ RayError::Status { code: 500.., .. }) => Restored::Later(e.to_string()),
+                    Err(e) => Restored::Failed(e.to_string()),
+                };
+            };
+            outcomes.push((job.submission.id(), outcome));
         }
-        let Some(name) = list.packages.get(&uri) else {
-            return Ok(Restored::Failed(format!("its package {uri} was gone when it was saved")));
-        };
-        let file = match fs::File::open(dir.join(name)) {
-            Ok(file) => file,
-            Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
-        };
-        if how == Restoring::ForReal {
-            client.upload_package_file(&uri, file).await?;
+        Ok(outcomes)
+    }
+
+    async fn one(&self, job: &Kept) -> Result<Restored, RayError> {
+        let Self { client, executor, dir, list } = *self;
+        if dir.is_some() && client.submission(&job.submission.id()).await?.is_some() {
+            return Ok(Restored::AlreadyThere);
         }
+        for uri in job.submission.packages() {
+            if executor.has_uploaded(&uri)? || (dir.is_some() && client.has_package(&uri).await?) {
+                continue;
+            }
+            let Some(name) = list.packages.get(&uri) else {
+                return Ok(Restored::Failed(format!("its package {uri} was gone when it was saved")));
+            };
+            let file = match dir.map(|dir| fs::File::open(dir.join(name))).transpose() {
+                Ok(file) => file,
+                Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
+            };
+            executor.upload(client, &uri, file).await?;
+        }
+        executor.submit(client, &job.submission).await?;
+        Ok(Restored::Submitted)
     }
-    if how == Restoring::ForReal {
-        client.submit_job(&job.submission).await?;
-    }
-    Ok(Restored::Submitted)
 }
 
 fn read(dir: &Path) -> Result<List, Problem> {

@@ -1,7 +1,10 @@
 //! Does the steps of an operation, one after another, and those of a restart, a start and a stop by the `ray` command.
 
-use super::backup::{self, Restored};
+use super::backup::{self, Backed, Restored};
+use super::call::Call;
+use super::executor::{Executor, Recorded};
 use super::journal::{Journal, JournalError};
+use super::preview::would_back_up;
 use super::trouble;
 use super::worker::{self, WorkerFacts};
 use crate::model::{
@@ -78,6 +81,10 @@ pub struct Performer {
     pub task: Task,
     /// What is known so far.
     pub facts: Facts,
+    /// What its steps change something through.
+    pub(super) executor: Executor,
+    /// What the backup of a dry run would hold.
+    backed: Option<Backed>,
 }
 
 /// What stands in the way of beginning at all: an operation is offered for `local` and `gcp` clusters with a file.
@@ -110,6 +117,34 @@ impl From<JournalError> for Problem {
 }
 
 impl Performer {
+    /// Of a task on the cluster, with what an earlier attempt knew (nothing at first). `place` is the cluster's in the list
+    /// of clusters, `state` our state folder.
+    pub fn new(
+        (spec, place): (ClusterSpec, usize),
+        options: Options,
+        state: PathBuf,
+        task: Task,
+        facts: Facts,
+    ) -> Self {
+        Self { spec, place, options, state, task, facts, executor: Executor::Real, backed: None }
+    }
+
+    /// What the operation would change if it began now: its steps are run, but whatever they would change is only
+    /// recorded, and taken as done. Looks are real, so that it fails where the operation would fail before its first
+    /// change. Nothing is written down: neither journal nor backup.
+    ///
+    /// What cannot be known beforehand is what the changes lead to: workers added by hand that do not come back after the
+    /// restart of a cluster of Google's, machines and jobs that come or go meanwhile, and errors.
+    pub async fn dry_run(mut self, operation: &Operation) -> Result<Vec<Call>, Problem> {
+        let recorded = Recorded::default();
+        self.executor = Executor::Recording(recorded.clone());
+        // What the steps say as they go on would read as if it were done.
+        let (tell, _) = mpsc::unbounded_channel();
+        let (_nobody, mut cancels) = mpsc::unbounded_channel();
+        self.run(operation, &mut Journal::nowhere(), &[], &tell, &mut cancels).await?;
+        Ok(recorded.calls())
+    }
+
     /// Does what is left of an operation. `done` are the steps of an earlier attempt. Ends at the first step that
     /// fails; the journal knows where. Whatever comes over `cancels` ends it at a step where it may be cancelled, with
     /// how things stand then; elsewhere it comes too late.
@@ -179,7 +214,7 @@ impl Performer {
             StepName::Check => self.check(tell).await,
             StepName::Look => {
                 let said = self.look().await?;
-                if self.preserves() {
+                if self.preserves() && !self.executor.is_recording() {
                     let name =
                         format!("{}-{}", file_name(self.spec.name.as_str()), Timestamp::now().as_millis());
                     self.facts.backup = Some(self.state.join("backups").join(name));
@@ -282,13 +317,16 @@ impl Performer {
         folder.ok_or_else(|| trouble("the journal names no backup", "restore-jobs takes its folder by name"))
     }
 
-    async fn back_up(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        let folder = self.backup_folder()?;
-        if folder.join("jobs.json").exists() {
+    async fn back_up(&mut self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        let folder = if self.executor.is_recording() { None } else { Some(self.backup_folder()?) };
+        if let Some(folder) = folder.as_ref().filter(|f| f.join("jobs.json").exists()) {
             return Ok(format!("saved already in {}", folder.display()));
         }
         let session = self.connect().await?;
-        let backed = backup::back_up(&session.client, self.spec.name.as_str(), &folder).await;
+        let backed = match &folder {
+            Some(folder) => backup::back_up(&session.client, self.spec.name.as_str(), folder).await,
+            None => would_back_up(&session.client).await,
+        };
         session.close().await;
         let resume = |p: Problem| Problem { mend: format!("{}, then resume", p.mend), ..p };
         let backed = backed.map_err(resume)?;
@@ -304,7 +342,12 @@ impl Performer {
             n => format!(", {n} of them without a package that is gone"),
         };
         let left = backed.left_out.len();
-        Ok(format!("{} jobs in {}{lost}; {left} left out", backed.kept.len(), folder.display()))
+        let n = backed.kept.len();
+        let Some(folder) = folder else {
+            self.backed = Some(backed);
+            return Ok(format!("{n} jobs{lost}; {left} left out"));
+        };
+        Ok(format!("{n} jobs in {}{lost}; {left} left out", folder.display()))
     }
 
     /// Right before anything is stopped: jobs may have ended or been submitted since they were saved, hours ago where an
@@ -384,9 +427,13 @@ impl Performer {
     }
 
     async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        let folder = self.backup_folder()?;
         let session = self.connect().await?;
-        let restored = backup::restore(&session.client, &folder, backup::Restoring::ForReal).await;
+        let (restored, folder) = if let Some(backed) = &self.backed {
+            (backup::record(&session.client, backed, &self.executor).await, PathBuf::new())
+        } else {
+            let folder = self.backup_folder()?;
+            (backup::restore(&session.client, &folder, &self.executor).await, folder)
+        };
         session.close().await;
         let restored = restored?;
         let (mut failed, mut later) = (Vec::new(), None);

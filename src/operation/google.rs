@@ -1,17 +1,14 @@
 //! The machines of a cluster in Google Cloud. The head goes first, so that it starts no new TPUs while the others go;
 //! then the TPUs of its autoscaler, all at once. Those that a person added stay: they join the new head by themselves.
 
-use super::call::Call;
 use super::cluster::{Facts, LOOK, Performer};
 use super::journal::Journal;
-use super::known::known;
 use super::{trouble, worker};
 use crate::config::Launch;
 use crate::gcp::{GcpError, Google, Head, TpuPlace};
-use crate::model::{ClusterSpec, OperationKind, Problem, ProblemKind, Progress, Task, Text};
-use crate::supervisor::{self, Options};
+use crate::model::{Problem, ProblemKind, Progress, Text};
+use crate::supervisor;
 use futures_util::stream::{self, StreamExt};
-use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -22,45 +19,6 @@ const DROPPING: Duration = Duration::from_secs(120);
 
 fn problem(e: &GcpError) -> Problem {
     trouble(e.to_string(), format!("{}; then resume", e.mend()))
-}
-
-/// The calls and commands that change something, as an operation comes to them now, in their order. What it does only
-/// where something is found missing is not among them.
-pub async fn calls(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<Vec<Call>, Problem> {
-    let kind = task.kind();
-    if !kind.is_of_cluster() {
-        return worker::calls(spec, options, task).await;
-    }
-    let ray = options.ray.join(" ");
-    let file = spec.file.as_deref().unwrap_or(Path::new("")).display().to_string();
-    // Boxed: what asks a cluster is large.
-    let known = Box::pin(known(spec, options, task)).await?;
-    let mut all = Vec::new();
-    if kind != OperationKind::Start {
-        if spec.provider == "gcp" {
-            let place = supervisor::tpu_place(spec)?;
-            let base = options.google.endpoints();
-            let (project, zone) = (&place.project, &place.zone);
-            for head in heads(&options.google, &place).await? {
-                let (url, zone, name) = (&base.compute, &head.zone, &head.name);
-                let url = format!("{url}/compute/v1/projects/{project}/zones/{zone}/instances/{name}");
-                all.push(Call::http("DELETE", url));
-            }
-            for (name, _) in options.google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))? {
-                let url = format!("{}/v2/projects/{project}/locations/{zone}/nodes/{name}", base.tpu);
-                all.push(Call::http("DELETE", url));
-            }
-        }
-        all.push(Call::run(format!("{ray} down -y --log-style pretty --log-color false {file}")));
-        all.extend(known.clear);
-    }
-    if kind != OperationKind::Stop {
-        all.push(Call::run(format!(
-            "{ray} up -y --no-config-cache --log-style pretty --log-color false {file}"
-        )));
-        all.extend(known.again);
-    }
-    Ok(all)
 }
 
 /// Every machine in its zone that is labelled as the head of this cluster; an error when one might be overlooked.
@@ -125,7 +83,8 @@ impl Performer {
         }
         for head in &found {
             say(format!("deleting the head {} in {}", head.name, head.zone));
-            match google.delete_instance(&place.project, &head.zone, &head.name).await {
+            let deletion = google.instance_deletion(&place.project, &head.zone, &head.name);
+            match self.executor.google(&google, &deletion, None).await {
                 Ok(()) | Err(GcpError::NotFound { .. }) => {}
                 Err(e) => return Err(problem(&e)),
             }
@@ -133,9 +92,10 @@ impl Performer {
         let workers = google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))?;
         say(format!("deleting {} TPU VMs of its autoscaler", workers.len()));
         let one = |(name, _): (String, Vec<String>)| {
-            let (google, place) = (&google, &place);
+            let deletion = google.tpu_deletion(&place.project, &place.zone, &name);
+            let (executor, google) = (&self.executor, &google);
             async move {
-                match google.delete_tpu(&place.project, &place.zone, &name).await {
+                match executor.google(google, &deletion, None).await {
                     Ok(()) | Err(GcpError::NotFound { .. }) => None,
                     Err(e) => Some((name, e)),
                 }
@@ -159,6 +119,9 @@ impl Performer {
     }
 
     async fn see_them_gone(&self, place: &TpuPlace) -> Result<(), Problem> {
+        if self.executor.is_recording() {
+            return Ok(());
+        }
         let google = &self.options.google;
         let deadline = Instant::now() + DROPPING;
         loop {

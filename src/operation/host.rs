@@ -2,6 +2,7 @@
 //! by the commands of the cluster's file. A secret goes over standard input, never as an argument.
 
 use super::call::Call;
+use super::executor::Executor;
 use super::startup::{commands, each};
 use super::trouble;
 use crate::config::{Env, Launch, NodeLaunch};
@@ -32,44 +33,141 @@ enum Input<'a> {
     From(Stdio),
 }
 
-/// Runs a command line on a host with this as its standard input; fails unless it ends with 0.
-async fn send(
-    spec: &ClusterSpec,
-    options: &Options,
-    host: &TpuHost,
-    line: &str,
-    input: Input<'_>,
-    limit: Duration,
-) -> Result<(), Problem> {
-    let name = &host.internal;
-    let ssh = supervisor::visit(spec, options, Some(host), None, Some(line.to_owned())).await?;
-    let mut command = Command::from(ssh);
-    let (text, stdin) = match input {
-        Input::Text(text) => (text, Stdio::piped()),
-        Input::From(stdin) => (&b""[..], stdin),
-    };
-    // Nobody sits there to be asked.
-    command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let work = async {
-        let mut child = command.spawn()?;
-        if let Some(mut pipe) = child.stdin.take() {
-            // One that does not read has its own reasons, which its code tells.
-            let _ = pipe.write_all(text).await;
-        }
-        child.wait_with_output().await
-    };
-    let output: Output = match tokio::time::timeout(limit, work).await {
-        Ok(Ok(output)) => output,
-        Ok(Err(e)) => return Err(trouble(format!("ssh cannot be run: {e}"), "is OpenSSH installed here?")),
-        Err(_) => {
-            let what = format!("nothing came of {name} within {} s", limit.as_secs());
-            return Err(trouble(what, "log in there (`marin-tui ssh`) and look what hangs"));
-        }
-    };
-    if output.status.success() {
-        return Ok(());
+/// A host of a cluster that is logged in to.
+pub struct Host<'a> {
+    /// The cluster.
+    pub spec: &'a ClusterSpec,
+    /// How to log in.
+    pub options: &'a Options,
+    /// What executes the commands and copies.
+    pub executor: &'a Executor,
+    /// The host.
+    pub to: TpuHost,
+}
+
+impl Host<'_> {
+    fn name(&self) -> &str {
+        self.to.internal.raw()
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+
+    /// Runs a command line there, which changes something, with this as its standard input; fails unless it ends with 0.
+    /// `note` is what a dry run says of it.
+    async fn run(&self, line: &str, input: &[u8], limit: Duration, note: &str) -> Result<(), Problem> {
+        if self.executor.records(|| Call::ssh(self.name(), line).noted(note)) {
+            return Ok(());
+        }
+        self.send(line, Input::Text(input), limit).await
+    }
+
+    async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<(), Problem> {
+        let name = &self.to.internal;
+        let login = supervisor::visit(self.spec, self.options, Some(&self.to), None, Some(line.to_owned()));
+        let mut command = Command::from(login.await?);
+        let (text, stdin) = match input {
+            Input::Text(text) => (text, Stdio::piped()),
+            Input::From(stdin) => (&b""[..], stdin),
+        };
+        // Nobody sits there to be asked.
+        command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        let work = async {
+            let mut child = command.spawn()?;
+            if let Some(mut pipe) = child.stdin.take() {
+                // One that does not read has its own reasons, which its code tells.
+                let _ = pipe.write_all(text).await;
+            }
+            child.wait_with_output().await
+        };
+        let output: Output = match tokio::time::timeout(limit, work).await {
+            Ok(Ok(output)) => output,
+            Ok(Err(e)) => {
+                return Err(trouble(format!("ssh cannot be run: {e}"), "is OpenSSH installed here?"));
+            }
+            Err(_) => {
+                let what = format!("nothing came of {name} within {} s", limit.as_secs());
+                return Err(trouble(what, "log in there (`marin-tui ssh`) and look what hangs"));
+            }
+        };
+        if output.status.success() {
+            return Ok(());
+        }
+        let what = format!("{name}: {}", printable(&reason(&output.stderr)));
+        Err(trouble(what, format!("`marin-tui -c {} ssh {name}` logs in there to look", self.spec.name)))
+    }
+
+    /// Starts Ray there as a worker of the head at that address, in Ray's own order (`do_update` in
+    /// `ray/autoscaler/_private/updater.py`): the files of the cluster's file, then its initialization, setup and start
+    /// commands in a login shell. The token in force comes behind the files, for its user alone.
+    pub async fn start_ray(
+        &self,
+        (launch, node): (&Launch, &NodeLaunch),
+        head: &str,
+        token: Option<&Secret>,
+    ) -> Result<(), Problem> {
+        for (to, from) in &launch.file_mounts {
+            self.copy(&Env::current().expand(Path::new(from)), to).await?;
+        }
+        if let Some(token) = token {
+            let line = "umask 077 && mkdir -p ~/.ray && cat >~/.ray/auth_token.new && mv -f ~/.ray/auth_token.new ~/.ray/auth_token";
+            let note = "the cluster's token is its standard input";
+            self.run(line, token.expose().as_bytes(), STOPPING, note).await?;
+        }
+        let script = format!("{}export RAY_HEAD_IP={}\n{}", each(&node.init), quote(head), commands(node));
+        self.run(&in_login_shell(&script), b"", STARTING, "starts ray").await
+    }
+
+    /// Copies a file, or what is in a folder, as `rsync -a` does: modes stay, and what is there besides stays too.
+    async fn copy(&self, from: &Path, to: &str) -> Result<(), Problem> {
+        let lacks = |e: &dyn std::fmt::Display| {
+            let what = format!("file_mounts: {} cannot be read here: {e}", from.display());
+            trouble(what, "make it, or take it out of the cluster's file; then resume")
+        };
+        let found = std::fs::metadata(from).map_err(|e| lacks(&e))?;
+        if self.executor.records(|| Call::copy(self.name(), from.display().to_string(), to)) {
+            return Ok(());
+        }
+        let there = path_there(to);
+        if !found.is_dir() {
+            let line = format!(
+                "umask 077 && mkdir -p \"$(dirname {there})\" && cat >{there}.part && chmod {:o} {there}.part && \
+                 mv -f {there}.part {there}",
+                found.permissions().mode() & 0o777
+            );
+            let file = std::fs::File::open(from).map_err(|e| lacks(&e))?;
+            return self.send(&line, Input::From(file.into()), STARTING).await;
+        }
+        let mut tar = Command::from(supervisor::pack(from));
+        tar.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut tar = tar.spawn().map_err(|e| lacks(&e))?;
+        let pipe = tar.stdout.take().map(TryInto::<Stdio>::try_into);
+        let pipe = pipe.ok_or_else(|| lacks(&"tar writes nothing"))?.map_err(|e| lacks(&e))?;
+        let line = format!("mkdir -p {there} && tar -xpf - -C {there}");
+        self.send(&line, Input::From(pipe), STARTING).await?;
+        let ended = tar.wait().await.map_err(|e| lacks(&e))?;
+        if ended.success() { Ok(()) } else { Err(lacks(&"tar fails")) }
+    }
+
+    /// Ends Ray there; that it is gone is for Ray's head to tell.
+    pub async fn stop_ray(&self) -> Result<(), Problem> {
+        let line = in_login_shell("ray stop --force || pkill -KILL -u \"$(id -u)\" -x raylet");
+        self.run(&line, b"", STOPPING, "stops ray").await
+    }
+
+    /// Puts the startup script on a host of Google's and starts it there, in the place of one that runs. It goes on by
+    /// itself after the login has ended.
+    pub async fn install_script(&self, script: &str) -> Result<(), Problem> {
+        let install = format!(
+            "umask 077 && mkdir -p {folder} && cat >{SCRIPT}.new && mv -f {SCRIPT}.new {SCRIPT} && \
+             {{ setsid bash {SCRIPT} >>{folder}/log 2>&1 </dev/null & }}",
+            folder = SCRIPT.trim_end_matches("/startup.sh")
+        );
+        let line = format!("sudo -n sh -c {}", quote(&install));
+        self.run(&line, script.as_bytes(), STOPPING, "the startup script is its standard input").await
+    }
+}
+
+/// The last lines of what a command said on its standard error.
+fn reason(stderr: &[u8]) -> String {
+    let said = String::from_utf8_lossy(stderr);
     // What an interactive bash says of itself is no reason.
     let is_noise = |l: &&str| {
         l.is_empty()
@@ -78,76 +176,7 @@ async fn send(
     };
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|l| !is_noise(l)).collect();
     let said = lines[lines.len().saturating_sub(3)..].join("; ");
-    let said = if said.is_empty() { "it did not say why" } else { &said };
-    let what = format!("{name}: {}", printable(said));
-    Err(trouble(what, format!("`marin-tui -c {} ssh {name}` logs in there to look", spec.name)))
-}
-
-/// Starts Ray on a host as a worker of the head at that address, in Ray's own order (`do_update` in
-/// `ray/autoscaler/_private/updater.py`): the files of the cluster's file, then its initialization, setup and start
-/// commands in a login shell. The token in force comes behind the files, for its user alone.
-pub async fn start_ray(
-    spec: &ClusterSpec,
-    options: &Options,
-    host: &TpuHost,
-    (launch, node): (&Launch, &NodeLaunch),
-    head: &str,
-    token: Option<&Secret>,
-) -> Result<(), Problem> {
-    for (to, from) in &launch.file_mounts {
-        copy(spec, options, host, &Env::current().expand(Path::new(from)), to).await?;
-    }
-    if let Some(token) = token {
-        let line = "umask 077 && mkdir -p ~/.ray && cat >~/.ray/auth_token.new && mv -f ~/.ray/auth_token.new ~/.ray/auth_token";
-        send(spec, options, host, line, Input::Text(token.expose().as_bytes()), STOPPING).await?;
-    }
-    let script = format!("{}export RAY_HEAD_IP={}\n{}", each(&node.init), quote(head), commands(node));
-    send(spec, options, host, &in_login_shell(&script), Input::Text(b""), STARTING).await
-}
-
-/// What [`start_ray`] does, told beforehand.
-pub fn start_calls(host: &str, launch: &Launch, node: &NodeLaunch) -> Vec<Call> {
-    let mut all: Vec<Call> = launch.file_mounts.iter().map(|(to, from)| Call::copy(host, from, to)).collect();
-    all.push(Call::ssh(host, "cat >~/.ray/auth_token").noted("if the cluster wants a token"));
-    let commands: Vec<&str> =
-        node.init.iter().chain(&node.setup).chain(&node.start).map(String::as_str).collect();
-    let commands = commands.join("; ");
-    all.push(Call::ssh(host, format!("export RAY_HEAD_IP=<the head's address in ray>; {commands}")));
-    all
-}
-
-/// Copies a file, or what is in a folder, as `rsync -a` does: modes stay, and what is there besides stays too.
-async fn copy(
-    spec: &ClusterSpec,
-    options: &Options,
-    host: &TpuHost,
-    from: &Path,
-    to: &str,
-) -> Result<(), Problem> {
-    let lacks = |e: &dyn std::fmt::Display| {
-        let what = format!("file_mounts: {} cannot be read here: {e}", from.display());
-        trouble(what, "make it, or take it out of the cluster's file; then resume")
-    };
-    let found = std::fs::metadata(from).map_err(|e| lacks(&e))?;
-    let there = path_there(to);
-    if !found.is_dir() {
-        let line = format!(
-            "umask 077 && mkdir -p \"$(dirname {there})\" && cat >{there}.part && chmod {:o} {there}.part && \
-             mv -f {there}.part {there}",
-            found.permissions().mode() & 0o777
-        );
-        let file = std::fs::File::open(from).map_err(|e| lacks(&e))?;
-        return send(spec, options, host, &line, Input::From(file.into()), STARTING).await;
-    }
-    let mut tar = Command::from(supervisor::pack(from));
-    tar.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-    let mut tar = tar.spawn().map_err(|e| lacks(&e))?;
-    let pipe = tar.stdout.take().map(TryInto::<Stdio>::try_into);
-    let pipe = pipe.ok_or_else(|| lacks(&"tar writes nothing"))?.map_err(|e| lacks(&e))?;
-    let line = format!("mkdir -p {there} && tar -xpf - -C {there}");
-    send(spec, options, host, &line, Input::From(pipe), STARTING).await?;
-    let ended = tar.wait().await.map_err(|e| lacks(&e))?;
-    if ended.success() { Ok(()) } else { Err(lacks(&"tar fails")) }
+    if said.is_empty() { "it did not say why".to_owned() } else { said }
 }
 
 /// A path for a shell there, in which a leading `~` keeps its meaning.
@@ -158,29 +187,6 @@ fn path_there(path: &str) -> String {
         None if path == "~" => path.to_owned(),
         None => quote(path),
     }
-}
-
-/// Ends Ray on a host; that it is gone is for Ray's head to tell.
-pub async fn stop_ray(spec: &ClusterSpec, options: &Options, host: &TpuHost) -> Result<(), Problem> {
-    let line = in_login_shell("ray stop --force || pkill -KILL -u \"$(id -u)\" -x raylet");
-    send(spec, options, host, &line, Input::Text(b""), STOPPING).await
-}
-
-/// Puts the startup script on a host of Google's and starts it there, in the place of one that runs. It goes on by
-/// itself after the login has ended.
-pub async fn install_script(
-    spec: &ClusterSpec,
-    options: &Options,
-    host: &TpuHost,
-    script: &str,
-) -> Result<(), Problem> {
-    let install = format!(
-        "umask 077 && mkdir -p {folder} && cat >{SCRIPT}.new && mv -f {SCRIPT}.new {SCRIPT} && \
-         {{ setsid bash {SCRIPT} >>{folder}/log 2>&1 </dev/null & }}",
-        folder = SCRIPT.trim_end_matches("/startup.sh")
-    );
-    let line = format!("sudo -n sh -c {}", quote(&install));
-    send(spec, options, host, &line, Input::Text(script.as_bytes()), STOPPING).await
 }
 
 /// As Ray runs commands (`_with_interactive` in `ray/autoscaler/_private/command_runner.py`): many a host finds `ray`

@@ -116,7 +116,8 @@ pub struct Unfinished {
 /// The open journal of one cluster; the lock is held as long as it lives.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    /// None of a dry run's.
+    file: Option<File>,
     path: PathBuf,
     unfinished: Option<Unfinished>,
 }
@@ -147,9 +148,14 @@ impl Journal {
             file.write_all(b"\n").map_err(disk)?;
         }
         let unfinished = last_unfinished(&text);
-        let mut journal = Self { file, path, unfinished };
+        let mut journal = Self { file: Some(file), path, unfinished };
         journal.write(Event::Held { process: std::process::id() })?;
         Ok(journal)
+    }
+
+    /// The journal of a dry run, which is written nowhere and holds nobody up.
+    pub(super) fn nowhere() -> Self {
+        Self { file: None, path: PathBuf::new(), unfinished: None }
     }
 
     /// What was begun and not ended, and whether a program is at it now. Makes nothing, and holds nothing afterwards.
@@ -203,11 +209,12 @@ impl Journal {
     }
 
     fn write(&mut self, event: Event) -> Result<(), JournalError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         let put = || {
             let mut line = serde_json::to_vec(&Line { at_ms: Timestamp::now().as_millis(), event })?;
             line.push(b'\n');
-            self.file.write_all(&line)?;
-            self.file.sync_all()
+            file.write_all(&line)?;
+            file.sync_all()
         };
         put().map_err(|why| JournalError::Disk { path: self.path.clone(), why })
     }

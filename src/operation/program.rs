@@ -1,8 +1,10 @@
 //! The ray command, run on this machine: what it says is told as it comes, within bounds; one that hangs is ended.
 
+use super::call::Call;
 use super::cluster::Performer;
 use super::trouble;
 use crate::model::{Problem, Progress};
+use crate::ssh::quote;
 use crate::supervisor;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -24,6 +26,22 @@ const TOLD: usize = 500;
 const KEPT: usize = 50;
 
 impl Performer {
+    /// Runs a ray command that changes the cluster, as [`Self::ray`] does; in a dry run it succeeds without a word.
+    pub(super) async fn ray_changes(
+        &self,
+        arguments: &[&OsStr],
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(i32, Vec<String>), Problem> {
+        let line = || {
+            let settings = self.autoscaler_setting().iter().copied().map(str::to_owned);
+            let ray = self.options.ray.iter().cloned();
+            let arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned());
+            let words: Vec<String> = settings.chain(ray).chain(arguments).map(|w| as_word(&w)).collect();
+            Call::run(words.join(" "))
+        };
+        if self.executor.records(line) { Ok((0, Vec::new())) } else { self.ray(arguments, tell).await }
+    }
+
     /// Runs ray here; its code and last lines. Gives up on one that hangs or cannot log in.
     pub(super) async fn ray(
         &self,
@@ -35,6 +53,12 @@ impl Performer {
         let deaf = DEAF[usize::from(self.is_google())];
         follow(running, lines, Words::new(tell), Limits { quiet: QUIET, silence: SILENCE, deaf }).await
     }
+}
+
+/// One word of a shell's line, in quotes where it needs them.
+fn as_word(word: &str) -> String {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./=:@%+,".contains(&b);
+    if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { quote(word) }
 }
 
 /// What [`QUIET`], [`SILENCE`] and [`DEAF`] say.

@@ -1,6 +1,7 @@
 //! The beginning of a cluster's Ray: `ray up`, its first answer, its workers.
 
 use super::cluster::{LOOK, PATIENCE, Performer};
+use super::executor::NOT_AWAITED;
 use super::trouble;
 use crate::model::{
     Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
@@ -21,7 +22,9 @@ const SETTLING: Duration = Duration::from_secs(20);
 
 impl Performer {
     pub(super) async fn start(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        match self.answering().await {
+        // What a dry run has stopped on record only still answers.
+        let is_stopped = self.executor.is_recording() && self.facts.stopping;
+        match if is_stopped { Ok(None) } else { self.answering().await } {
             Ok(Some(session)) if session != self.facts.session => {
                 return Ok("a ray answers already".to_owned());
             }
@@ -37,7 +40,7 @@ impl Performer {
         let file = self.file()?;
         let up = ["up", "-y", "--no-config-cache", "--log-style", "pretty", "--log-color", "false"]
             .map(OsStr::new);
-        let (code, lines) = self.ray(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
+        let (code, lines) = self.ray_changes(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
             let mend = "correct what it names, then resume; what it had begun on the head may still be there";
@@ -66,6 +69,9 @@ impl Performer {
     }
 
     pub(super) async fn answer(&self) -> Result<String, Problem> {
+        if self.executor.is_recording() {
+            return Ok(NOT_AWAITED.to_owned());
+        }
         let deadline = Instant::now() + PATIENCE;
         loop {
             let problem = match self.answering().await {
@@ -95,6 +101,9 @@ impl Performer {
         // Google's join by themselves; those of other machines nobody else starts.
         if !self.facts.manual.is_empty() && !self.is_google() {
             self.rejoin(&self.facts.manual, tell).await;
+        }
+        if self.executor.is_recording() {
+            return Ok(NOT_AWAITED.to_owned());
         }
         // The machines of Google's own workers are new ones: only those that a person added can be back.
         let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };

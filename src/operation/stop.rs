@@ -1,11 +1,11 @@
 //! The end of a cluster's Ray, and of what it leaves behind.
 
 use super::cluster::{LOOK, PATIENCE, Performer};
+use super::executor::NOT_AWAITED;
 use super::trouble;
 use crate::config::Launch;
 use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Progress};
 use crate::ssh::quote;
-use crate::supervisor;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -13,6 +13,8 @@ use tokio::sync::mpsc;
 
 /// What is waited for Ray's end after a `ray down` that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
+/// What a dry run says of it.
+const CLEARED: &str = "ends what is left of ray and of its jobs";
 /// What clearing one machine may take.
 const CLEARING: Duration = Duration::from_secs(60);
 
@@ -38,7 +40,10 @@ impl Performer {
     pub(super) async fn stop(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let file = self.file()?;
         let down = ["down", "-y", "--log-style", "pretty", "--log-color", "false"].map(OsStr::new);
-        let (code, _) = self.ray(&[&down[..], &[file.as_os_str()]].concat(), tell).await?;
+        let (code, _) = self.ray_changes(&[&down[..], &[file.as_os_str()]].concat(), tell).await?;
+        if self.executor.is_recording() {
+            return Ok(NOT_AWAITED.to_owned());
+        }
         // One that failed may still have begun it, but seldom.
         let deadline = Instant::now() + if code == 0 { PATIENCE } else { AFTER_FAILURE };
         loop {
@@ -70,7 +75,8 @@ impl Performer {
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {
             drop(tell.send(Progress::Output(format!("clearing {host}"))));
-            let output = supervisor::run_on(&self.spec, &self.options, host, &script, CLEARING).await;
+            let cluster = (&self.spec, &self.options);
+            let output = self.executor.run_on(cluster, host, &script, CLEARING, CLEARED).await;
             let output = output.map_err(|p| {
                 let what = format!("{host} cannot be cleared, a job there might run twice: {}", p.what);
                 trouble(
@@ -88,7 +94,7 @@ impl Performer {
 }
 
 /// The machines of a local cluster that are cleared, the head last.
-pub(super) fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<Item = &'a String> {
+fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<Item = &'a String> {
     let head = match &spec.head {
         HeadAddress::Ssh(host) => Some(host),
         _ => None,

@@ -14,7 +14,7 @@ mod steps;
 pub(super) use hit::hit;
 pub use machine::Machine;
 pub use offer::offer;
-pub(super) use planned::{calls, check, start_on};
+pub(super) use planned::check;
 pub(super) use seen::head_address;
 
 use super::trouble;

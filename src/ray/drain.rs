@@ -7,10 +7,10 @@ use super::client::Client;
 use super::convert::envelope;
 use super::gcs::{Gcs, decode};
 use super::json::{Str, read_with};
-use crate::model::{JobId, NodeId, Text};
+use crate::model::{JobId, NodeId, Text, Timestamp};
 use prost::Message;
 use serde::Deserialize;
-use std::time::Duration;
+use serde_json::{Value, json};
 
 const DRAIN_NODE: &str = "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode";
 /// `DRAIN_NODE_REASON_PREEMPTION`: the one that Ray accepts although something runs there.
@@ -36,6 +36,43 @@ struct DrainNodeReply {
     is_accepted: bool,
     #[prost(string, tag = "2")]
     rejection_reason_message: String,
+}
+
+/// A request that a node takes no new work, and goes when it is idle or out of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drain {
+    /// The node.
+    pub node: NodeId,
+    /// What Ray's logs say of it.
+    pub why: String,
+    /// When it goes at the latest.
+    pub deadline: Timestamp,
+}
+
+impl Drain {
+    /// The method of the GCS that takes it.
+    pub const METHOD: &'static str = DRAIN_NODE;
+
+    /// The message as it is sent.
+    fn message(&self) -> DrainNodeRequest {
+        DrainNodeRequest {
+            node_id: bytes::Bytes::copy_from_slice(self.node.as_bytes()),
+            reason: PREEMPTION,
+            reason_message: self.why.clone(),
+            deadline_timestamp_ms: self.deadline.as_millis(),
+        }
+    }
+
+    /// The same message in protobuf's JSON names, with the node's id as Ray prints it.
+    pub fn to_json(&self) -> Value {
+        let sent = self.message();
+        json!({
+            "node_id": self.node.to_string(),
+            "reason": sent.reason,
+            "reason_message": sent.reason_message,
+            "deadline_timestamp_ms": sent.deadline_timestamp_ms,
+        })
+    }
 }
 
 /// Something that runs on a node.
@@ -101,24 +138,12 @@ impl Client {
         })
     }
 
-    /// Asks that a node takes no new work, and goes when it is idle, at the latest after `within`. Ray's refusal comes
-    /// back in its own words.
-    pub async fn drain(
-        &self,
-        node: NodeId,
-        why: &str,
-        within: Duration,
-    ) -> Result<Result<(), Text>, RayError> {
+    /// Asks that a node takes no new work. Ray's refusal comes back in its own words.
+    pub async fn drain(&self, drain: &Drain) -> Result<Result<(), Text>, RayError> {
         let gcs = Gcs::of(self)?.ok_or_else(|| {
             RayError::Setup("a node is drained through the GCS, which cannot be reached".into())
         })?;
-        let deadline = crate::model::Timestamp::now().as_millis().saturating_add(within.as_millis() as i64);
-        let request = DrainNodeRequest {
-            node_id: bytes::Bytes::copy_from_slice(node.as_bytes()),
-            reason: PREEMPTION,
-            reason_message: why.to_owned(),
-            deadline_timestamp_ms: deadline,
-        };
+        let request = drain.message();
         let reply: DrainNodeReply = decode(DRAIN_NODE, gcs.call(DRAIN_NODE, &request).await?)?;
         Ok(if reply.is_accepted { Ok(()) } else { Err(Text::from(reply.rejection_reason_message.as_str())) })
     }

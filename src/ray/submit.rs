@@ -5,6 +5,7 @@ use super::client::{Client, encoded};
 use super::gcs::{Gcs, decode, succeeded};
 use super::json;
 use super::wire;
+use crate::model::draft::AS_IT_WAS;
 use crate::model::{JobStatus, SubmissionId, Text};
 use bytes::Bytes;
 use reqwest::Method;
@@ -16,6 +17,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+/// Where jobs are submitted.
+pub const JOBS_ROUTE: &str = "/api/jobs/";
 /// What uploading may take in all; a tunnel may be slow.
 const UPLOAD: Duration = Duration::from_secs(600);
 
@@ -67,6 +70,15 @@ impl Submission {
         let memory = self.entrypoint_memory.map(|n| ("memory", n as f64));
         let others = self.entrypoint_resources.iter().map(|(name, n)| (name.as_str(), *n));
         [cpus, gpus, memory].into_iter().flatten().chain(others)
+    }
+
+    /// As it is sent, but for the values of its variables, which stand as `***`: for screens and scripts.
+    pub fn without_secrets(&self) -> Value {
+        let mut sent = serde_json::to_value(self).unwrap_or_default();
+        if let Some(Value::Object(variables)) = sent.pointer_mut("/runtime_env/env_vars") {
+            variables.values_mut().for_each(|value| *value = AS_IT_WAS.into());
+        }
+        sent
     }
 
     /// Packages in the GCS that its runtime environment names (`gcs://...`), wherever in it.
@@ -148,7 +160,7 @@ impl Client {
     pub async fn submit_job(&self, job: &Submission) -> Result<(), RayError> {
         let body = serde_json::to_vec(job).map_err(|e| RayError::Setup(e.to_string()))?;
         // Ray looks for an agent for up to 10 s by itself.
-        let request = self.request(Method::POST, "/api/jobs/").timeout(self.inner.limits.call * 2).body(body);
+        let request = self.request(Method::POST, JOBS_ROUTE).timeout(self.inner.limits.call * 2).body(body);
         match self.send(request).await {
             Ok(_) => Ok(()),
             Err(RayError::Silent(why)) => match self.job(&job.id()).await {
@@ -276,8 +288,12 @@ impl Client {
     }
 }
 
-/// `/api/packages/gcs/<name>`.
-fn package_route(uri: &str) -> Result<String, RayError> {
+/// Where the dashboard takes a package: `/api/packages/gcs/<name>`.
+///
+/// # Errors
+///
+/// [`RayError::Setup`] for a URI that is not one of `gcs://`.
+pub fn package_route(uri: &str) -> Result<String, RayError> {
     let name = uri.strip_prefix("gcs://").filter(|n| !n.is_empty());
     let name = name.ok_or_else(|| RayError::Setup(format!("{} is no package of ray", Text::from(uri))))?;
     Ok(format!("/api/packages/gcs/{}", encoded(name)))

@@ -391,14 +391,10 @@ impl Errand {
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> OperationEnd {
         let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
-        let mut performer = Performer {
-            spec: self.spec.clone(),
-            place: self.place,
-            options: self.ground.options.clone(),
-            state: self.ground.state.clone(),
-            task: operation.task.clone(),
-            facts: unfinished.map(|u| u.facts).unwrap_or_default(),
-        };
+        let facts = unfinished.map(|u| u.facts).unwrap_or_default();
+        let (cluster, options) = ((self.spec.clone(), self.place), self.ground.options.clone());
+        let state = self.ground.state.clone();
+        let mut performer = Performer::new(cluster, options, state, operation.task.clone(), facts);
         let (tell, mut heard) = mpsc::unbounded_channel();
         let ended = {
             let running = performer.run(operation, journal, &done, &tell, cancels);

@@ -34,8 +34,12 @@ impl World {
 
     fn local(&self) {
         let local = format!("provider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}");
-        let node = "file_mounts: {/there: /here}\n\
-                    worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']";
+        self.file("here", "a file");
+        let node = format!(
+            "file_mounts: {{/there: {}}}\n\
+             worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']",
+            self.home.path().join("here").display()
+        );
         self.file("infra/a.yaml", &format!("cluster_name: marin-a\n{local}\n{node}\n"));
     }
 }
@@ -46,9 +50,9 @@ fn short(calls: &[Value]) -> Vec<String> {
     let last = |text: String| text.rsplit('/').next().unwrap_or_default().to_owned();
     let one = |c: &Value| match word(c, "kind").as_str() {
         "http" => format!("{} {}", word(c, "method"), last(word(c, "url"))),
-        "run" => word(c, "command").split(' ').nth(1).unwrap_or_default().to_owned(),
-        "ssh" => format!("{}: {}", word(c, "host"), word(c, "command").split(';').next().unwrap_or_default()),
-        _ => format!("{}: {} to {}", word(c, "host"), word(c, "from"), word(c, "to")),
+        "run" => word(c, "command").split("/ray ").last().unwrap().split(' ').next().unwrap().to_owned(),
+        "ssh" => format!("{}: {}", word(c, "host"), word(c, "note")),
+        _ => format!("{}: {} to {}", word(c, "host"), last(word(c, "from")), word(c, "to")),
     };
     calls.iter().map(one).collect()
 }
@@ -66,8 +70,9 @@ fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
     assert_eq!(short(&adding), wanted);
     assert_eq!(adding[0]["body"]["bestEffort"], json!({}));
     let starting = world.planned("init-worker by-hand");
-    assert_eq!(short(&starting), ["PATCH by-hand?updateMask=metadata", &format!("{WORKER}: sudo bash")]);
-    assert_eq!(starting[0]["note"], "its startup script");
+    let script = format!("{WORKER}: the startup script is its standard input");
+    assert_eq!(short(&starting), ["PATCH by-hand?updateMask=metadata", &script]);
+    assert!(starting[0]["body"]["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
     assert_eq!(short(&world.planned("remove-worker by-hand")), ["DELETE by-hand"]);
     let restarting = world.planned("restart-cluster --preserve-jobs=0");
     assert_eq!(short(&restarting), ["DELETE head-1", "DELETE of-autoscaler", "down", "up"]);
@@ -78,7 +83,7 @@ fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
     let cleaned = world.list("clean-preempted --dry-run");
     assert_eq!((&cleaned[0]["name"], &cleaned[0]["outcome"]), (&json!("gone"), &json!("would be deleted")));
     assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
-    assert!(world.asked().is_empty(), "nothing was done");
+    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
 }
 
 #[test]
@@ -87,27 +92,27 @@ fn each_dry_run_is_one_list_on_machines_of_ones_own() {
     world.head_of(|s| s.jobs = 0);
     world.local();
     let host = "10.0.0.7";
-    let starts = [
-        format!("{host}: /here to /there"),
-        format!("{host}: cat >~/.ray/auth_token"),
-        format!("{host}: export RAY_HEAD_IP=<the head's address in ray>"),
-    ];
+    let starts = [format!("{host}: here to /there"), format!("{host}: starts ray")];
     let adding = world.planned(&format!("add-worker --host {host}"));
     assert_eq!(short(&adding), starts);
-    assert_eq!(adding[1]["note"], "if the cluster wants a token");
+    assert!(adding[1]["command"].as_str().unwrap().contains("RAY_HEAD_IP"), "{}", adding[1]);
     assert_eq!(short(&world.planned(&format!("init-worker {host}"))), starts);
-    assert_eq!(
-        short(&world.planned(&format!("remove-worker {host}"))),
-        [format!("{host}: ray stop --force")]
-    );
+    assert_eq!(short(&world.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops ray")]);
+    let (code, out, said) = world.run(&format!("remove-worker {host} --dry-run --json"));
+    assert!(code == Some(1) && out.is_empty() && said.contains("no living node"), "as the deed: {out}{said}");
     let stopping = short(&world.planned("stop-cluster"));
-    assert_eq!(stopping[..2], ["down".to_owned(), format!("{WORKER}: ray stop --force")]);
+    let clears = format!("{WORKER}: ends what is left of ray and of its jobs");
+    assert_eq!(stopping[..2], ["down".to_owned(), clears]);
     let submit = "submit-job --no-wait --submission-id first --entrypoint-num-cpus 1 -- true";
     assert_eq!(world.run(submit).0, Some(0));
     let restarting = world.planned("restart-cluster");
     let again = restarting.iter().find(|c| c["method"] == "POST").unwrap();
     assert_eq!((&again["url"], &again["note"]), (&json!("/api/jobs/"), &json!("first")));
-    assert!(world.asked().is_empty(), "nothing was done");
+    assert_eq!(
+        (&again["body"]["entrypoint"], &again["body"]["entrypoint_num_cpus"]),
+        (&json!("true"), &json!(1.0))
+    );
+    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
     world.heads.clear();
     assert_eq!(short(&world.planned("start-cluster")), ["up"]);
 }

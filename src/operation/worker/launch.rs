@@ -1,7 +1,8 @@
 //! How Ray is started on a worker's hosts, by whatever the cluster's file says.
 
 use super::super::cluster::Performer;
-use super::super::host;
+use super::super::executor::Executor;
+use super::super::host::Host;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
 use super::problem;
@@ -16,6 +17,7 @@ use std::path::Path;
 pub(in super::super) struct Launcher<'a> {
     spec: &'a ClusterSpec,
     options: &'a Options,
+    executor: &'a Executor,
     launch: Launch,
     /// What Google has; none where it has nothing.
     view: Option<CloudView>,
@@ -67,7 +69,7 @@ impl Performer {
         let launch = read(spec)?;
         let view =
             if self.is_google() { Some(supervisor::ask_cloud(spec, &options.google).await?) } else { None };
-        Ok(Launcher { spec, options, launch, view })
+        Ok(Launcher { spec, options, executor: &self.executor, launch, view })
     }
 }
 
@@ -90,8 +92,15 @@ impl Launcher<'_> {
         let script = self.script(vm)?;
         let place = supervisor::tpu_place(self.spec)?;
         let at = (place.project.as_str(), place.zone.as_str());
-        let set = self.options.google.set_tpu_metadata(at, vm.name.raw(), "startup-script", &script).await;
-        set.map_err(|e| problem(&e))
+        let google = &self.options.google;
+        let change = google.metadata_change(at, vm.name.raw(), "startup-script", &script).await;
+        match change.map_err(|e| problem(&e))? {
+            None => Ok(()),
+            Some(change) => {
+                let note = Some("its startup script, for its next boot");
+                self.executor.google(google, &change, note).await.map_err(|e| problem(&e))
+            }
+        }
     }
 
     /// Starts Ray there as a worker of that head, in the place of a Ray that runs.
@@ -101,17 +110,18 @@ impl Launcher<'_> {
         head: &str,
         token: Option<&Secret>,
     ) -> Result<(), Problem> {
-        let (spec, options) = (self.spec, self.options);
+        let (spec, options, executor) = (self.spec, self.options, self.executor);
         let Some(view) = &self.view else {
             let node = on_host(spec, &self.launch)?;
             let to = supervisor::find_host(spec, options, address, |_| ()).await?;
-            return host::start_ray(spec, options, &to, (&self.launch, node), head, token).await;
+            let host = Host { spec, options, executor, to };
+            return host.start_ray((&self.launch, node), head, token).await;
         };
         let is_it = |h: &TpuHost| h.internal.raw() == address;
         let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());
         let found = view.vms.iter().filter(ours).find_map(|vm| vm.logins().find(is_it).map(|h| (vm, h)));
         let what = || format!("google has no TPU VM at {}", Text::from(address));
         let (vm, to) = found.ok_or_else(|| trouble(what(), "add it again"))?;
-        host::install_script(spec, options, &to, &self.script(vm)?).await
+        Host { spec, options, executor, to }.install_script(&self.script(vm)?).await
     }
 }

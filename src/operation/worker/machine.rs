@@ -1,5 +1,6 @@
 //! A worker's machine: what a person's word for it means, and its end at Google.
 
+use super::super::executor::Executor;
 use super::super::trouble;
 use super::{LOOK, problem};
 use crate::gcp::{GcpError, Google, TpuPlace};
@@ -62,14 +63,20 @@ pub(super) fn find(view: &CloudView, place: &TpuPlace, wish: &str) -> Option<Mac
 }
 
 /// Deletes it, and sees that Google no longer lists it.
-pub(super) async fn delete(google: &Google, place: &TpuPlace, machine: &Machine) -> Result<(), Problem> {
+pub(super) async fn delete(
+    executor: &Executor,
+    google: &Google,
+    place: &TpuPlace,
+    machine: &Machine,
+) -> Result<(), Problem> {
     let (project, zone) = (place.project.as_str(), place.zone.as_str());
-    let done = match (&machine.queued, &machine.vm) {
-        (Some(queued), _) => google.delete_queued(project, zone, queued).await,
-        (None, Some(vm)) => google.delete_tpu(project, zone, vm).await,
-        (None, None) => Ok(()),
+    let deletion = match (&machine.queued, &machine.vm) {
+        (Some(queued), _) => google.queued_deletion(project, zone, queued),
+        (None, Some(vm)) => google.tpu_deletion(project, zone, vm),
+        (None, None) => return Ok(()),
     };
-    match done {
+    match executor.google(google, &deletion, None).await {
+        Ok(()) if executor.is_recording() => return Ok(()),
         Ok(()) | Err(GcpError::NotFound { .. }) => {}
         // An interrupted attempt's deletion may still be under way, and cannot be asked for twice.
         Err(e) => {

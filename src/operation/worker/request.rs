@@ -1,5 +1,6 @@
 //! Requests for TPUs: queued resources of Google's, as they are sent.
 
+use super::super::executor::Executor;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
 use super::problem;
@@ -102,9 +103,15 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
 }
 
 /// Sends a request. `false` when Google has one of that name already, of this cluster: then that one is followed.
-pub(super) async fn ask(google: &Google, place: &TpuPlace, request: &QueuedRequest) -> Result<bool, Problem> {
+pub(super) async fn ask(
+    executor: &Executor,
+    google: &Google,
+    place: &TpuPlace,
+    request: &QueuedRequest,
+) -> Result<bool, Problem> {
     let at = (place.project.as_str(), place.zone.as_str());
-    match google.create_queued(request.api, at, &request.name, &request.body).await {
+    let change = google.queued_request(request.api, at, &request.name, request.body.clone());
+    match executor.google(google, &change, None).await {
         Ok(()) => Ok(true),
         Err(e @ GcpError::Exists { .. }) => {
             let view =

@@ -1,7 +1,8 @@
 //! The steps of operations on workers. Each looks for its effect first: done twice it does what it does once.
 
 use super::super::cluster::Performer;
-use super::super::host;
+use super::super::executor::{Executor, NOT_AWAITED};
+use super::super::host::Host;
 use super::super::journal::Journal;
 use super::super::trouble;
 use super::machine::{self, Machine};
@@ -9,6 +10,7 @@ use super::seen::{Watch, alive, head_of, missing};
 use super::{WorkerFacts, follow, offer, planned, request};
 use crate::model::text::printable;
 use crate::model::{NewWorker, NodeId, Problem, Progress, StepName, Task, Timestamp};
+use crate::ray::Drain;
 use crate::supervisor;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -73,6 +75,13 @@ impl Performer {
         printable(self.machine().map_or("it", Machine::name)).into_owned()
     }
 
+    /// Keeps what is added for the next form; a dry run leaves nothing behind.
+    fn remember(&self, wanted: &NewWorker) {
+        if !self.executor.is_recording() {
+            offer::remember(&self.state, &self.spec.name, wanted);
+        }
+    }
+
     fn removes(&self) -> bool {
         matches!(self.task, Task::RemoveWorker { .. })
     }
@@ -103,7 +112,7 @@ impl Performer {
             return Err(trouble(what, "--abandon this; init-worker starts ray anew there"));
         }
         if let Task::AddWorker(wanted) = &self.task {
-            offer::remember(&self.state, &self.spec.name, wanted);
+            self.remember(wanted);
         }
         let said = match (&machine.queued, &machine.vm) {
             (Some(queued), None) => format!("queued resource {}, without a TPU VM", printable(queued)),
@@ -139,13 +148,13 @@ impl Performer {
             return Err(trouble("nothing is to be asked for", "begin it anew"));
         };
         let requests = planned::requests(&self.spec, &self.options, wanted)?;
-        offer::remember(&self.state, &self.spec.name, wanted);
+        self.remember(wanted);
         if !super::launch::read(&self.spec)?.file_mounts.is_empty() {
             tell.say(NO_FILES);
         }
         let place = supervisor::tpu_place(&self.spec)?;
         for request in &requests {
-            let is_new = request::ask(&self.options.google, &place, request).await?;
+            let is_new = request::ask(&self.executor, &self.options.google, &place, request).await?;
             let word =
                 if is_new { "google has the request" } else { "google has it already: it is followed" };
             tell.say(format!("{}: {word}", request.name));
@@ -161,6 +170,9 @@ impl Performer {
             return Err(trouble("nothing was asked for", "begin it anew"));
         };
         let place = supervisor::tpu_place(&self.spec)?;
+        if self.executor.is_recording() {
+            return Ok(NOT_AWAITED.to_owned());
+        }
         tell.say("this may take long; cancelled, the request stays with google");
         let google = &self.options.google;
         let hosts = follow::follow(google, &place, names, |word| tell.say(word)).await?;
@@ -221,6 +233,9 @@ impl Performer {
     }
 
     async fn join(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+        if self.executor.is_recording() {
+            return Ok(NOT_AWAITED.to_owned());
+        }
         let hosts = self.facts.worker.hosts();
         if hosts.is_empty() {
             return Err(trouble("the journal names no host", "--abandon, and begin anew"));
@@ -250,7 +265,7 @@ impl Performer {
         journal.facts(&self.facts)?;
         let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
         let mut watch = Watch::open(self).await?;
-        let done = drain_nodes(&mut watch, &hosts, left, tell).await;
+        let done = drain_nodes(&self.executor, &mut watch, &hosts, left, tell).await;
         watch.close().await;
         done
     }
@@ -260,13 +275,14 @@ impl Performer {
         if machine.is_google() {
             tell.say("google deletes it; a large slice takes some minutes");
             let place = supervisor::tpu_place(&self.spec)?;
-            machine::delete(&self.options.google, &place, machine).await?;
+            machine::delete(&self.executor, &self.options.google, &place, machine).await?;
             return Ok(format!("google has {} no longer", self.name()));
         }
         for host in &machine.hosts {
             tell.say(format!("stopping ray on {}", printable(host)));
             let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
-            let stopped = host::stop_ray(&self.spec, &self.options, &to).await;
+            let (spec, options, executor) = (&self.spec, &self.options, &self.executor);
+            let stopped = Host { spec, options, executor, to }.stop_ray().await;
             if let Err(problem) = stopped {
                 // A host that is gone has no Ray to end, if Ray says so too.
                 if !self.still_there(std::slice::from_ref(host)).await?.is_empty() {
@@ -286,6 +302,9 @@ impl Performer {
     }
 
     async fn leave(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+        if self.executor.is_recording() {
+            return Ok(NOT_AWAITED.to_owned());
+        }
         let (machine, name) = (self.machine()?, self.name());
         if machine.hosts.is_empty() {
             return Ok(format!("{name} is gone; it had no host"));
@@ -313,6 +332,7 @@ impl Performer {
 
 /// Asks Ray for no new work there; Ray itself ends a drained node once it is idle.
 async fn drain_nodes(
+    executor: &Executor,
     watch: &mut Watch<'_>,
     hosts: &[String],
     left: Duration,
@@ -329,7 +349,13 @@ async fn drain_nodes(
     }
     for node in &nodes {
         let Some(session) = watch.session() else { return Err(trouble("ray was not asked", "resume")) };
-        let answer = session.client.drain(node.id, "removed by hand (marin-tui)", left).await;
+        let deadline = Timestamp::now().as_millis().saturating_add(left.as_millis() as i64);
+        let drain = Drain {
+            node: node.id,
+            why: "removed by hand (marin-tui)".to_owned(),
+            deadline: Timestamp::from_millis(deadline),
+        };
+        let answer = executor.drain(&session.client, &drain).await;
         match answer.map_err(|e| e.problem(Timestamp::now()))? {
             Ok(()) => tell.say(format!("{}: takes no new work", node.address)),
             Err(why) => {
@@ -337,6 +363,9 @@ async fn drain_nodes(
                 return Err(trouble(what, "leave it (--abandon); remove-worker --now removes it at once"));
             }
         }
+    }
+    if executor.is_recording() {
+        return Ok(NOT_AWAITED.to_owned());
     }
     tell.say(format!("waiting until what runs there has ended, {} s at most", left.as_secs()));
     let still = watch.left(&addresses, left).await?;

@@ -1,0 +1,122 @@
+//! Requests that change something at Google. Each is built as a value before it is sent, so that a dry run shows exactly
+//! what would be sent, and a person can compare the two.
+
+use super::compute::last_part;
+use super::rest::Call;
+use super::{GcpError, Google, TpuApi};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// One request that changes something: `method url` with a JSON body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// `DELETE`, `PATCH` or `POST`.
+    pub method: &'static str,
+    /// The whole address, with its query.
+    pub url: String,
+    /// The JSON that is sent; null when nothing is.
+    pub body: Value,
+    /// Where the state of the long-running operation is read that Google answers with.
+    operations: Operations,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Operations {
+    /// Of Compute Engine: this prefix and the last part of the operation's name.
+    OfZone(String),
+    /// Of Cloud TPU: this prefix and the operation's whole name.
+    OfService(String),
+}
+
+impl Google {
+    /// Sends a change and waits until Google calls it done (an accepted request for capacity is done).
+    ///
+    /// # Errors
+    ///
+    /// What Google refuses the request with, or why the long-running operation failed. It is sent once: whether a request
+    /// without an answer has arrived can only be seen in what Google lists afterwards.
+    pub async fn execute(&self, change: &Change) -> Result<(), GcpError> {
+        let method = match change.method {
+            "DELETE" => Method::DELETE,
+            "PATCH" => Method::PATCH,
+            _ => Method::POST,
+        };
+        let body = (!change.body.is_null()).then_some(&change.body);
+        let operation = self.inner.call(&Call { method, url: change.url.clone(), query: &[], body }).await?;
+        let state = |name: &str| match &change.operations {
+            Operations::OfZone(prefix) => format!("{prefix}/{}", last_part(name)),
+            Operations::OfService(prefix) => format!("{prefix}/{name}"),
+        };
+        self.inner.follow(operation, state).await.map(|_| ())
+    }
+
+    /// Deletes a machine of Compute Engine.
+    pub fn instance_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
+        let base = format!("{}/compute/v1/projects/{project}/zones/{zone}", self.inner.endpoints.compute);
+        Change {
+            method: "DELETE",
+            url: format!("{base}/instances/{name}"),
+            body: Value::Null,
+            operations: Operations::OfZone(format!("{base}/operations")),
+        }
+    }
+
+    /// Deletes a TPU VM.
+    pub fn tpu_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
+        self.tpu_change(TpuApi::V2, "DELETE", (project, zone), &format!("nodes/{name}"), Value::Null)
+    }
+
+    /// Deletes a queued resource, its TPU VMs included.
+    pub fn queued_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
+        let what = format!("queuedResources/{name}?force=true");
+        self.tpu_change(TpuApi::V2, "DELETE", (project, zone), &what, Value::Null)
+    }
+
+    /// Deletes a queued resource unless it still holds a TPU VM; then it fails with [`GcpError::State`].
+    pub(super) fn idle_queued_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
+        let what = format!("queuedResources/{name}");
+        self.tpu_change(TpuApi::V2, "DELETE", (project, zone), &what, Value::Null)
+    }
+
+    /// Requests TPU VMs; `body` is the queued resource as the API of that version takes it.
+    pub fn queued_request(&self, api: TpuApi, place: (&str, &str), name: &str, body: Value) -> Change {
+        self.tpu_change(api, "POST", place, &format!("queuedResources?queuedResourceId={name}"), body)
+    }
+
+    /// Sets one value of a TPU VM's metadata and keeps the others; none when it has that value already. Reads the TPU VM,
+    /// because Google replaces the whole map.
+    pub async fn metadata_change(
+        &self,
+        place: (&str, &str),
+        name: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<Option<Change>, GcpError> {
+        let url = format!("{}/nodes/{name}", self.tpu_base(TpuApi::V2, place.0, place.1));
+        let node = self.inner.get(&url, &[]).await?;
+        let mut metadata = node["metadata"].as_object().cloned().unwrap_or_default();
+        if metadata.get(key).is_some_and(|old| old == value) {
+            return Ok(None);
+        }
+        metadata.insert(key.to_owned(), value.into());
+        let what = format!("nodes/{name}?updateMask=metadata");
+        let body = json!({ "metadata": metadata });
+        Ok(Some(self.tpu_change(TpuApi::V2, "PATCH", place, &what, body)))
+    }
+
+    fn tpu_change(
+        &self,
+        api: TpuApi,
+        method: &'static str,
+        (project, zone): (&str, &str),
+        what: &str,
+        body: Value,
+    ) -> Change {
+        Change {
+            method,
+            url: format!("{}/{what}", self.tpu_base(api, project, zone)),
+            body,
+            operations: Operations::OfService(format!("{}/{}", self.inner.endpoints.tpu, api.path())),
+        }
+    }
+}
