@@ -105,7 +105,7 @@ impl TokenError {
     pub fn mend(&self, cached: &Path) -> String {
         match self {
             Self::NotFound { .. } => {
-                format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN_PATH", cached.display())
+                format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN", cached.display())
             }
             Self::Unreadable { file, error } => match error.kind() {
                 io::ErrorKind::NotFound => {

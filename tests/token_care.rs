@@ -130,10 +130,23 @@ async fn another_secret_leaves_rays_own_file_alone() {
     put(&world.default_file(), OLD);
     assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
     assert_eq!(fs::read_to_string(world.default_file()).unwrap(), OLD);
-    // Better than none: when Google cannot be asked, Ray's own file is tried.
-    fs::remove_file(world.kept()).unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_whose_secret_cannot_be_fetched_gets_no_other_token() {
+    let world = World::new("RAY_AUTH_TOKEN_STAGING").await;
+    put(&world.default_file(), OLD);
     world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert_eq!(problem.kind, ProblemKind::TokenMissing);
+    // What to do: log in to Google, or write the token where this cluster alone has it, or set the variable.
+    for words in ["no token of ", "secret RAY_AUTH_TOKEN_STAGING"] {
+        assert!(problem.what.contains(words), "{words}: {problem:?}");
+    }
+    for words in ["gcloud auth", world.spec.name.as_str(), "RAY_AUTH_TOKEN"] {
+        assert!(problem.mend.contains(words), "{words}: {problem:?}");
+    }
+    assert!(!exposes(&problem));
 }
 
 #[tokio::test]

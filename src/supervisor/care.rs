@@ -70,14 +70,11 @@ impl TokenCare {
         let fetched = self.fetch_seldom(secret).await;
         match fetched {
             Ok(fetched) => Ok(fetched.token),
+            // Never the token that Ray's own commands use, which is another cluster's here: the head would read it.
             Err(problem) => {
-                // Better than none: the file that Ray's own commands use, whatever token it holds.
-                if let Ok(found) = token::find(&self.places, &spec.name, None) {
-                    tracing::warn!(cluster = %spec.name, "{}; trying {}", problem.what, found.source);
-                    return Ok(found.token);
-                }
-                let what = format!("no token on this machine, and {}", problem.what);
-                Err(Problem::new(ProblemKind::TokenMissing, what, problem.mend, problem.since))
+                let what = format!("no token of {} on this machine, and {}", spec.name, problem.what);
+                let mend = format!("{}; or {}", problem.mend, here.mend);
+                Err(Problem::new(ProblemKind::TokenMissing, what, mend, problem.since))
             }
         }
     }
