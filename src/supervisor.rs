@@ -26,6 +26,7 @@ mod visit;
 mod wake;
 mod zones;
 
+pub use backoff::Backoff;
 pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connect::trust;
 pub use connection::{Channel, Connection, ConnectionState};

@@ -7,7 +7,7 @@ mod soon;
 
 use left::assert_no_process_names;
 use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
-use marin_tui::demo::{Fault, Fleet, Plan, Trouble};
+use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
 use marin_tui::model::{
     ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Request,
     Secret, StreamId, SubmissionId, Timestamp, Update,
@@ -312,6 +312,60 @@ async fn a_followed_log_goes_on_where_it_was_with_another_token() {
     let failed = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Failed(_), .. }));
     console.until("why it ends", |_, news| note(news) > 3 || failed(news)).await;
     assert_eq!(ours, ["line-1", "line-2", "line-3"]);
+    console.end().await;
+}
+
+fn head(console: &Console) -> &Head {
+    &console.fleet.member("a").unwrap().head
+}
+
+/// Where a stream stands after this news; none when it is no news of a stream.
+fn stands(news: &News) -> Option<&LogEnd> {
+    match news {
+        News::Log(batch) => Some(&batch.end),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_in_which_nothing_is_written_is_back_with_its_cluster() {
+    let mut console = Console::on("clusters: [{name: a, log_rate: 0}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
+    assert!(head(&console).write_job_log(&running, b"line-1\n"));
+    console.ask("a", Request::Follow(StreamId(1), LogSource::Job(SubmissionId(running.as_str().into()))));
+    let mut ours: Vec<String> = Vec::new();
+    let mut note = |news: &News| {
+        let News::Log(batch) = news else { return 0 };
+        ours.extend(batch.lines.iter().filter(|l| l.starts_with("line-")).cloned());
+        ours.len()
+    };
+    console.until("the first line", |_, news| note(news) == 1).await;
+    let interrupted = |news: &News| matches!(stands(news), Some(LogEnd::Interrupted(_)));
+
+    // The connection is lost.
+    console.fleet.member("a").unwrap().drop_connections();
+    console.until("the interruption", |_, news| note(news) > 1 || interrupted(news)).await;
+    console.until("the log again", |_, news| note(news) > 1 || stands(news) == Some(&LogEnd::Open)).await;
+
+    // The connection stands, and nobody answers behind it; then somebody asks for everything anew.
+    head(&console).trouble(vec![Trouble { path: String::new(), fault: Fault::HangUp }]);
+    head(&console).drop_connections();
+    console.ask("a", Request::Refresh);
+    let mut both = [false; 2];
+    console
+        .until("both troubles", |_, news| {
+            both[0] |= interrupted(news);
+            both[1] |= problem(news).is_some();
+            both == [true; 2]
+        })
+        .await;
+    head(&console).trouble(Vec::new());
+    console.ask("a", Request::Refresh);
+    console.until("the log once more", |_, news| note(news) > 1 || stands(news) == Some(&LogEnd::Open)).await;
+    assert!(head(&console).write_job_log(&running, b"line-2\n"));
+    console.until("what is written then", |_, news| note(news) == 2).await;
+    assert_eq!(ours, ["line-1", "line-2"]);
     console.end().await;
 }
 

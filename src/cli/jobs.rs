@@ -1,5 +1,6 @@
 //! Job commands: list, submit, stop, delete, logs, wait. Named as in Marin's old script and Ray's own command line.
 
+mod follow;
 mod logs;
 mod submit;
 mod table;
@@ -8,13 +9,14 @@ pub(super) use submit::entrypoint;
 
 use super::reach::{Progress, Reach, confirm};
 use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
-use crate::ray::{Client, Poller, RayError};
+use crate::ray::{Poller, RayError};
 use crate::supervisor::{delete_job, stop_job};
 use clap::{Args, Subcommand};
+use follow::{Following, GaveUp, GiveUp};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The job ended otherwise than well.
 const DID_NOT_SUCCEED: u8 = 3;
@@ -30,13 +32,19 @@ Examples:
   marin-tui submit-job --no-wait --submission-id eval-7 --entrypoint-resources '{\"TPU\": 4}' -- python eval.py
   marin-tui submit-job --dry-run --working-dir . -- true      what would be uploaded and sent
 
-Exit codes: 0 it succeeded (or was submitted, with --no-wait), 3 it did not, 1 it could not be submitted.";
+A lost connection comes back by itself, and the log goes on where it was.
+
+Exit codes: 0 it succeeded (or was submitted, with --no-wait), 3 it did not, 4 given up (--give-up-after), 1 it could
+not be submitted.";
 
 const WAIT_EXAMPLES: &str = "\
 Example:
   marin-tui wait-job eval-7 --timeout 600 && marin-tui job-logs eval-7
 
-Exit codes: 0 it succeeded, 3 it ended otherwise, 4 it has not ended within the time given, 1 it could not be asked.";
+A lost connection comes back by itself.
+
+Exit codes: 0 it succeeded, 3 it ended otherwise, 4 it has not ended within the time given, or the cluster has not
+answered for --give-up-after, 1 it could not be asked.";
 
 /// What to do with jobs.
 #[derive(Debug, Subcommand)]
@@ -106,6 +114,9 @@ pub struct WaitArguments {
     /// Print JSON when it has ended
     #[arg(long, conflicts_with = "show_logs")]
     json: bool,
+    /// When the connection is lost.
+    #[command(flatten)]
+    give_up: GiveUp,
 }
 
 impl JobCommand {
@@ -272,55 +283,53 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     let id = id(&arguments.id);
     let limit = arguments.timeout.map(Duration::from_secs);
     // An id that ray does not know is an error now, not a wait.
-    session.client.job(&id).await.map_err(failed(reach))?;
+    let first = session.client.job(&id).await.map_err(failed(reach))?;
     progress.tell(format!("waiting for {id}"));
+    let mut following = Following::new(reach, &session, arguments.give_up);
+    following.seen = Some(first.job.status);
     let ended = async {
         if arguments.show_logs {
-            logs::follow(&session.client, &id, crate::ray::WHOLE_LOG, None).await?;
+            following.log_and_end(&id, crate::ray::WHOLE_LOG, |lines| logs::print(lines, None)).await
+        } else {
+            following.end(&id).await
         }
-        end_of(&session.client, &id).await.map_err(failed(reach))
     };
-    let ended = match limit {
+    let in_time = match limit {
         None => Some(ended.await?),
         Some(limit) => tokio::time::timeout(limit, ended).await.ok().transpose()?,
     };
-    let status = match ended {
-        Some(status) => status,
-        None => session.client.job(&id).await.map_err(failed(reach))?.job.status,
-    };
     session.close().await;
+    let status = following.seen;
+    let has_ended = matches!(in_time, Some(Ok(_)));
     if arguments.json {
+        let word = status.map(JobStatus::word);
         super::output::json_line(
-            &json!({"submission_id": arguments.id, "status": status.word(), "ended": ended.is_some()}),
+            &json!({"submission_id": arguments.id, "status": word, "ended": has_ended}),
         )?;
-    } else if ended.is_none() {
-        eprintln!("{id} is still {} after {} s", status.word(), arguments.timeout.unwrap_or(0));
-    } else {
-        eprintln!("{id} {}", status.word());
     }
-    Ok(verdict(ended))
-}
-
-fn verdict(ended: Option<JobStatus>) -> ExitCode {
-    match ended {
-        Some(JobStatus::Succeeded) => ExitCode::SUCCESS,
-        Some(_) => ExitCode::from(DID_NOT_SUCCEED),
-        None => ExitCode::from(TIMED_OUT),
-    }
-}
-
-/// Waits for a job's end. An answer that is missing is asked for again, for a minute.
-async fn end_of(client: &Client, id: &SubmissionId) -> Result<JobStatus, RayError> {
-    const PATIENCE: Duration = Duration::from_secs(60);
-    let mut heard = Instant::now();
-    loop {
-        match client.job(id).await {
-            Ok(detail) if detail.job.status.is_ended() => return Ok(detail.job.status),
-            Ok(_) => heard = Instant::now(),
-            Err(e @ RayError::NotFound(_)) => return Err(e),
-            Err(e) if e.is_token() || heard.elapsed() > PATIENCE => return Err(e),
-            Err(_) => {}
+    match in_time {
+        Some(Ok(ended)) if arguments.json => Ok(verdict(ended)),
+        Some(ended) => Ok(conclude(&following, &id, ended)),
+        None => {
+            if !arguments.json {
+                let state = status.map_or("in an unknown state", JobStatus::word);
+                eprintln!("{id} is still {state} after {} s", arguments.timeout.unwrap_or(0));
+            }
+            Ok(ExitCode::from(TIMED_OUT))
         }
-        tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Says how it ended, and with which code a command ends then.
+fn conclude(following: &Following<'_>, id: &SubmissionId, ended: Result<JobStatus, GaveUp>) -> ExitCode {
+    let Ok(status) = ended else {
+        following.gave_up(id);
+        return ExitCode::from(TIMED_OUT);
+    };
+    eprintln!("{id} {}", status.word());
+    verdict(status)
+}
+
+fn verdict(ended: JobStatus) -> ExitCode {
+    if ended == JobStatus::Succeeded { ExitCode::SUCCESS } else { ExitCode::from(DID_NOT_SUCCEED) }
 }

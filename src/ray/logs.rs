@@ -29,6 +29,10 @@ pub enum LogEvent {
     Lines(Vec<String>),
     /// Broken for the moment, and why; it goes on by itself.
     Interrupted(String),
+    /// It stands again after an interruption; there may be nothing new to read.
+    Resumed,
+    /// Some of the older lines that were wanted are left out, and why.
+    LeftOut(String),
     /// The job has ended and everything was read. Nothing follows.
     Complete,
     /// It cannot be read. Nothing follows.
@@ -72,8 +76,13 @@ impl Drop for Tail {
 #[derive(Debug)]
 struct Closed;
 
-/// Whom a stream asks: another client comes with another token or other ports, and the stream goes on where it was.
-struct InForce(watch::Receiver<Client>);
+/// The client that a stream uses: another one comes with another token or another connection, and the stream goes on
+/// where it was. None as long as the cluster is not connected: then nothing is asked, and no token sent. The same client
+/// sent once more asks the stream to prove itself, or to try again at once.
+pub type Clients = watch::Receiver<Option<Client>>;
+
+/// The client in force for one stream.
+struct InForce(Clients);
 
 impl InForce {
     /// How long another token is waited for before the same one is tried again.
@@ -81,11 +90,27 @@ impl InForce {
 
     /// One that stays.
     fn only(client: Client) -> Self {
-        Self(watch::channel(client).1)
+        Self(watch::channel(Some(client)).1)
     }
 
-    fn client(&self) -> Client {
-        self.0.borrow().clone()
+    /// The client, once there is one; that it is waited for is told. Everything sent so far is taken in.
+    async fn client(&mut self, out: &mut Outlet) -> Result<Client, Closed> {
+        loop {
+            if let Some(client) = &*self.0.borrow_and_update() {
+                return Ok(client.clone());
+            }
+            out.interrupted("the cluster is not connected").await?;
+            // Whoever opens connections is gone, and with it everybody who reads this.
+            self.0.changed().await.map_err(|_| Closed)?;
+        }
+    }
+
+    /// Resolves when something was sent: another client, or the wish for a proof. Never for one that stays.
+    async fn sent(&mut self) -> Option<Client> {
+        match self.0.changed().await {
+            Ok(()) => self.0.borrow_and_update().clone(),
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Whether it is worth going on after an error: a refused token waits for another one as long as one may come.
@@ -95,8 +120,8 @@ impl InForce {
             return Ok(false);
         }
         out.interrupted(format!("{error}; waiting for another token")).await?;
-        match tokio::time::timeout(Self::PATIENCE, self.0.changed()).await {
-            Ok(another) => Ok(another.is_ok()),
+        match tokio::time::timeout(Self::PATIENCE, self.sent()).await {
+            Ok(_) => Ok(true),
             Err(_) => Ok(out.told),
         }
     }
@@ -116,6 +141,8 @@ struct Outlet {
     held: usize,
     /// Lines that were wanted and left out, because those after them fill the memory that a replay may take.
     left_out: usize,
+    /// An interruption was told, and nothing since.
+    is_interrupted: bool,
 }
 
 impl Outlet {
@@ -136,7 +163,8 @@ impl Outlet {
         let splitter = LineSplitter::default();
         let since = Instant::now();
         let replay = (keep != WHOLE_LOG).then_some(keep);
-        Self { sender, splitter, batch: VecDeque::new(), since, told: false, replay, held: 0, left_out: 0 }
+        let (batch, told, is_interrupted) = (VecDeque::new(), false, false);
+        Self { sender, splitter, batch, since, told, replay, held: 0, left_out: 0, is_interrupted }
     }
 
     /// Takes in bytes of the log; sends a batch when it is due, and waits for whoever reads the batches.
@@ -173,7 +201,7 @@ impl Outlet {
     /// How long to wait for more before [`Outlet::pause`]; `None` when there is nothing to hand on.
     fn patience(&self) -> Option<Duration> {
         match self.replay {
-            _ if self.batch.is_empty() => None,
+            _ if self.batch.is_empty() => self.is_interrupted.then_some(Self::CAUGHT_UP),
             Some(_) => Some(Self::CAUGHT_UP),
             None => Some(Self::QUIET.min(Self::OLD.saturating_sub(self.since.elapsed()))),
         }
@@ -185,9 +213,23 @@ impl Outlet {
         self.held = 0;
         match std::mem::take(&mut self.left_out) {
             0 => {}
-            n => self.send(LogEvent::Interrupted(too_much(n))).await?,
+            n => self.send(LogEvent::LeftOut(too_much(n))).await?,
         }
         self.flush().await
+    }
+
+    /// Nothing has come for a while on a stream that stands: [`Outlet::pause`], and an interruption is over.
+    async fn quiet(&mut self) -> Result<(), Closed> {
+        self.pause().await?;
+        if std::mem::take(&mut self.is_interrupted) {
+            self.send(LogEvent::Resumed).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what is there, unless old lines are still being replayed.
+    async fn flush_live(&mut self) -> Result<(), Closed> {
+        if self.replay.is_none() { self.flush().await } else { Ok(()) }
     }
 
     async fn flush(&mut self) -> Result<(), Closed> {
@@ -195,6 +237,7 @@ impl Outlet {
             let some = self.batch.len().min(Self::FULL);
             let lines = self.batch.drain(..some).collect();
             self.told = true;
+            self.is_interrupted = false;
             self.send(LogEvent::Lines(lines)).await?;
         }
         Ok(())
@@ -202,6 +245,7 @@ impl Outlet {
 
     async fn interrupted(&mut self, why: impl ToString) -> Result<(), Closed> {
         self.pause().await?;
+        self.is_interrupted = true;
         self.send(LogEvent::Interrupted(why.to_string())).await
     }
 
@@ -229,19 +273,24 @@ fn too_much(lines: usize) -> String {
     )
 }
 
-/// Waits longer after each failure, up to half a minute.
+/// Waits longer after each failure.
 struct Backoff(Duration);
 
 impl Backoff {
     const FIRST: Duration = Duration::from_millis(500);
+    /// Longest wait. What is tried is one small request.
+    const LONGEST: Duration = Duration::from_secs(10);
 
     fn reset(&mut self) {
         self.0 = Self::FIRST;
     }
 
-    async fn wait(&mut self) {
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(Duration::from_secs(30));
+    /// Waits before the next try, which is made at once when another client comes or somebody asks for it.
+    async fn wait(&mut self, clients: &mut InForce) {
+        tokio::select! {
+            () = tokio::time::sleep(self.0) => self.0 = (self.0 * 2).min(Self::LONGEST),
+            _ = clients.sent() => self.reset(),
+        }
     }
 }
 
@@ -295,7 +344,7 @@ mod tests {
         assert!(out.pause().now_or_never().is_none(), "there is more than the channel takes");
         let told = events.try_recv();
         assert!(
-            matches!(&told, Ok(LogEvent::Interrupted(why)) if why.contains(&format!("{left_out} older lines"))),
+            matches!(&told, Ok(LogEvent::LeftOut(why)) if why.contains(&format!("{left_out} older lines"))),
             "{told:?}"
         );
     }

@@ -160,6 +160,7 @@ impl ClusterTask {
             client: s.session.client.clone(),
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),
             head: None,
+            nudges: 0,
         }));
         self.hand_out(&s.session);
         let shown = s.session.tunnel.as_ref().filter(|_| self.pace == Pace::Polling);
@@ -233,7 +234,10 @@ impl ClusterTask {
         match request {
             None => return Some(End::Closed),
             Some(Request::Reconnect) => return Some(End::Again),
-            Some(Request::Refresh) => s.polling.ask(),
+            Some(Request::Refresh) => {
+                s.polling.ask();
+                self.streams.nudge();
+            }
             Some(Request::StopJob(id)) => {
                 let client = s.session.client.clone();
                 let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
@@ -282,7 +286,10 @@ impl ClusterTask {
                 };
                 s.polling.rest(base.max(took * POLITE));
                 self.backoff.reset();
-                self.trouble = None;
+                if self.trouble.take().is_some() {
+                    // Logs come back with the cluster, also those in which nothing is written.
+                    self.streams.nudge();
+                }
                 s.renewals = 0;
                 self.streams
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
@@ -384,6 +391,7 @@ impl ClusterTask {
         let answer = tokio::time::timeout(PROBE, connect::ping(&s.session.client)).await;
         if matches!(answer, Ok(Ok(_))) {
             s.polling.ask();
+            self.streams.nudge();
             return None;
         }
         tracing::info!(cluster = %self.spec.name, "the connection did not survive");

@@ -4,7 +4,7 @@
 use super::tail::Tail;
 use super::task::Out;
 use crate::model::{LogBatch, LogEnd, LogSource, News, NodeId, StreamId, SubmissionId, Text};
-use crate::ray::{self, Client, LogEvent, RayError};
+use crate::ray::{self, Client, Clients, LogEvent, RayError};
 use crate::ssh::{Remote, RemoteStream, SshError};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub struct Way {
     pub remote: Option<Remote>,
     /// The head's node id, once known.
     pub head: Option<NodeId>,
+    /// How often the streams were asked to prove themselves or to try again at once.
+    pub nudges: u64,
 }
 
 /// The open streams of one cluster.
@@ -58,6 +60,11 @@ impl Streams {
     /// Another token is in force.
     pub fn set_client(&mut self, client: &Client) {
         self.way.send_if_modified(|way| way.as_mut().map(|w| w.client = client.clone()).is_some());
+    }
+
+    /// The cluster answers again, or somebody wants to know: each stream proves itself, or tries again at once.
+    pub fn nudge(&mut self) {
+        self.way.send_if_modified(|way| way.as_mut().map(|w| w.nudges += 1).is_some());
     }
 
     /// Starts following.
@@ -193,28 +200,36 @@ impl Follower {
 
     /// Follows what `open` opens, to its end. Returns why it cannot be read, if so. Ray's stream reconnects by
     /// itself, also by another client (another token, other ports).
-    async fn through_ray(
-        &mut self,
-        open: impl FnOnce(watch::Receiver<Client>) -> ray::Tail,
-    ) -> Option<Refused> {
-        let (clients, heard) = watch::channel(self.way().await?.client);
+    async fn through_ray(&mut self, open: impl FnOnce(Clients) -> ray::Tail) -> Option<Refused> {
+        let way = self.way().await?;
+        let mut nudges = way.nudges;
+        let (clients, heard) = watch::channel(Some(way.client));
         let mut log = open(heard);
         let mut told = false;
         loop {
             tokio::select! {
                 changed = self.way.changed() => {
                     changed.ok()?;
-                    let now = self.way.borrow_and_update().as_ref().map(|w| w.client.clone());
-                    if let Some(now) = now.filter(|now| !now.is_same(&clients.borrow())) {
-                        clients.send_replace(now);
-                    }
+                    let way = self.way.borrow_and_update().clone();
+                    let nudged = way.as_ref().is_some_and(|w| std::mem::replace(&mut nudges, w.nudges) != w.nudges);
+                    // Without a way the client is taken back: nothing is sent to where the head was.
+                    let now = way.map(|w| w.client);
+                    clients.send_if_modified(|before| {
+                        let is_same = match (&now, &*before) {
+                            (Some(now), Some(before)) => now.is_same(before),
+                            (now, before) => now.is_none() && before.is_none(),
+                        };
+                        *before = now;
+                        nudged || !is_same
+                    });
                 }
                 event = log.next() => match event? {
                     LogEvent::Lines(lines) => {
                         told = true;
                         self.send(lines, LogEnd::Open).await;
                     }
-                    LogEvent::Interrupted(why) => self.send(Vec::new(), LogEnd::Interrupted(why)).await,
+                    LogEvent::Interrupted(why) | LogEvent::LeftOut(why) => self.send(Vec::new(), LogEnd::Interrupted(why)).await,
+                    LogEvent::Resumed => self.send(Vec::new(), LogEnd::Open).await,
                     LogEvent::Complete => {
                         self.send(Vec::new(), LogEnd::Complete).await;
                         return None;

@@ -2,9 +2,9 @@
 
 use super::super::output;
 use super::super::reach::{Progress, Reach};
-use super::{failed, id};
-use crate::model::SubmissionId;
-use crate::ray::{Client, LineSplitter, LogEvent, WHOLE_LOG};
+use super::follow::{Following, GiveUp};
+use super::{conclude, failed, id};
+use crate::ray::{LineSplitter, WHOLE_LOG};
 use clap::Args;
 use regex::Regex;
 use std::io::{self, Write};
@@ -28,9 +28,12 @@ pub struct LogArguments {
     /// Only lines that match this regular expression
     #[arg(long, short, value_name = "PATTERN")]
     grep: Option<Regex>,
+    /// With --follow.
+    #[command(flatten)]
+    give_up: GiveUp,
 }
 
-/// Prints it.
+/// Prints it; followed to the job's end, it ends with how that came out.
 pub(super) async fn run(
     arguments: &LogArguments,
     reach: &Reach,
@@ -41,46 +44,30 @@ pub(super) async fn run(
     progress.tell("reading the log");
     if arguments.follow {
         let keep = arguments.lines.map_or(WHOLE_LOG, |n| n as usize);
-        follow(client, &id, keep, arguments.grep.as_ref()).await?;
-    } else {
-        let job = client.job(&id).await.map_err(failed(reach))?.job;
-        match job.driver_node {
-            None => eprintln!("{id} is {}: it has not begun to log", job.status.word()),
-            Some(node) => {
-                let lines = arguments.lines.unwrap_or(1000);
-                let log = client.read_job_log(&id, node, lines).await.map_err(failed(reach))?;
-                let mut splitter = LineSplitter::default();
-                for piece in log.chunks(PIECE) {
-                    print(splitter.push(piece), arguments.grep.as_ref())?;
-                }
-                print(splitter.finish().into_iter().collect(), arguments.grep.as_ref())?;
+        let mut following = Following::new(reach, &session, arguments.give_up);
+        let ended = following.log_and_end(&id, keep, |lines| print(lines, arguments.grep.as_ref())).await?;
+        session.close().await;
+        return Ok(conclude(&following, &id, ended));
+    }
+    let job = client.job(&id).await.map_err(failed(reach))?.job;
+    match job.driver_node {
+        None => eprintln!("{id} is {}: it has not begun to log", job.status.word()),
+        Some(node) => {
+            let lines = arguments.lines.unwrap_or(1000);
+            let log = client.read_job_log(&id, node, lines).await.map_err(failed(reach))?;
+            let mut splitter = LineSplitter::default();
+            for piece in log.chunks(PIECE) {
+                print(splitter.push(piece), arguments.grep.as_ref())?;
             }
+            print(splitter.finish().into_iter().collect(), arguments.grep.as_ref())?;
         }
     }
     session.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a job's log until the job has ended.
-pub(super) async fn follow(
-    client: &Client,
-    id: &SubmissionId,
-    keep: usize,
-    grep: Option<&Regex>,
-) -> anyhow::Result<()> {
-    let mut tail = client.follow_job(id, keep);
-    while let Some(event) = tail.next().await {
-        match event {
-            LogEvent::Lines(lines) => print(lines, grep)?,
-            LogEvent::Interrupted(why) => eprintln!("the log is interrupted: {why}"),
-            LogEvent::Complete => break,
-            LogEvent::Failed(error) => anyhow::bail!("the log of {id} cannot be read: {error}"),
-        }
-    }
-    Ok(())
-}
-
-fn print(lines: Vec<String>, grep: Option<&Regex>) -> io::Result<()> {
+/// Prints lines, those that match alone.
+pub(super) fn print(lines: Vec<String>, grep: Option<&Regex>) -> io::Result<()> {
     let mut out = output::stdout();
     for line in lines.into_iter().filter(|l| grep.is_none_or(|g| g.is_match(l))) {
         writeln!(out, "{line}")?;

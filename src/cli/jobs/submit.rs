@@ -1,7 +1,8 @@
 //! `submit-job`: what is on this machine packed and uploaded as Ray's own client does, then the job submitted once.
 
 use super::super::reach::{Progress, Reach};
-use super::{end_of, failed, logs, verdict};
+use super::follow::{Following, GiveUp};
+use super::{conclude, failed, logs};
 use crate::cli::output;
 use crate::model::text::printable;
 use crate::operation::{Upload, Wanted, prepared, upload};
@@ -58,6 +59,9 @@ pub struct SubmitArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Once it is submitted.
+    #[command(flatten)]
+    give_up: GiveUp,
 }
 
 impl SubmitArguments {
@@ -95,13 +99,14 @@ pub(super) async fn run(
         session.close().await;
         return Ok(ExitCode::SUCCESS);
     }
-    if !arguments.json {
-        logs::follow(&session.client, &job.id(), crate::ray::WHOLE_LOG, None).await?;
-    }
-    let status = end_of(&session.client, &job.id()).await.map_err(failed(reach))?;
+    let (id, mut following) = (job.id(), Following::new(reach, &session, arguments.give_up));
+    let ended = if arguments.json {
+        following.end(&id).await?
+    } else {
+        following.log_and_end(&id, crate::ray::WHOLE_LOG, |lines| logs::print(lines, None)).await?
+    };
     session.close().await;
-    eprintln!("{name} {}", status.word());
-    Ok(verdict(Some(status)))
+    Ok(conclude(&following, &id, ended))
 }
 
 fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Result<ExitCode> {

@@ -4,12 +4,11 @@ use super::super::RayError;
 use super::super::client::{Client, encoded};
 use super::super::convert::envelope;
 use super::super::json::{Table, read_with};
-use super::{Backoff, Closed, InForce, LineSplitter, Outlet, Tail};
+use super::{Backoff, Clients, Closed, InForce, LineSplitter, Outlet, Tail};
 use crate::model::{NodeId, SubmissionId, Text};
 use bytes::Bytes;
 use serde_json::Value;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// Log files by Ray's category (`raylet`, `worker_out`, ...), each sorted; folders end with `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl Client {
 }
 
 /// [`Client::follow_log`] by whichever client is in force.
-pub fn follow_log(clients: watch::Receiver<Client>, node: NodeId, name: &Text, keep: usize) -> Tail {
+pub fn follow_log(clients: Clients, node: NodeId, name: &Text, keep: usize) -> Tail {
     begin(InForce(clients), node, name, keep)
 }
 
@@ -119,13 +118,14 @@ async fn follow(
     // One more, for a last line that is still being written.
     let mut lines = keep.saturating_add(1);
     loop {
-        let now = match clients.client().read_log(node, &name, lines).await {
+        let client = clients.client(&mut out).await?;
+        let now = match client.read_log(node, &name, lines).await {
             Ok(now) => now,
             Err(error) if clients.outlives(&error, &mut out).await? => continue,
             Err(error) if error.is_token() => return out.failed(error).await,
             Err(error) => {
                 out.interrupted(error).await?;
-                backoff.wait().await;
+                backoff.wait(&mut clients).await;
                 continue;
             }
         };
@@ -144,8 +144,11 @@ async fn follow(
         }
         seen = Seen::end_of(now);
         lines = LOOK;
-        out.pause().await?;
-        tokio::time::sleep(EVERY).await;
+        out.quiet().await?;
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            _ = clients.sent() => {}
+        }
     }
 }
 

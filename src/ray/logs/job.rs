@@ -3,15 +3,14 @@
 //! A position in the log is a count of bytes that holds on both ways it can be read: the WebSocket, where Ray has
 //! turned `\r\n` and `\r` into `\n`, and the raw file of the state API.
 
-use super::super::RayError;
 use super::super::client::{Client, encoded};
+use super::super::{JobDetail, RayError};
 use super::socket::{Frame, Socket};
-use super::{Backoff, Closed, InForce, Outlet, Tail};
+use super::{Backoff, Clients, Closed, InForce, Outlet, Tail};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};
 use std::time::Duration;
-use tokio::sync::watch;
 
 impl Client {
     /// Follows a job's driver log from its beginning to its end. Of what is there already, the newest `keep` lines
@@ -22,7 +21,7 @@ impl Client {
 }
 
 /// [`Client::follow_job`] by whichever client is in force: when another one takes over, nothing is lost or repeated.
-pub fn follow_job(clients: watch::Receiver<Client>, id: &SubmissionId, keep: usize) -> Tail {
+pub fn follow_job(clients: Clients, id: &SubmissionId, keep: usize) -> Tail {
     begin(InForce(clients), id, keep)
 }
 
@@ -131,9 +130,9 @@ impl Follower {
         let mut backoff = Backoff(Backoff::FIRST);
         loop {
             let before = self.position.count;
-            let client = self.clients.client();
+            let client = self.clients.client(&mut self.out).await?;
             let ended = match Socket::open(&client, &self.id).await {
-                Ok(socket) => self.over_socket(&client, socket).await?,
+                Ok(socket) => self.over_socket(client, socket).await?,
                 Err(error) => broken(error),
             };
             if self.position.count > before {
@@ -143,7 +142,7 @@ impl Follower {
                 Ended::Refused(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                 Ended::Refused(error) => return self.out.failed(error).await,
                 Ended::Broken(why) => why,
-                Ended::InOrder { news } => match self.clients.client().job(&self.id).await {
+                Ended::InOrder { news } => match self.detail().await? {
                     Ok(detail) if detail.job.status.is_ended() => {
                         return self.finish(detail.job.driver_node).await;
                     }
@@ -158,26 +157,55 @@ impl Follower {
                 },
             };
             self.out.interrupted(why).await?;
-            backoff.wait().await;
+            backoff.wait(&mut self.clients).await;
         }
     }
 
-    /// Reads one connection to its end. Whether anybody is there, the client tells that it was made by.
-    async fn over_socket(&mut self, client: &Client, mut socket: Socket) -> Result<Ended, Closed> {
+    /// What Ray says of the job now.
+    async fn detail(&mut self) -> Result<Result<JobDetail, RayError>, Closed> {
+        let client = self.clients.client(&mut self.out).await?;
+        Ok(client.job(&self.id).await)
+    }
+
+    /// Reads one connection to its end.
+    async fn over_socket(&mut self, mut client: Client, mut socket: Socket) -> Result<Ended, Closed> {
         let mut replay = Replay::until(&self.position);
         let before = self.position.count;
+        // Whether it is to be seen if anybody is there: a frame proves it as well as an answer about the job.
+        let mut in_doubt = false;
         loop {
             let wait = self.out.patience();
-            match tokio::time::timeout(wait.unwrap_or(Self::IDLE), socket.next()).await {
-                Ok(Frame::Data(bytes)) => self.take(&mut replay, &bytes).await?,
-                Ok(Frame::Done) => return Ok(Ended::InOrder { news: self.position.count > before }),
-                Ok(Frame::Broken(why)) => return Ok(Ended::Broken(why)),
-                Err(_) if wait.is_some() => self.out.pause().await?,
-                // A tunnel can die without a word: see whether anybody is there.
-                Err(_) => match client.job(&self.id).await {
-                    Ok(_) => {}
+            let frame = tokio::select! {
+                frame = socket.next() => frame,
+                answer = client.job(&self.id), if in_doubt => match answer {
+                    Ok(_) => {
+                        in_doubt = false;
+                        self.out.quiet().await?;
+                        continue;
+                    }
                     Err(error) => return Ok(broken(error)),
                 },
+                sent = self.clients.sent() => match sent {
+                    Some(now) if now.endpoint() == client.endpoint() => {
+                        (client, in_doubt) = (now, true);
+                        self.out.flush_live().await?;
+                        continue;
+                    }
+                    Some(_) => return Ok(Ended::Broken("another connection took over".to_owned())),
+                    None => return Ok(Ended::Broken("the cluster is not connected".to_owned())),
+                },
+                () = tokio::time::sleep(wait.unwrap_or(Self::IDLE)), if !in_doubt => {
+                    // A connection can die without a word.
+                    in_doubt = wait.is_none();
+                    self.out.quiet().await?;
+                    continue;
+                }
+            };
+            in_doubt = false;
+            match frame {
+                Frame::Data(bytes) => self.take(&mut replay, &bytes).await?,
+                Frame::Done => return Ok(Ended::InOrder { news: self.position.count > before }),
+                Frame::Broken(why) => return Ok(Ended::Broken(why)),
             }
         }
     }
@@ -192,7 +220,8 @@ impl Follower {
     async fn finish(&mut self, node: Option<NodeId>) -> Result<(), Closed> {
         // A job that failed before it started has neither node nor log.
         if let Some(node) = node {
-            match self.clients.client().get(&self.file("file", node, 20)).await {
+            let client = self.clients.client(&mut self.out).await?;
+            match client.get(&self.file("file", node, 20)).await {
                 Ok(end) if !self.position.ends_like(&end) => return self.over_file().await,
                 Ok(_) => {}
                 // No file, no more lines: what the socket brought is all there is.
@@ -207,7 +236,7 @@ impl Follower {
     async fn over_file(&mut self) -> Result<(), Closed> {
         let mut backoff = Backoff(Backoff::FIRST);
         loop {
-            let why = match self.clients.client().job(&self.id).await {
+            let why = match self.detail().await? {
                 Err(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                 Err(error) if is_final(&error) => return self.out.failed(error).await,
                 Err(error) => error.to_string(),
@@ -232,14 +261,14 @@ impl Follower {
                 }
             };
             self.out.interrupted(why).await?;
-            backoff.wait().await;
+            backoff.wait(&mut self.clients).await;
         }
     }
 
     /// Reads the file, to its end if the job has ended, otherwise until the stream is cut or the job ends.
     async fn read_file(&mut self, node: NodeId, ended: bool) -> Result<Result<(), RayError>, Closed> {
         let route = self.file(if ended { "file" } else { "stream" }, node, -1);
-        let client = self.clients.client();
+        let client = self.clients.client(&mut self.out).await?;
         let mut response = match client.open(client.request(Method::GET, &route)).await {
             Ok(response) => response,
             Err(error) => return Ok(Err(error)),
@@ -248,14 +277,23 @@ impl Follower {
         loop {
             let wait = self.out.patience();
             let idle = if ended { client.inner.limits.call } else { Self::STREAM_IDLE };
-            match tokio::time::timeout(wait.unwrap_or(idle), chunk(&mut response)).await {
+            let read = tokio::time::timeout(wait.unwrap_or(idle), chunk(&mut response));
+            let read = tokio::select! {
+                read = read => read,
+                sent = self.clients.sent() => match sent {
+                    // It is asked after every few seconds anyway.
+                    Some(now) if now.endpoint() == client.endpoint() => continue,
+                    _ => return Ok(Err(RayError::Silent("the connection was lost".to_owned()))),
+                },
+            };
+            match read {
                 Ok(Ok(Some(bytes))) => {
                     client.meter().http.receive(bytes.len());
                     self.take(&mut replay, &bytes).await?;
                 }
                 Ok(Ok(None)) => return Ok(Ok(())),
                 Ok(Err(error)) => return Ok(Err(error)),
-                Err(_) if wait.is_some() => self.out.pause().await?,
+                Err(_) if wait.is_some() => self.out.quiet().await?,
                 Err(_) if ended => return Ok(Err(RayError::Silent("the log file stalled".to_owned()))),
                 // The stream never ends by itself.
                 Err(_) => match client.job(&self.id).await {

@@ -1,0 +1,227 @@
+//! A job's log and its end, followed across lost connections: a command goes on as the console does, and says so.
+//!
+//! The cluster's task reconnects; what stands here waits for it, and gives up when it was told after how long.
+
+use super::super::reach::Reach;
+use super::{LOOK, failed};
+use crate::model::{JobStatus, Problem, SubmissionId};
+use crate::ray::{self, Client, LogEvent, RayError};
+use crate::supervisor::{Backoff, Connection, ConnectionState, Session};
+use clap::Args;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// Longest wait before a cluster that is connected and does not answer is asked again.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What a command does when the cluster stops answering.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct GiveUp {
+    /// Give up (exit code 4) once the cluster has not answered for so long [default: reconnect for ever]
+    #[arg(long, value_name = "SECONDS")]
+    give_up_after: Option<u64>,
+}
+
+/// The cluster did not answer for as long as was to be waited.
+#[derive(Clone, Copy, Debug)]
+pub struct GaveUp;
+
+/// A cluster whose job is followed.
+pub struct Following<'a> {
+    reach: &'a Reach,
+    connection: Connection,
+    state: watch::Receiver<ConnectionState>,
+    limit: Option<Duration>,
+    /// Since when it has not answered.
+    lost: Option<Instant>,
+    /// The last problem that was told.
+    told: Option<String>,
+    /// The job's state as it was last read.
+    pub seen: Option<JobStatus>,
+}
+
+type Proof = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
+
+impl<'a> Following<'a> {
+    /// Over the connection of this session.
+    pub fn new(reach: &'a Reach, session: &Session, give_up: GiveUp) -> Self {
+        let connection = session.connection().clone();
+        let state = connection.watch();
+        let limit = give_up.give_up_after.map(Duration::from_secs);
+        Self { reach, connection, state, limit, lost: None, told: None, seen: None }
+    }
+
+    /// Hands the lines of a job's log to `print` (of what is there already the newest `keep`) until the job has ended;
+    /// how it ended.
+    pub async fn log_and_end(
+        &mut self,
+        id: &SubmissionId,
+        keep: usize,
+        print: impl FnMut(Vec<String>) -> io::Result<()>,
+    ) -> anyhow::Result<Result<JobStatus, GaveUp>> {
+        match self.log(id, keep, print).await? {
+            Ok(()) => self.end(id).await,
+            Err(gave_up) => Ok(Err(gave_up)),
+        }
+    }
+
+    /// Hands the lines of a job's log to `print` until the log has ended.
+    async fn log(
+        &mut self,
+        id: &SubmissionId,
+        keep: usize,
+        mut print: impl FnMut(Vec<String>) -> io::Result<()>,
+    ) -> anyhow::Result<Result<(), GaveUp>> {
+        let (clients, heard) = watch::channel(self.client()?);
+        let mut tail = ray::follow_job(heard, id, keep);
+        let mut proof: Option<Proof> = None;
+        loop {
+            tokio::select! {
+                event = tail.next() => match event {
+                    Some(LogEvent::Lines(lines)) => {
+                        self.back();
+                        print(lines)?;
+                    }
+                    Some(LogEvent::Resumed) => self.back(),
+                    Some(LogEvent::LeftOut(why)) => eprintln!("{id}: {why}"),
+                    Some(LogEvent::Interrupted(why)) => {
+                        self.lose(&why);
+                        if clients.borrow().is_some() && proof.is_none() {
+                            proof = Some(self.proof());
+                        }
+                    }
+                    Some(LogEvent::Failed(error)) => anyhow::bail!("the log of {id} cannot be read: {error}"),
+                    Some(LogEvent::Complete) | None => return Ok(Ok(())),
+                },
+                _ = self.state.changed() => {
+                    clients.send_replace(self.client()?);
+                }
+                proved = outcome(&mut proof) => {
+                    proof = None;
+                    match proved {
+                        // The log tries again at once.
+                        Ok(()) => clients.send_modify(|_| ()),
+                        Err(problem) => self.tell(&problem.what),
+                    }
+                }
+                () = too_long(self.lost, self.limit) => return Ok(Err(GaveUp)),
+            }
+        }
+    }
+
+    /// Waits for a job's end.
+    pub async fn end(&mut self, id: &SubmissionId) -> anyhow::Result<Result<JobStatus, GaveUp>> {
+        let mut backoff = Backoff::default();
+        loop {
+            let answer = match self.client()? {
+                Some(client) => Some(client.job(id).await),
+                None => None,
+            };
+            let pause = match answer {
+                Some(Ok(detail)) => {
+                    self.back();
+                    let status = detail.job.status;
+                    self.seen = Some(status);
+                    if status.is_ended() {
+                        return Ok(Ok(status));
+                    }
+                    backoff.reset();
+                    LOOK
+                }
+                Some(Err(e @ (RayError::NotFound(_) | RayError::Forbidden(_)))) => {
+                    return Err(failed(self.reach)(e));
+                }
+                Some(Err(error)) => {
+                    self.lose(&error.to_string());
+                    if let Err(problem) = self.proof().await {
+                        self.tell(&problem.what);
+                    }
+                    backoff.next(LONGEST)
+                }
+                // The cluster's task reconnects, and its state changes then.
+                None => LONGEST,
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = self.state.changed() => {}
+                () = too_long(self.lost, self.limit) => return Ok(Err(GaveUp)),
+            }
+        }
+    }
+
+    /// The client of the connection as it is now; none while there is none. An error where only a person can mend it.
+    fn client(&mut self) -> anyhow::Result<Option<Client>> {
+        let now = self.state.borrow_and_update().clone();
+        match now {
+            ConnectionState::Up(channel) => Ok(Some(channel.client)),
+            ConnectionState::Connecting(_) => Ok(None),
+            ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),
+            ConnectionState::Down { problem, .. } => {
+                self.lose(&problem.what);
+                self.tell(&problem.what);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Asks the cluster something small. A refused token is replaced by the latest one, a connection that is dead
+    /// without a word by another.
+    fn proof(&self) -> Proof {
+        let connection = self.connection.clone();
+        Box::pin(async move { connection.channel().await.map(|_| ()) })
+    }
+
+    /// Says once that the connection is lost.
+    fn lose(&mut self, why: &str) {
+        if self.lost.is_none() {
+            self.lost = Some(Instant::now());
+            self.told = Some(why.to_owned());
+            eprintln!("{}: connection lost: {why}; reconnecting", self.reach.spec.name);
+        }
+    }
+
+    /// Says what keeps the cluster from being reached, once for each reason.
+    fn tell(&mut self, why: &str) {
+        if self.told.as_deref() != Some(why) {
+            self.told = Some(why.to_owned());
+            eprintln!("{}: {why}; still trying", self.reach.spec.name);
+        }
+    }
+
+    /// Says once that it is back.
+    fn back(&mut self) {
+        if let Some(since) = self.lost.take() {
+            self.told = None;
+            eprintln!("{}: connected again after {} s", self.reach.spec.name, since.elapsed().as_secs());
+        }
+    }
+
+    /// Says what was given up, and how to go on.
+    pub fn gave_up(&self, id: &SubmissionId) {
+        let (name, limit) = (&self.reach.spec.name, self.limit.unwrap_or_default().as_secs());
+        let state = self.seen.map_or("not known", JobStatus::word);
+        eprintln!(
+            "{name}: gave up after {limit} s without an answer; the state of {id} is {state}; \
+             `marin-tui -c {name} wait-job {id}` waits again"
+        );
+    }
+}
+
+/// Resolves with the outcome of a proof that is under way.
+async fn outcome(proof: &mut Option<Proof>) -> Result<(), Problem> {
+    match proof {
+        Some(proof) => proof.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Resolves when the cluster has not answered for longer than is to be waited.
+async fn too_long(lost: Option<Instant>, limit: Option<Duration>) {
+    match (lost, limit) {
+        (Some(since), Some(limit)) => sleep_until(since + limit).await,
+        _ => std::future::pending().await,
+    }
+}
