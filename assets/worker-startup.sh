@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# Joins this host to the Ray cluster {{ cluster }}, and keeps it there: after a restart of the head, wherever that comes
-# up, after a crash of Ray here, and after a reboot (a startup script runs at every boot, on every host of a slice).
+# Joins this host to its Ray cluster, and keeps it there: after a restart of the head, wherever that comes up, after a crash of Ray here, and after a reboot (a startup script runs at every boot, on every host of a slice).
 # Written by marin-tui. It holds no secret: the Ray token is read with this machine's own service account, into a file
-# that only root and the container's user can read, and is never an argument or a variable.
+# that only root and the container's user can read, and is never an argument or a variable. Every value of the cluster's
+# file stands here quoted, and is a value only.
 set -uo pipefail
 export HOME="${HOME:-/root}" LC_ALL=C.UTF-8
 
 cluster={{ cluster | sh }}
+label={{ label | sh }}
 zone={{ zone | sh }}
 image={{ image | sh }}
 container={{ container | sh }}
-port={{ port }}
+port={{ port | sh }}
 metadata_url=http://metadata.google.internal/computeMetadata/v1
 instances_url={{ (compute ~ "/compute/v1/projects/" ~ project ~ "/aggregated/instances") | sh }}
 {%- if secret %}
+secret={{ secret | sh }}
 secret_url={{ (secret_manager ~ "/v1/projects/" ~ secret_project ~ "/secrets/" ~ secret ~ "/versions/latest:access") | sh }}
 {%- endif %}
-look_seconds={{ look_seconds }}
+look_seconds={{ look_seconds | sh }}
 dir=/var/lib/marin-tui-worker
 # What is made here is root's alone.
 umask 077
@@ -54,17 +56,18 @@ find_head() {
   local page next='' heads='' lines
   while :; do
     page=$(api -G "$instances_url" --data-urlencode 'returnPartialSuccess=true' \
-      --data-urlencode "filter=(labels.ray-node-type = \"head\") AND (labels.ray-cluster-name = \"$cluster\")" \
+      --data-urlencode "filter=(labels.ray-node-type = \"head\") AND (labels.ray-cluster-name = \"$label\")" \
       ${next:+--data-urlencode "pageToken=$next"}) || return 1
     lines=$(printf '%s' "$page" | python3 -c '
-import json, sys
+import ipaddress, json, sys
 page = json.load(sys.stdin)
 print(page.get("nextPageToken", ""))
 for scope in page.get("items", {}).values():
     for machine in scope.get("instances", []):
         its_zone = machine.get("zone", "").rsplit("/", 1)[-1]
         if machine.get("status") == "RUNNING" and (not sys.argv[1] or (its_zone + "-").startswith(sys.argv[1] + "-")):
-            print(machine.get("creationTimestamp", ""), machine["networkInterfaces"][0]["networkIP"])
+            address = ipaddress.ip_address(machine["networkInterfaces"][0]["networkIP"])
+            print(machine.get("creationTimestamp", "").split()[0], address)
 ' "$zone") || return 1
     next=${lines%%$'\n'*}
     heads+=$(printf '%s\n' "$lines" | tail -n +2)$'\n'
@@ -73,7 +76,7 @@ for scope in page.get("items", {}).values():
   printf '%s' "$heads" | grep -v '^$' | sort -r | head -n 1 | cut -d ' ' -f 2
 }
 
-accepts() { timeout 5 bash -c "exec 3<>/dev/tcp/$1/$port" 2>/dev/null; }
+accepts() { timeout 5 bash -c 'exec 3<>"/dev/tcp/$1/$2"' accepts "$1" "$port" 2>/dev/null; }
 
 runs() { [ "$(docker inspect -f {{ "{{.State.Running}}" | sh }} "$container" 2>/dev/null 9>&-)" = true ]; }
 
@@ -123,10 +126,9 @@ join() {
   initialize || { say "an initialization command of the cluster's file failed"; return 1; }
 {%- endif %}
   pull || docker image inspect "$image" >/dev/null 2>&1 9>&- || { say "cannot pull $image"; return 1; }
-  write_token || { say "cannot read the Ray token of secret {{ secret }}: has this machine's service account the role secretmanager.secretAccessor?"; return 1; }
+  write_token || { say "cannot read the Ray token of secret ${secret:-}: has this machine's service account the role secretmanager.secretAccessor?"; return 1; }
   docker rm -f "$container" >/dev/null 2>&1 9>&-
   # The last word counts: what stands behind the cluster's own options is needed here.
-  # shellcheck disable=SC2086 # options are words of a shell, as in the cluster's file
   docker run -d --name "$container" {{ options }} --restart=no --net=host \
     -v "$dir/run:/run/marin-tui:ro" -e LC_ALL=C.UTF-8 -e LANG=C.UTF-8 -e "RAY_HEAD_IP=$head" \
     -e {{ ("RAY_OVERRIDE_RESOURCES=" ~ resources) | sh }} \

@@ -8,7 +8,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fleet::Fleet;
 use marin_tui::app::{App, Event, Keymap, Listed};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, News, Snapshot, SshAuth, Timestamp, Update,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Snapshot, SshAuth, Timestamp, Update,
 };
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;
@@ -40,7 +40,7 @@ fn news_of(cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
 }
 
 fn spec(name: &str) -> ClusterSpec {
-    let head = HeadAddress::Ssh("10.128.0.1".into());
+    let head = HeadAddress::Ssh(HostName::parse("10.128.0.1").expect("an address"));
     ClusterSpec {
         name: ClusterName::new(name),
         file: None,

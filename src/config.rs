@@ -7,6 +7,7 @@ mod cluster;
 mod env;
 mod google;
 mod launch;
+mod locate;
 mod nearest;
 mod paths;
 mod resolve;
@@ -16,13 +17,15 @@ pub mod yaml;
 
 pub use env::Env;
 pub use launch::{Launch, NodeLaunch};
+pub use locate::{is_block, line_of};
 pub use nearest::nearest;
 pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};
 pub use settings::{CapacityField, DEFAULTS, Override, Settings, TpuVersion};
 
+use crate::model::text::printable;
 use crate::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp, authority,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -223,15 +226,18 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
     let from_env = || env.var("RAY_ADDRESS").filter(|s| is_url(s) && sources.infra.is_none());
     let Some(address) = sources.address.as_deref().or_else(from_env) else { return Ok(None) };
     let dashboard = address.trim().trim_end_matches('/');
-    let host =
-        dashboard.split_once("://").map(|(_, rest)| rest).filter(|h| is_url(dashboard) && !h.is_empty());
+    let refused = |what: String, mend: &str| ConfigError::Value { what, mend: mend.into() };
+    let host = dashboard.split_once("://").map(|(_, rest)| rest).filter(|_| is_url(dashboard));
     let Some(host) = host else {
-        return Err(ConfigError::Value {
-            what: format!("`{address}` is no dashboard address"),
-            mend: "write it as http://HOST:8265".into(),
-        });
+        let what = format!("`{}` is no dashboard address", printable(address));
+        return Err(refused(what, "write it as http://HOST:8265"));
     };
-    let name = host.split('/').next().unwrap_or(host);
+    let name = host.split(['/', '?', '#']).next().unwrap_or(host);
+    authority(name).map_err(|e| refused(e.to_string(), "write it as http://HOST:8265"))?;
+    if let Some(gcs) = &sources.gcs {
+        let port = authority(gcs).map_err(|e| refused(e.to_string(), "write it as HOST:6379"))?.1;
+        port.ok_or_else(|| refused(format!("`{gcs}` has no port"), "write it as HOST:6379"))?;
+    }
     Ok(Some(ClusterSpec {
         name: ClusterName::new(name),
         file: None,

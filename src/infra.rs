@@ -6,7 +6,6 @@
 mod generated;
 mod generation;
 mod image;
-mod locate;
 mod render;
 mod table;
 mod validate;

@@ -26,7 +26,7 @@ pub use remote::{Output, Remote, RemoteStream, quote};
 pub use tunnel::{Refusals, Tunnel};
 pub use visit::Visit;
 
-use crate::model::{ClusterName, SshAuth};
+use crate::model::{ClusterName, HostName, SshAuth};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub struct TunnelSpec {
     /// The cluster, for the log file only.
     pub name: ClusterName,
     /// Host name, address or ssh alias of the head.
-    pub host: String,
+    pub host: HostName,
     /// How to log in. `private_key` with `~` expanded.
     pub auth: SshAuth,
     /// Forwards that exist once [`Tunnel::open`] returns.

@@ -7,8 +7,8 @@ use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::cloud::{CloudView, TpuHost};
 use marin_tui::model::{
-    Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, News, Problem, ProblemKind, Request,
-    SshAuth, Update, leftovers,
+    Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Problem, ProblemKind,
+    Request, SshAuth, Update, leftovers,
 };
 use marin_tui::supervisor::{Note, Options, Supervisor};
 use marin_tui::token::Places;
@@ -40,7 +40,7 @@ impl World {
             file: None,
             provider: "gcp".into(),
             zone: Some(ZONE.into()),
-            head: HeadAddress::Ssh("127.0.0.1".into()),
+            head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth { port: Some(9), ..SshAuth::default() },
             node_types: Vec::new(),
             google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },

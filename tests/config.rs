@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use marin_tui::config::{Config, ConfigError, Entry, Env, Sources, load};
-use marin_tui::model::{HeadAddress, Timestamp};
+use marin_tui::model::{HeadAddress, HostName, Timestamp};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -109,6 +109,18 @@ fn an_address_attaches_directly() {
         let sources = Sources { address: Some(bad.into()), ..Sources::default() };
         assert!(head(&sources, &[]).unwrap_err().to_string().contains("http://HOST:8265"), "{bad}");
     }
+    for bad in
+        ["http://u@evil:8265", "http://h:x", "http://a b", "http://-h", "http://h;rm:1", "http://\u{1b}[2J"]
+    {
+        let sources = Sources { address: Some(bad.into()), ..Sources::default() };
+        let e = head(&sources, &[]).unwrap_err().to_string();
+        assert!(e.contains("is not a host") && !e.contains('\u{1b}'), "{e}");
+        assert!(head(&Sources::default(), &[("RAY_ADDRESS", bad)]).is_err(), "{bad}");
+    }
+    for bad in ["h", "u@h:6379", "http://h:6379"] {
+        let sources = Sources { gcs: Some(bad.into()), ..named.clone() };
+        assert!(head(&sources, &[]).unwrap_err().to_string().contains("HOST:6379"), "{bad}");
+    }
 }
 
 #[test]
@@ -117,5 +129,8 @@ fn the_example_for_own_machines_is_a_cluster_once_it_is_copied() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/infra/examples/local.yaml");
     write(&dir, "infra/mine.yaml", fs::read(example).unwrap());
     let config = load_in(dir.path(), &Sources::default(), &[]).unwrap();
-    assert_eq!(config.entries[0].cluster().unwrap().head, HeadAddress::Ssh("10.0.0.1".into()));
+    assert_eq!(
+        config.entries[0].cluster().unwrap().head,
+        HeadAddress::Ssh(HostName::parse("10.0.0.1").unwrap())
+    );
 }

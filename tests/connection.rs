@@ -8,7 +8,7 @@ mod soon;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, ProblemKind, Request, Secret, SshAuth,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, ProblemKind, Request, Secret, SshAuth,
 };
 use marin_tui::supervisor::{self, Connection, ConnectionState, Options, Supervisor};
 use marin_tui::token::Places;
@@ -74,7 +74,7 @@ impl Place {
             file: None,
             provider: "local".into(),
             zone: None,
-            head: HeadAddress::Ssh("127.0.0.1".into()),
+            head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth {
                 user: Some("ray".into()),
                 private_key: Some(self.home.path().join("key")),
@@ -115,7 +115,7 @@ async fn everybody_shares_the_login_of_the_task() {
     assert!(one.client.is_same(&two.client) && two.client.is_same(&three.client));
     let remote = wait().await.remote.unwrap();
     remote.run("true", Duration::from_secs(10)).await.unwrap();
-    assert_eq!(one.login.unwrap().host, "127.0.0.1");
+    assert_eq!(one.login.unwrap().host.as_str(), "127.0.0.1");
     assert_eq!(place.server.logins(), logins);
     supervisor.shutdown().await;
     assert!(connection.channel().await.unwrap_err().what.contains("closed"));

@@ -6,7 +6,7 @@ mod pty;
 mod soon;
 
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
-use marin_tui::model::{ClusterName, SshAuth};
+use marin_tui::model::{ClusterName, HostName, SshAuth};
 use marin_tui::ray::{Client, Endpoint, Poller};
 use marin_tui::ssh::{self, Forward, KeepAlive, Local, PortPlan, SshError, Tunnel, TunnelSpec};
 use pty::Pty;
@@ -39,7 +39,7 @@ impl Place {
         let at = |name: &str| self.dir.path().join(name);
         TunnelSpec {
             name: ClusterName::new("marin-x"),
-            host: "127.0.0.1".into(),
+            host: HostName::parse("127.0.0.1").unwrap(),
             auth: SshAuth {
                 user: Some("ray".into()),
                 private_key: Some(at("key")),

@@ -53,8 +53,15 @@ fn report() -> String {
 
 /// The script of a worker of Marin's own file, written where Google's agent would put it.
 fn write_script() {
+    write_script_of(&marins_file());
+}
+
+fn marins_file() -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/infra/marin-us-central2.yaml");
-    let yaml = fs::read_to_string(file).unwrap().replace("hai-gcp-models", PROJECT);
+    fs::read_to_string(file).unwrap().replace("hai-gcp-models", PROJECT)
+}
+
+fn write_script_of(yaml: &str) {
     fs::create_dir("/srv/infra").unwrap();
     let file = Path::new("/srv/infra/c.yaml");
     fs::write(file, yaml).unwrap();
@@ -76,12 +83,17 @@ fn boot() -> Child {
     command
         .arg("/srv/startup-script")
         .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        .env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .current_dir("/srv/stub");
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 
 fn head(google: &Google, address: &str, since: &str, status: &str) {
-    let labels = json!({"ray-node-type": "head", "ray-cluster-name": CLUSTER});
+    head_of(google, CLUSTER, address, since, status);
+}
+
+fn head_of(google: &Google, cluster: &str, address: &str, since: &str, status: &str) {
+    let labels = json!({"ray-node-type": "head", "ray-cluster-name": cluster});
     let mut head = compute::instance("us-central2-b", &format!("head-{address}"), &labels, address, None);
     head["creationTimestamp"] = since.into();
     head["status"] = status.into();
@@ -195,5 +207,69 @@ fn without_the_right_to_its_secret_it_says_so_and_tries_again() {
         until("it joins", || joins().len() == 1);
         script.kill().unwrap();
         script.wait().unwrap();
+    });
+}
+
+/// Every value of the cluster's file is a value: none ends a quotation, a word or a command.
+#[test]
+fn hostile_values_are_only_values() {
+    on_a_host(|| {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let google = runtime.block_on(Google::start_at("169.254.169.254:80")).unwrap();
+        google.put_secret("RAY_AUTH_TOKEN", TOKEN);
+        let evil = |what: &str| format!("{what}'$(touch owned1)`touch owned2`; touch owned3 #");
+        let mut yaml: serde_json::Value = serde_yaml::from_str(&marins_file()).unwrap();
+        yaml["cluster_name"] = evil("m").into();
+        yaml["docker"]["image"] = "img'$(touch${IFS}owned4)`touch${IFS}owned5`;x".into();
+        yaml["docker"]["container_name"] = evil("c").into();
+        let kinds = yaml["available_node_types"].as_object_mut().unwrap();
+        let kind = kinds.values_mut().find(|k| k["node_config"]["acceleratorType"] == "v4-16").unwrap();
+        kind["resources"] = json!({ evil("r"): 1 });
+        kind["docker"]["worker_run_options"] = json!([
+            "--privileged",
+            "; touch owned6;",
+            "-e L=$(touch owned7)`touch owned8`",
+            "&& touch owned9"
+        ]);
+        write_script_of(&yaml.to_string());
+        head_of(&google, &evil("m"), "10.9.0.1", "2026-11-19T09:00:00.000-08:00", "RUNNING");
+        // An address that is a command for a shell.
+        head_of(
+            &google,
+            &evil("m"),
+            "10.9.0.2;touch${IFS}owned10",
+            "2026-11-20T09:00:00.000-08:00",
+            "TERMINATED",
+        );
+        let _gcs = TcpListener::bind("10.9.0.1:6379").unwrap();
+        let mut script = boot();
+        until("it starts its container", || read("docker").contains("run -d"));
+        let run = read("docker").lines().find(|l| l.starts_with("run -d")).unwrap().to_owned();
+        for literal in [
+            &evil("c"),
+            "; touch owned6;",
+            "L=$(touch owned7)`touch owned8`",
+            "&& touch owned9",
+            &evil("{\"r"),
+        ] {
+            assert!(run.contains(literal), "{literal}: {run}");
+        }
+        assert!(run.contains("img'$(touch${IFS}owned4)`touch${IFS}owned5`;x bash --login"), "{run}");
+        // The newest head's address is no address: its page is refused whole, and nothing of it is run.
+        google.state().instances.clear();
+        head_of(
+            &google,
+            &evil("m"),
+            "10.9.0.2;touch${IFS}owned11",
+            "2026-11-20T09:00:00.000-08:00",
+            "RUNNING",
+        );
+        let asked = google.asked("/aggregated/");
+        until("it has looked again", || google.asked("/aggregated/") > asked + 2);
+        script.kill().unwrap();
+        script.wait().unwrap();
+        let left: Vec<_> = fs::read_dir("/srv/stub").unwrap().map(|e| e.unwrap().file_name()).collect();
+        let owned = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("owned");
+        assert!(!left.iter().any(owned), "{left:?}\n{}", report());
     });
 }

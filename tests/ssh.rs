@@ -5,7 +5,7 @@
 mod pty;
 mod sshd;
 
-use marin_tui::model::{ClusterName, ProblemKind, Timestamp};
+use marin_tui::model::{ClusterName, HostName, ProblemKind, Timestamp};
 use marin_tui::ssh::{self, Forward, KeepAlive, KeyFault, Local, SshError, Tunnel, TunnelSpec};
 use pty::Pty;
 use sshd::{DEADLINE, Place, Sshd, free_port, running, until};
@@ -441,7 +441,7 @@ async fn a_proxy_command_and_an_alias_lead_to_the_host() {
     );
     fs::write(place.path("ssh_config"), config).unwrap();
     let mut spec = sshd.spec();
-    spec.host = "head".into();
+    spec.host = HostName::parse("head").unwrap();
     (spec.auth.user, spec.auth.port) = (None, None);
     let local = free_port();
     spec.forwards = vec![port(local, greeter())];

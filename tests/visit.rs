@@ -222,6 +222,6 @@ fn an_address_or_a_name_that_could_be_an_option_is_none() {
     assert!(world.fails(&["ssh", "-c", "a", "ray-1/x"]).contains("write NAME/0"));
     assert!(world.fails(&["ssh", "-c", "a", "ray-1/4"]).contains("its workers are 0 to 0"));
     assert!(world.fails(&["ssh", "-c", "a", "nobody"]).contains("`marin-tui tpus` lists them"));
-    assert!(world.fails(&["ssh", "-c", "a", "a b"]).contains("is no host"));
+    assert!(world.fails(&["ssh", "-c", "a", "a b"]).contains("is not a host"));
     assert!(!world.home.path().join("asked").exists(), "ssh was started");
 }

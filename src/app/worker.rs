@@ -1,7 +1,7 @@
 //! The form of workers that are to be added: which type, how many, under what name; or which host.
 
 use crate::model::{
-    ClusterName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_address, is_worker_name,
+    ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,
     worker_names,
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -239,8 +239,7 @@ impl WorkerForm {
             WorkerField::Address if self.address.is_empty() => {
                 self.tried.then(|| "name the host's address".to_owned())
             }
-            WorkerField::Address => (!is_address(&self.address))
-                .then(|| "an IP address or a host's name, as ray is to have it".to_owned()),
+            WorkerField::Address => HostName::parse(&self.address).err().map(|e| e.why.to_owned()),
         }
     }
 

@@ -39,7 +39,7 @@ fn as_json(entry: &Entry) -> serde_json::Value {
         }
         Entry::Cluster(spec) => {
             let head = match &spec.head {
-                HeadAddress::Ssh(host) => serde_json::json!({"ssh": host}),
+                HeadAddress::Ssh(host) => serde_json::json!({"ssh": host.as_str()}),
                 HeadAddress::AskRay => serde_json::json!({"ask": "ray get-head-ip"}),
                 HeadAddress::Direct { dashboard, gcs } => {
                     serde_json::json!({"dashboard": dashboard, "gcs": gcs})

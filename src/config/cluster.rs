@@ -2,8 +2,10 @@
 
 use super::settings::{Override, Settings};
 use super::yaml::{self, FileError};
-use super::{Env, google, nearest::nearest};
-use crate::model::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SshAuth};
+use super::{Env, google, line_of, nearest::nearest};
+use crate::model::{
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, NodeTypeLimits, SecretName, SshAuth,
+};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -50,9 +52,9 @@ struct File {
 struct Provider {
     #[serde(rename = "type")]
     kind: Option<String>,
-    head_ip: Option<String>,
+    head_ip: Option<HostName>,
     #[serde(default)]
-    worker_ips: Vec<String>,
+    worker_ips: Vec<HostName>,
     availability_zone: Option<String>,
     region: Option<String>,
     project_id: Option<String>,
@@ -83,6 +85,10 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
     let name = file.cluster_name.as_deref().filter(|n| !n.trim().is_empty());
     let name =
         name.ok_or_else(|| missing("cluster_name", "this is no Ray cluster file, or the line is missing"))?;
+    let name = &ClusterName::parse(name).map_err(|why| FileError {
+        at: line_of(text, &["cluster_name"]).map(|line| (line, 1)),
+        ..FileError::new(path, why, "write 1 to 63 letters, digits and hyphens")
+    })?;
     let provider =
         file.provider.as_ref().ok_or_else(|| missing("provider", "add `provider: {type: ...}`"))?;
     let kind =
@@ -95,9 +101,12 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
             "use a provider that Ray knows",
         ));
     }
-    let chosen = settings.clusters.get(name).cloned().unwrap_or_default();
+    if kind == "gcp" {
+        check_google(provider, path)?;
+    }
+    let chosen = settings.clusters.get(name.as_str()).cloned().unwrap_or_default();
     Ok(ClusterSpec {
-        name: ClusterName::new(name),
+        name: name.clone(),
         file: Some(path.into()),
         provider: kind.into(),
         zone: provider.availability_zone.clone().or_else(|| provider.region.clone()),
@@ -129,18 +138,26 @@ fn google(
     google::names(&said, chosen, settings)
 }
 
+/// Project and zone become parts of URLs.
+fn check_google(provider: &Provider, path: &Path) -> Result<(), FileError> {
+    let refused = |what: &str, value: &str, mend: &str| {
+        Err(FileError::new(path, format!("`{value}` is not a {what} of Google Cloud"), mend))
+    };
+    if let Some(project) = provider.project_id.as_deref().filter(|p| !SecretName::is_project(p)) {
+        return refused("project", project, "write the project's id as `provider.project_id`");
+    }
+    let is_place = |text: &&str| {
+        (1..=63).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    match provider.availability_zone.as_deref().or(provider.region.as_deref()).filter(|z| !is_place(z)) {
+        Some(zone) => refused("zone", zone, "write it as `us-central2-b`"),
+        None => Ok(()),
+    }
+}
+
 fn head(provider: &Provider, kind: &str, chosen: &Override, path: &Path) -> Result<HeadAddress, FileError> {
     match chosen.address.as_ref().or(provider.head_ip.as_ref()) {
-        // A host that begins with a dash would be an option of ssh.
-        Some(host)
-            if host.starts_with('-') || host.trim().is_empty() || host.contains(char::is_whitespace) =>
-        {
-            Err(FileError::new(
-                path,
-                format!("`{host}` is no head address"),
-                "write a host name or an address",
-            ))
-        }
         Some(host) => Ok(HeadAddress::Ssh(host.clone())),
         None if kind == "local" => {
             Err(FileError::new(path, "has no `provider.head_ip`", "add the head's address"))
@@ -204,7 +221,7 @@ mod tests {
              auth: {ssh_user: ray, ssh_private_key: ~/.ssh/id}\nsetup_commands: [x]\n",
         )
         .unwrap();
-        assert_eq!(spec.head, HeadAddress::Ssh("10.0.0.1".into()));
+        assert_eq!(spec.head, HeadAddress::Ssh(HostName::parse("10.0.0.1").unwrap()));
         assert_eq!(spec.auth.private_key.as_deref(), Some(Path::new("/home/me/.ssh/id")));
         let limits = NodeTypeLimits { name: LOCAL_TYPE.into(), min: 1, max: 2, is_head: false };
         assert_eq!(spec.node_types, [limits]);
@@ -241,7 +258,7 @@ mod tests {
         let settings: Settings = yaml::parse(text, Path::new("s")).unwrap();
         let text = "cluster_name: m\nprovider: {type: gcp}\nauth: {ssh_user: ray}\n";
         let spec = parse(text, Path::new("c"), &settings, &Env::default()).unwrap();
-        assert_eq!(spec.head, HeadAddress::Ssh("jump-alias".into()));
+        assert_eq!(spec.head, HeadAddress::Ssh(HostName::parse("jump-alias").unwrap()));
         assert_eq!((spec.auth.user.as_deref(), spec.auth.port), (Some("me"), Some(2222)));
     }
 
@@ -261,10 +278,45 @@ mod tests {
         );
         assert!(what("cluster_name: x\nprovider:\n\ttype: local\n").starts_with("c.yaml:3:"));
         assert_eq!(what("# nothing\n\n"), "c.yaml: is empty");
-        assert!(
-            what("cluster_name: x\nprovider: {type: local, head_ip: -oProxyCommand=x}")
-                .contains("no head address")
-        );
+    }
+
+    #[test]
+    fn names_and_addresses_that_would_be_something_else_are_refused_where_they_stand() {
+        let what = |text: &str| read(text).map(|_| ()).unwrap_err().what();
+        for (bad, why) in [
+            ("-oProxyCommand=x", "option of ssh"),
+            ("'ssh://u@evil'", "URL"),
+            ("u@evil", "user"),
+            ("host;rm", "letters"),
+            ("'a b'", "letters"),
+        ] {
+            let head = what(&format!("cluster_name: x\nprovider:\n  type: local\n  head_ip: {bad}\n"));
+            assert!(head.starts_with("c.yaml:4:") && head.contains(why), "{head}");
+            let text = format!(
+                "cluster_name: x\nprovider:\n  type: local\n  head_ip: h\n  worker_ips:\n  - a\n  - {bad}\n"
+            );
+            let worker = what(&text);
+            assert!(worker.starts_with("c.yaml:7:") && worker.contains(why), "{worker}");
+        }
+        let escape = what("cluster_name: x\nprovider:\n  type: local\n  head_ip: \"a\\e[2J\"\n");
+        assert!(escape.starts_with("c.yaml:3:") && !escape.contains('\u{1b}'), "{escape}");
+        let long = "n".repeat(64);
+        for (bad, why) in [
+            ("\"a\\nb\"", "control characters"),
+            ("\"a\\u202eb\"", "control characters"),
+            ("../../etc", "path separator"),
+            ("'a\\b'", "path separator"),
+            ("..", "path separator"),
+            (&long, "longer than 63"),
+        ] {
+            let name = what(&format!("# x\ncluster_name: {bad}\nprovider: {{type: gcp}}\n"));
+            assert!(name.starts_with("c.yaml:2:") && name.contains(why), "{name}");
+        }
+        let name = format!("cluster_name: {}\nprovider: {{type: gcp}}\n", "n".repeat(63));
+        assert!(read(&name).is_ok());
+        let google = |key: &str| what(&format!("cluster_name: x\nprovider: {{type: gcp, {key}}}"));
+        assert!(google("project_id: 'p/../q'").contains("is not a project"));
+        assert!(google("availability_zone: 'a/../b'").contains("is not a zone"));
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use super::yaml::{self, FileError};
 use super::{Env, nearest::nearest};
-use crate::model::SecretName;
+use crate::model::{HostName, SecretName, authority};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub enum TpuVersion {
 #[serde(default, deny_unknown_fields)]
 pub struct Override {
     /// Host name, address or ssh alias of the head.
-    pub address: Option<String>,
+    pub address: Option<HostName>,
     /// ssh user.
     pub user: Option<String>,
     /// ssh port.
@@ -154,6 +154,14 @@ impl Settings {
             let mend = "write its short name: letters, digits, - and _; the project stands in `project`";
             return Err(FileError::new(&path, format!("`token_secret: {name}` is no secret's name"), mend));
         }
+        if let Some(url) = &settings.google_endpoint {
+            let host = ["https://", "http://"].iter().find_map(|s| url.strip_prefix(s));
+            let host = host.map(|rest| rest.split('/').next().unwrap_or(rest));
+            if host.is_none_or(|host| authority(host).is_err()) {
+                let mend = "write it as https://HOST or http://HOST:PORT";
+                return Err(FileError::new(&path, format!("`google_endpoint: {url}` is not a URL"), mend));
+            }
+        }
         let known = capacities();
         if let Some(name) = settings.tpu_capacity.keys().find(|n| !known.contains_key(*n)) {
             let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -230,6 +238,17 @@ mod tests {
         assert!(read("cloud_refresh_seconds: 1").is_err());
         assert!(read("cloud_refresh_seconds: 0").unwrap().cloud_refresh().is_none());
         assert!(read("ray: []").is_err());
+    }
+
+    #[test]
+    fn hosts_are_checked_where_they_stand() {
+        let e = read("clusters:\n  a:\n    user: me\n    address: me@host\n").unwrap_err();
+        assert!(e.what().contains(":4:") && e.what().contains("names a user"), "{}", e.what());
+        assert!(read("clusters: {a: {address: -oProxyCommand=x}}").is_err());
+        for bad in ["evil", "ftp://h", "http://u@h", "http://", "https://h:x"] {
+            assert!(read(&format!("google_endpoint: '{bad}'")).is_err(), "{bad}");
+        }
+        assert!(read("google_endpoint: 'http://127.0.0.1:9/'").is_ok());
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<
 
 /// An error of the library with its place.
 fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
-    let at = e.location().map(|l| (l.line(), l.column()));
+    let at = e.location().map(|l| nearer(text, &e.to_string(), (l.line(), l.column())));
     let tab = at
         .and_then(|(line, _)| text.lines().nth(line - 1))
         .is_some_and(|l| l.trim_start_matches(' ').starts_with('\t'));
@@ -102,6 +102,15 @@ fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
         None => "correct it",
     };
     FileError { at, ..FileError::new(file, why, mend) }
+}
+
+/// Of a value that is refused the library knows the place of its mapping: the first line from there on that holds the
+/// value, which stands in the error between backticks, is nearer.
+fn nearer(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
+    let Some(value) = error.split('`').nth(1).filter(|_| error.contains("is not a host")) else { return at };
+    let mut lines = text.lines().enumerate().skip(at.0.saturating_sub(1));
+    let found = lines.find_map(|(i, line)| Some((i + 1, line.find(value)? + 1)));
+    found.filter(|_| !value.is_empty()).unwrap_or(at)
 }
 
 /// Whether the text may hold a merge key; a shell's `<<EOF` is none.

@@ -1,8 +1,8 @@
 //! `configs set-image`: changes tags in the table's text and nothing else of it.
 
-use super::locate::{is_block, line_of};
 use super::table::Table;
 use crate::config::yaml::FileError;
+use crate::config::{is_block, line_of};
 
 /// The table's text with that image tag: for the named clusters (their files' names), or, when none is named, for all
 /// that do not have their own. A tag that a cluster gets for itself alone stands in its own entry.

@@ -1,7 +1,7 @@
 //! `clusters.yaml`: every cluster defined once. Keys a cluster leaves out come from `defaults` or are derived.
 
 use super::generation::{Generation, WorkerType};
-use super::locate::line_of;
+use crate::config::line_of;
 use crate::config::{nearest, yaml, yaml::FileError};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;

@@ -4,9 +4,8 @@ mod keys;
 mod tpu;
 
 use super::generated;
-use super::locate::line_of;
 use super::table::Table;
-use crate::config::{Settings, cluster_of, yaml, yaml::FileError};
+use crate::config::{Settings, cluster_of, line_of, yaml, yaml::FileError};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

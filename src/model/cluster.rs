@@ -1,17 +1,43 @@
 //! A cluster as its cluster-launcher YAML and the settings describe it.
 
+use super::HostName;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Most characters of a cluster's name.
+const LONGEST_NAME: usize = 63;
 
 /// The `cluster_name` of a Ray cluster YAML (or the host of `--address`): the identity of everything on screen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterName(Arc<str>);
 
 impl ClusterName {
-    /// Wraps a name.
+    /// Wraps a name that is known to be sound. What comes from a file goes through [`Self::parse`].
     pub fn new(s: impl Into<Arc<str>>) -> Self {
         Self(s.into())
+    }
+
+    /// Checks the `cluster_name` of a file: it becomes a file name here, a label at Google (63 characters, Compute
+    /// Engine, "requirements for labels") and a word on the screen.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the name.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.trim().is_empty() {
+            return Err("the cluster name is empty");
+        }
+        if super::text::printable(text) != text {
+            return Err("the cluster name has control characters");
+        }
+        if text.contains(['/', '\\']) || matches!(text, "." | "..") {
+            return Err("the cluster name has a path separator");
+        }
+        if text.chars().count() > LONGEST_NAME {
+            return Err("the cluster name is longer than 63 characters");
+        }
+        Ok(Self::new(text))
     }
 
     /// The name as written in the YAML. It comes from a local file that the user chose, and is still shown
@@ -45,7 +71,7 @@ impl fmt::Display for ClusterName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeadAddress {
     /// A host name, address or ssh alias for the system's ssh (`provider.head_ip`, or the settings' override).
-    Ssh(String),
+    Ssh(HostName),
     /// Not in the file: `ray get-head-ip FILE` tells it (any provider that Ray knows).
     AskRay,
     /// A dashboard URL to attach to directly, without SSH (`--address`, `RAY_ADDRESS`), and the GCS address
@@ -62,7 +88,7 @@ impl ClusterSpec {
     /// Where its head's address is from, in words for a table.
     pub fn head_words(&self) -> String {
         match &self.head {
-            HeadAddress::Ssh(host) => host.clone(),
+            HeadAddress::Ssh(host) => host.to_string(),
             HeadAddress::AskRay if self.provider == "gcp" => {
                 "google's label, else ray get-head-ip".to_owned()
             }

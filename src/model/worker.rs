@@ -19,12 +19,6 @@ pub fn is_worker_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// Whether that can be a host's address: an IP address or a host name, and no option of ssh's.
-pub fn is_address(address: &str) -> bool {
-    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':');
-    !address.is_empty() && !address.starts_with('-') && address.bytes().all(is_part)
-}
-
 /// The names of so many workers. Without a stem one is made up: time tells two apart that are added one after another,
 /// and a number those that are added together.
 pub fn worker_names(stem: &str, count: usize, now: Timestamp) -> Vec<String> {
@@ -52,15 +46,5 @@ mod tests {
         assert_eq!(worker_names("", 1, now), ["ray-worker-manual-1a2b"]);
         assert_eq!(worker_names("w", 2, now), ["w-1", "w-2"]);
         assert!(worker_names("", MOST_WORKERS, now).iter().all(|n| is_worker_name(n)));
-    }
-
-    #[test]
-    fn an_address_is_no_option() {
-        for good in ["10.0.0.7", "fd00::7", "host-7.lab", "worker_1"] {
-            assert!(is_address(good), "{good}");
-        }
-        for bad in ["", "-oProxyCommand=x", "a b", "a;b", "a\nb", "user@host"] {
-            assert!(!is_address(bad), "{bad}");
-        }
     }
 }

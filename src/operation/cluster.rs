@@ -510,8 +510,10 @@ mod tests {
         assert!(gcp.mend.contains("project_id"), "{gcp:?}");
         assert!(preflight(&spec("", None), &Task::Stop).is_err());
         let head = Task::RemoveWorker { worker: "10.0.0.1".into(), drain: None };
-        let local =
-            ClusterSpec { head: HeadAddress::Ssh("10.0.0.1".into()), ..spec("local", Some("c.yaml")) };
+        let local = ClusterSpec {
+            head: HeadAddress::Ssh(crate::model::HostName::parse("10.0.0.1").unwrap()),
+            ..spec("local", Some("c.yaml"))
+        };
         assert!(preflight(&local, &head).unwrap_err().what.contains("is the head"));
         let tpus = NewWorker::Queued { node_type: "v4-8".into(), capacity: "x".into(), names: Vec::new() };
         assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().mend.contains("--host"));

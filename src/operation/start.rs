@@ -57,7 +57,7 @@ impl Performer {
         // In a container, too: a machine sees the processes of its containers.
         let look = "pgrep -x gcs_server";
         let head = supervisor::head_address(&self.spec, &self.options, None).await?.host;
-        let seen = supervisor::run_on(&self.spec, &self.options, &head, look, LOOKING).await?;
+        let seen = supervisor::run_on(&self.spec, &self.options, head.as_str(), look, LOOKING).await?;
         if seen.status != 0 {
             return Ok(());
         }

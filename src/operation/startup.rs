@@ -3,6 +3,7 @@
 
 use super::trouble;
 use crate::config::{Launch, NodeLaunch};
+use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem};
 use crate::ssh::quote;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
@@ -46,6 +47,13 @@ pub fn startup_script(
     let project = project.ok_or_else(|| lacks("`provider.project_id`", "add it to its file"))?;
     let image = node.image.as_deref().or(launch.image.as_deref());
     let image = image.ok_or_else(|| lacks("`docker.image`", "add it: workers start in a container"))?;
+    if image.starts_with('-') || image.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        let what = format!("`{}` is not an image", printable(image));
+        return Err(trouble(what, "correct `docker.image` in the cluster's file"));
+    }
+    let options = docker_words(&node.run_options.join(" ")).map_err(|why| {
+        trouble(format!("docker.run_options of {}: {why}", spec.name), "correct it in the cluster's file")
+    })?;
     let secret = spec.google.token_secret.as_ref();
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -54,20 +62,21 @@ pub fn startup_script(
     environment.add_filter("sh", |text: String| quote(&text));
     let values = context! {
         cluster => spec.name.as_str(),
-        project, image,
+        // Labels are letters, digits, - and _: no head has one of these characters in it.
+        label => spec.name.as_str().replace(['"', '\\'], ""),
+        project, image, options,
         zone => spec.zone.as_deref().unwrap_or_default(),
         container => launch.container,
-        port => launch.port,
+        port => launch.port.to_string(),
         compute => services.compute,
         secret_manager => services.secret_manager,
         secret => secret.map(|s| s.name.as_str()).unwrap_or_default(),
         secret_project => secret.and_then(|s| s.project.as_deref()).unwrap_or(project),
         registry => registry(image).unwrap_or_default(),
-        options => node.run_options.join(" ").replace(['\n', '\r'], " "),
         resources => node.resources.to_string(),
         init => each(&node.init),
         join => in_container(node),
-        look_seconds => services.look.as_secs_f64(),
+        look_seconds => services.look.as_secs_f64().to_string(),
     };
     let script = environment.render_str(TEMPLATE, values).map_err(|e| trouble(e.to_string(), ""))?;
     if script.len() > LIMIT {
@@ -81,6 +90,96 @@ pub fn startup_script(
 fn registry(image: &str) -> Option<&str> {
     let host = image.split('/').next()?;
     (host.ends_with(".pkg.dev") || host == "gcr.io" || host.ends_with(".gcr.io")).then_some(host)
+}
+
+/// Options of `docker run` for a line of bash, split into words as a shell splits them. A variable (`$NAME`, `${NAME}`)
+/// and a leading `~` keep their meaning, as with Ray, which hands the options to a shell; everything else is quoted, so
+/// that an option can neither end the command nor run another.
+fn docker_words(options: &str) -> Result<String, &'static str> {
+    let mut words = Vec::new();
+    let mut rest = options.trim_start();
+    while !rest.is_empty() {
+        let (word, after) = docker_word(rest)?;
+        words.push(word);
+        rest = after.trim_start();
+    }
+    Ok(words.join(" "))
+}
+
+/// The first word of a text that does not begin with a blank, quoted for bash, and what follows it.
+fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
+    let (mut word, mut plain) = (String::new(), String::new());
+    let flush = |plain: &mut String, word: &mut String| {
+        if !plain.is_empty() {
+            word.push_str(&quote(&std::mem::take(plain)));
+        }
+    };
+    let mut rest = text;
+    let mut within: Option<char> = None;
+    if let Some(after) = rest.strip_prefix('~').filter(|r| r.is_empty() || r.starts_with(['/', ' '])) {
+        word.push_str("\"$HOME\"");
+        rest = after;
+    }
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        rest = match (c, within) {
+            ('\'', Some('\'')) | ('"', Some('"')) => {
+                within = None;
+                after
+            }
+            (_, Some('\'')) => {
+                plain.push(c);
+                after
+            }
+            ('\'' | '"', None) => {
+                within = Some(c);
+                // An empty pair of quotes is a word, too.
+                word.push_str("''");
+                after
+            }
+            ('\\', _) => {
+                let next = after.chars().next().ok_or("it ends in a backslash")?;
+                if within.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
+                    plain.push('\\');
+                }
+                plain.push(next);
+                &after[next.len_utf8()..]
+            }
+            ('$', _) => {
+                if let Some((name, after)) = variable(after) {
+                    flush(&mut plain, &mut word);
+                    let _ = write!(word, "\"${{{name}:-}}\"");
+                    after
+                } else {
+                    plain.push('$');
+                    after
+                }
+            }
+            (c, None) if c.is_whitespace() => break,
+            (c, _) => {
+                plain.push(c);
+                after
+            }
+        };
+    }
+    if within.is_some() {
+        return Err("a quotation mark is not closed");
+    }
+    flush(&mut plain, &mut word);
+    Ok((word, rest))
+}
+
+/// The name of the variable that a text behind `$` begins with, and what follows it.
+fn variable(text: &str) -> Option<(&str, &str)> {
+    let (name, after) = match text.strip_prefix('{') {
+        Some(inside) => inside.split_once('}')?,
+        None => {
+            text.split_at(text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len()))
+        }
+    };
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    is_name.then_some((name, after))
 }
 
 /// The cluster's own commands, one after another as Ray runs them, and then a wait for the end of Ray.
@@ -104,4 +203,58 @@ pub(super) fn each(commands: &[String]) -> String {
         let _ = write!(script, "( {command}\n) || {{ printf '%s\\n' {failed} >&2; exit 1; }}\n");
     }
     script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::process::Command;
+
+    /// What bash makes of the words, with `HOME` and `A` set; each ends in a byte that no word has.
+    fn heard(line: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("set -u; printf '%s\\0' {line}");
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &script]).env_clear().env("HOME", "/h").env("A", "a  b").current_dir(folder.path());
+        let out = bash.output().unwrap();
+        assert!(out.status.success() && out.stderr.is_empty(), "{line}: {out:?}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{line} ran something");
+        let text = String::from_utf8(out.stdout).unwrap();
+        text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn options_are_words_and_nothing_but_words() {
+        for (options, wanted) in [
+            ("--privileged  --ulimit memlock=-1:-1", &["--privileged", "--ulimit", "memlock=-1:-1"][..]),
+            ("-v \"/a b:/c\" -e 'X=$A'", &["-v", "/a b:/c", "-e", "X=$A"]),
+            (
+                "-v $HOME/x:/y -e B=${A} ~/z ~ ~root",
+                &["-v", "/h/x:/y", "-e", "B=a  b", "/h/z", "/h", "~root"],
+            ),
+            ("-e \"Q=\\\"$A\\\"\" -e a\\ b ''", &["-e", "Q=\"a  b\"", "-e", "a b", ""]),
+            ("x; touch owned", &["x;", "touch", "owned"]),
+            ("$(touch owned) `touch owned`", &["$(touch", "owned)", "`touch", "owned`"]),
+            ("a\n>owned&&touch owned|| #x", &["a", ">owned&&touch", "owned||", "#x"]),
+            (
+                "\"$(touch owned)\" ${A:=$(touch owned)} $1 * {a,b}",
+                &["$(touch owned)", "${A:=$(touch", "owned)}", "$1", "*", "{a,b}"],
+            ),
+            ("$UNSET-x", &["-x"]),
+        ] {
+            assert_eq!(heard(&docker_words(options).unwrap()), wanted, "{options}");
+        }
+        assert!(docker_words("-e 'a").is_err() && docker_words("a\\").is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn no_option_runs_anything(options in "[a-z $`'\"\\\\(){};&|<>*~#\n-]{0,40}") {
+            if let Ok(line) = docker_words(&format!("{options} touch owned")) {
+                heard(&line);
+            }
+        }
+    }
 }

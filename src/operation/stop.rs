@@ -69,7 +69,7 @@ impl Performer {
         if self.is_google() {
             return Ok("its machines are deleted".to_owned());
         }
-        let hosts: Vec<&String> = machines(&self.spec, &self.facts.workers).collect();
+        let hosts: Vec<&str> = machines(&self.spec, &self.facts.workers).collect();
         let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
@@ -94,12 +94,12 @@ impl Performer {
 }
 
 /// The machines of a local cluster that are cleared, the head last.
-fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<Item = &'a String> {
+fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<Item = &'a str> {
     let head = match &spec.head {
-        HeadAddress::Ssh(host) => Some(host),
+        HeadAddress::Ssh(host) => Some(host.as_str()),
         _ => None,
     };
-    workers.iter().chain(head)
+    workers.iter().map(String::as_str).chain(head)
 }
 
 /// The shell script that ends what a stopped Ray leaves on a machine: raylets, and the processes of these jobs, which

@@ -192,7 +192,7 @@ impl SshError {
     /// Why no connection came about, from ssh's standard error and exit code. A failed host key check says
     /// nothing about fingerprints yet: `hostkey::changed` looks.
     pub(super) fn connecting(spec: &TunnelSpec, login: &Login, lines: &[String], code: i32) -> Self {
-        let host = spec.host.clone();
+        let host = spec.host.to_string();
         let has = |what: &str| lines.iter().any(|l| l.contains(what));
         if matches!(code, 126 | 127) {
             return Self::SshMissing { program: spec.ssh.clone() };
@@ -298,12 +298,12 @@ pub(super) fn port_in_use(lines: &[String]) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterName, SshAuth};
+    use crate::model::{ClusterName, HostName, SshAuth};
 
     fn spec() -> TunnelSpec {
         TunnelSpec {
             name: ClusterName::new("tb"),
-            host: "10.77.0.1".into(),
+            host: HostName::parse("10.77.0.1").unwrap(),
             auth: SshAuth { private_key: Some("/k".into()), ..SshAuth::default() },
             forwards: Vec::new(),
             known_hosts: "/kh".into(),

@@ -26,7 +26,7 @@ pub async fn trust(spec: &TunnelSpec, fingerprint: &str) -> Result<(), SshError>
     let offered = offered(spec, &login).await?;
     if offered.fingerprint != fingerprint {
         return Err(SshError::HostKeyChanged {
-            host: spec.host.clone(),
+            host: spec.host.to_string(),
             elsewhere: None,
             known: fingerprint.to_owned(),
             offered: offered.fingerprint,
@@ -42,7 +42,7 @@ pub async fn trust(spec: &TunnelSpec, fingerprint: &str) -> Result<(), SshError>
 pub(super) fn is_listed(spec: &TunnelSpec) -> bool {
     let name = match spec.auth.port {
         Some(port) if port != 22 => format!("[{}]:{port}", spec.host),
-        _ => spec.host.clone(),
+        _ => spec.host.to_string(),
     };
     let names = |line: &str| line.split_whitespace().next().is_some_and(|n| n.split(',').any(|n| n == name));
     fs::read_to_string(&spec.known_hosts).is_ok_and(|text| text.lines().any(names))
@@ -62,7 +62,7 @@ pub(super) async fn changed(spec: &TunnelSpec, login: &Login, elsewhere: Option<
     let known = known.ok().flatten().map(|text| fingerprints(&text).join(", ")).unwrap_or_default();
     match offered(spec, login).await {
         Ok(Offered { fingerprint: offered, .. }) => {
-            SshError::HostKeyChanged { host: spec.host.clone(), elsewhere, known, offered }
+            SshError::HostKeyChanged { host: spec.host.to_string(), elsewhere, known, offered }
         }
         Err(error) => error,
     }
@@ -103,7 +103,7 @@ async fn look(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered, 
             let lines: Vec<String> = stderr.lines().map(|l| l.trim().to_owned()).collect();
             Err(SshError::connecting(spec, login, &lines, guard::code(output.status)))
         }
-        _ => Err(SshError::Unreachable { host: spec.host.clone(), why: "connection timed out".into() }),
+        _ => Err(SshError::Unreachable { host: spec.host.to_string(), why: "connection timed out".into() }),
     }
 }
 

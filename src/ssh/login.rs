@@ -31,7 +31,7 @@ impl Login {
     pub(super) async fn resolve(spec: &TunnelSpec) -> Result<Self, SshError> {
         let mut args = vec!["-G".into()];
         args.extend(target(spec));
-        args.extend(["--".into(), spec.host.clone().into()]);
+        args.extend(["--".into(), spec.host.as_str().into()]);
         let output = local(&spec.ssh, &args).await?;
         let text = String::from_utf8_lossy(&output.stdout);
         let field = |name: &str| {
@@ -127,7 +127,7 @@ pub(super) fn master(spec: &TunnelSpec, socket: &Path, checking: &str) -> Vec<Os
     let ready = format!("LocalCommand=echo {READY}").into();
     args.extend(["-o".into(), "PermitLocalCommand=yes".into(), "-o".into(), ready]);
     args.extend(["-o".into(), "ControlMaster=yes".into(), "-o".into(), path_option("ControlPath", socket)]);
-    args.extend(["-N".into(), "--".into(), spec.host.clone().into()]);
+    args.extend(["-N".into(), "--".into(), spec.host.as_str().into()]);
     args
 }
 
@@ -138,7 +138,7 @@ pub(super) fn master(spec: &TunnelSpec, socket: &Path, checking: &str) -> Vec<Os
 /// unknown is accepted here; what ssh has to ask it may ask.
 pub(super) fn interactive(spec: &TunnelSpec) -> Vec<OsString> {
     let mut args = foreground(spec, "yes");
-    args.extend(["-t".into(), "--".into(), spec.host.clone().into()]);
+    args.extend(["-t".into(), "--".into(), spec.host.as_str().into()]);
     args
 }
 
@@ -163,7 +163,7 @@ pub(super) fn key_probe(spec: &TunnelSpec, known_hosts: &Path) -> Vec<OsString> 
         args.extend(["-o".into(), option.into()]);
     }
     args.extend(["-T", "--"].map(OsString::from));
-    args.extend([spec.host.clone().into(), "exit".into()]);
+    args.extend([spec.host.as_str().into(), "exit".into()]);
     args
 }
 

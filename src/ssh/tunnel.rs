@@ -91,7 +91,7 @@ impl Tunnel {
         let stdout = child.stdout.take();
         let (story, refusals) = attend(child, &spec);
         let tunnel = Self {
-            remote: Remote::new(spec.ssh.clone(), socket, spec.host.clone()),
+            remote: Remote::new(spec.ssh.clone(), socket, spec.host.to_string()),
             sockets,
             spec,
             lifeline,
@@ -105,7 +105,7 @@ impl Tunnel {
             error = tunnel.refused(login) => return Err(error),
             () = tokio::time::sleep(limit) => {
                 let why = format!("the login did not end within {} s", limit.as_secs());
-                return Err(SshError::Unreachable { host: tunnel.spec.host.clone(), why });
+                return Err(SshError::Unreachable { host: tunnel.spec.host.to_string(), why });
             }
         }
         tunnel.forward().await?;
@@ -115,7 +115,7 @@ impl Tunnel {
     /// Waits until the connection is lost, and says why.
     pub async fn closed(&self) -> SshError {
         let (lines, code) = self.end().await;
-        SshError::lost(&self.spec.host, &lines, code)
+        SshError::lost(self.spec.host.as_str(), &lines, code)
     }
 
     /// Ends the connection in ssh's own way; the forwards' ports are free afterwards.
@@ -190,7 +190,7 @@ impl Tunnel {
         {
             return Err(SshError::PortInUse { port });
         }
-        Err(SshError::Other { host: self.spec.host.clone(), why: said })
+        Err(SshError::Other { host: self.spec.host.to_string(), why: said })
     }
 }
 

@@ -32,7 +32,7 @@ impl Visit {
             args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
         }
         args.push(if self.command.is_some() { "-T" } else { "-t" }.into());
-        args.extend(["--".into(), self.to.host.clone().into()]);
+        args.extend(["--".into(), self.to.host.as_str().into()]);
         args.extend(self.command.clone().map(OsString::from));
         let mut command = Command::new(&self.to.ssh);
         command.args(args);
@@ -59,7 +59,7 @@ fn proxy(head: &TunnelSpec, args: &[OsString]) -> OsString {
     let word = |word: &OsStr| quote(&word.to_string_lossy()).replace('%', "%%");
     let words: Vec<String> =
         [head.ssh.clone().into_os_string()].iter().chain(args).map(|a| word(a.as_os_str())).collect();
-    let host = word(OsStr::new(&head.host));
+    let host = word(OsStr::new(head.host.as_str()));
     let line = format!("ProxyCommand={} -W '[%h]:%p' -- {host}", words.join(" "));
     line.into()
 }

@@ -6,7 +6,9 @@ use super::mark;
 use super::ports::{Ports, RAY};
 use super::task::Out;
 use super::{Options, Reach, TokenCare};
-use crate::model::{ClusterSpec, HeadAddress, Link, News, Phase, Problem, ProblemKind, Secret, Timestamp};
+use crate::model::{
+    ClusterSpec, HeadAddress, HostName, Link, News, Phase, Problem, ProblemKind, Secret, Timestamp,
+};
 use crate::ray::{Client, Endpoint, RayError};
 use crate::ssh::{self, Forward, KeepAlive, Local, PortPlan, SshError, Tunnel, TunnelSpec};
 use std::path::Path;
@@ -99,7 +101,7 @@ impl Opener {
 
     /// Opens the tunnel on three free ports and tells which had to give way. Another program may take one between
     /// our look and ssh's bind.
-    async fn open_tunnel(&self, host: String, note: Option<String>) -> Result<(Tunnel, Ports), Problem> {
+    async fn open_tunnel(&self, host: HostName, note: Option<String>) -> Result<(Tunnel, Ports), Problem> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -229,7 +231,7 @@ fn put_token(session: &mut Session, token: Secret) -> Result<(), Problem> {
 pub fn tunnel_spec(
     spec: &ClusterSpec,
     options: &Options,
-    host: String,
+    host: HostName,
     forwards: Vec<Forward>,
 ) -> TunnelSpec {
     TunnelSpec {

@@ -3,7 +3,7 @@
 use super::task::Out;
 use super::{Options, SECRET_VARIABLES};
 use crate::gcp::{GcpError, Head};
-use crate::model::{ClusterSpec, HeadAddress, Link, News, Problem, ProblemKind, Timestamp};
+use crate::model::{ClusterSpec, HeadAddress, HostName, Link, News, Problem, ProblemKind, Timestamp};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
@@ -14,15 +14,22 @@ const ASK_RAY: Duration = Duration::from_secs(60);
 /// Where to connect to.
 pub struct Found {
     /// Address or ssh alias.
-    pub host: String,
+    pub host: HostName,
     /// What the person should know about how it was found.
     pub note: Option<String>,
 }
 
-impl From<String> for Found {
-    fn from(host: String) -> Self {
+impl From<HostName> for Found {
+    fn from(host: HostName) -> Self {
         Self { host, note: None }
     }
+}
+
+/// An address that Ray, Google or a journal named, as ssh may have it.
+pub(super) fn host_name(text: &str) -> Result<HostName, Problem> {
+    HostName::parse(text).map_err(|e| {
+        Problem::new(ProblemKind::Address, e.to_string(), "nothing was sent there", Timestamp::now())
+    })
 }
 
 /// The head's address now. Asked again at every connection: a head that was recreated has another. `out` hears of a
@@ -36,7 +43,10 @@ pub async fn head_address(
         HeadAddress::Ssh(host) => host.clone(),
         HeadAddress::AskRay if spec.provider == "gcp" => return ask_google(spec, options, out).await,
         HeadAddress::AskRay => ask_ray(spec, options).await?,
-        HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
+        HeadAddress::Direct { .. } => {
+            let what = "there is no SSH here: the dashboard is reached directly";
+            return Err(Problem::new(ProblemKind::Address, what, "leave --address out", Timestamp::now()));
+        }
     };
     Ok(host.into())
 }
@@ -63,10 +73,14 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
         heads.keep_within(zone);
     }
     match heads.running() {
-        Some(head) => address(head, spec.google.internal_ips).map(Found::from).ok_or_else(|| {
-            let mend = "set `provider.use_internal_ips` in its file, or give the machine an external address";
-            problem(format!("the head {} has no external address", head.name), mend)
-        }),
+        Some(head) => address(head, spec.google.internal_ips)
+            .and_then(|address| HostName::parse(&address).ok())
+            .map(Found::from)
+            .ok_or_else(|| {
+                let mend =
+                    "set `provider.use_internal_ips` in its file, or give the machine an external address";
+                problem(format!("the head {} has no external address", head.name), mend)
+            }),
         None if !heads.unreachable.is_empty() => {
             let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
             let what = format!("no head found, but Google could not look in {}", zones.join(", "));
@@ -110,7 +124,7 @@ async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError
 }
 
 /// `ray get-head-ip FILE` knows every provider. Its last line is the address.
-async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<String, Problem> {
+async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Problem> {
     let words = options.ray.join(" ");
     let failed = |what: String| {
         let mend = format!(
@@ -136,9 +150,8 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<String, Proble
     };
     let stdout = String::from_utf8_lossy(&output.stdout);
     match stdout.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
-        Some(address) if output.status.success() && !address.contains(char::is_whitespace) => {
-            Ok(address.to_owned())
-        }
+        Some(address) if output.status.success() => HostName::parse(address)
+            .map_err(|e| failed(format!("`{words} get-head-ip` printed no address: {e}"))),
         _ => {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let last = stderr

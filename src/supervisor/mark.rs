@@ -157,5 +157,5 @@ async fn settled(spec: &ClusterSpec, options: &Options, is_ours: bool) -> Result
 
 async fn run(spec: &ClusterSpec, options: &Options, line: &str) -> Result<crate::ssh::Output, Problem> {
     let head = discover::head_address(spec, options, None).await?.host;
-    super::session::run_on(spec, options, &head, line, LIMIT).await
+    super::session::run_on(spec, options, head.as_str(), line, LIMIT).await
 }

@@ -3,6 +3,7 @@
 
 use super::connect::tunnel_spec;
 use super::connection::Connection;
+use super::discover::host_name;
 use super::task::{ClusterTask, Out, Pace, Shared};
 use super::{Options, Reach, TokenCare, wake};
 use crate::model::{ClusterName, ClusterSpec, Phase, Problem, Request, Secret, Timestamp};
@@ -102,7 +103,7 @@ pub async fn run_on(
     limit: Duration,
 ) -> Result<Output, Problem> {
     let failed = |e: SshError| e.problem(Timestamp::now());
-    let mut to = tunnel_spec(spec, options, host.to_owned(), Vec::new());
+    let mut to = tunnel_spec(spec, options, host_name(host)?, Vec::new());
     // A socket of its own: the head's may be in use.
     to.name = ClusterName::new(format!("{}@{host}", spec.name));
     let tunnel = Tunnel::open(to).await.map_err(failed)?;

@@ -320,7 +320,7 @@ fn needs_a_person(kind: &ProblemKind) -> bool {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::{GoogleNames, HeadAddress, SshAuth};
+    use crate::model::{GoogleNames, HeadAddress, HostName, SshAuth};
     use crate::supervisor::Supervisor;
     use crate::token::Places;
 
@@ -349,7 +349,7 @@ mod tests {
             file: None,
             provider: "local".into(),
             zone: None,
-            head: HeadAddress::Ssh("127.0.0.1".into()),
+            head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth::default(),
             node_types: Vec::new(),
             google: GoogleNames::default(),

@@ -2,10 +2,10 @@
 //! and the command that does it.
 
 use super::connect::tunnel_spec;
-use super::discover::head_address;
+use super::discover::{head_address, host_name};
 use super::{Options, SECRET_VARIABLES, ask_cloud};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
-use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Timestamp};
+use crate::model::{ClusterSpec, HeadAddress, HostName, Problem, ProblemKind, Timestamp};
 use crate::ssh::{TunnelSpec, Visit};
 use std::net::IpAddr;
 use std::path::Path;
@@ -23,10 +23,11 @@ pub async fn find_host(
     wish: &str,
     note: impl FnOnce(&Problem),
 ) -> Result<TpuHost, Problem> {
-    if wish.is_empty() || wish.starts_with('-') || wish.contains(char::is_whitespace) {
-        return Err(problem(format!("`{wish}` is no host"), "name an address or a TPU VM"));
-    }
     let is_address = wish.parse::<IpAddr>().is_ok();
+    // `NAME/2` is a TPU VM's third host.
+    let name =
+        if spec.provider == "gcp" { wish.rsplit_once('/').map_or(wish, |(name, _)| name) } else { wish };
+    HostName::parse(name).map_err(|e| problem(e.to_string(), "name an address or a TPU VM"))?;
     if spec.provider != "gcp" {
         return Ok(TpuHost::at(wish));
     }
@@ -117,7 +118,7 @@ pub async fn visit(
         None => Visit { to: head().await?, through: None, filed_as: None, command },
         Some(host) => {
             let (address, needs_head) = way(spec, host);
-            let mut to = tunnel_spec(spec, options, address, Vec::new());
+            let mut to = tunnel_spec(spec, options, host_name(&address)?, Vec::new());
             let through = if needs_head { Some(head().await?) } else { None };
             if through.is_some() {
                 // That one leads to the head.

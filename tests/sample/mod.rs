@@ -23,7 +23,7 @@ pub fn spec(name: &str) -> ClusterSpec {
         file: Some(format!("infra/{name}.yaml").into()),
         provider: "gcp".into(),
         zone: Some("us-central2-b".into()),
-        head: HeadAddress::Ssh("10.0.0.1".into()),
+        head: HeadAddress::Ssh(HostName::parse("10.0.0.1").unwrap()),
         auth: SshAuth::default(),
         node_types: Vec::new(),
         google: GoogleNames::default(),

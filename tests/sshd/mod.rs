@@ -3,7 +3,7 @@
 #[path = "../ports/mod.rs"]
 mod ports;
 
-use marin_tui::model::{ClusterName, SshAuth};
+use marin_tui::model::{ClusterName, HostName, SshAuth};
 use marin_tui::ssh::{KeepAlive, TunnelSpec};
 use ports::free_ports;
 use std::fs;
@@ -53,7 +53,7 @@ impl Place {
     pub fn spec(&self, port: u16) -> TunnelSpec {
         TunnelSpec {
             name: ClusterName::new("test"),
-            host: "127.0.0.1".into(),
+            host: HostName::parse("127.0.0.1").unwrap(),
             auth: SshAuth {
                 user: Some(user()),
                 private_key: Some(self.path("key")),

@@ -5,7 +5,7 @@ use super::launch::{on_host, read};
 use super::machine::{self, Machine};
 use super::request::{QueuedRequest, plan};
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, HeadAddress, NewWorker, Problem, Task};
+use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Task};
 use crate::supervisor::{self, Options};
 
 /// What stands in the way, as far as the cluster's file and the settings tell.
@@ -23,12 +23,15 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
             let what = "a host is added by its address to clusters of provider local";
             return Err(trouble(what, "name a --type"));
         }
-        Task::AddWorker(NewWorker::Host { address: worker })
-        | Task::InitWorker { worker }
-        | Task::RemoveWorker { worker, .. } => worker,
+        Task::AddWorker(NewWorker::Host { address: worker }) => {
+            let mend = "name the host as ray is to have it";
+            HostName::parse(worker).map_err(|e| trouble(e.to_string(), mend))?;
+            worker
+        }
+        Task::InitWorker { worker } | Task::RemoveWorker { worker, .. } => worker,
         Task::Restart { .. } | Task::Start | Task::Stop => return Ok(()),
     };
-    if matches!(&spec.head, HeadAddress::Ssh(head) if head == worker) {
+    if matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str()) {
         let what = format!("{} is the head, no worker", printable(worker));
         return Err(trouble(what, "stop-cluster stops it, restart-cluster starts it again"));
     }

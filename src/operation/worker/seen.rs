@@ -3,7 +3,7 @@
 use super::super::cluster::Performer;
 use super::super::trouble;
 use super::LOOK;
-use crate::model::{Node, NodeId, Problem, Snapshot, Timestamp};
+use crate::model::{HostName, Node, NodeId, Problem, Snapshot, Timestamp};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Session;
 use std::time::{Duration, Instant};
@@ -155,6 +155,9 @@ pub(in super::super) async fn head_address(client: &Client) -> Result<String, Pr
 /// The same, of what Ray just said.
 pub(super) fn head_of(snapshot: &Snapshot) -> Result<String, Problem> {
     let head = snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive());
-    head.map(|n| n.address.raw().to_owned())
-        .ok_or_else(|| trouble("ray names no head", "look at `ray status` there"))
+    let address = head.map(|n| n.address.raw());
+    let address = address.ok_or_else(|| trouble("ray names no head", "look at `ray status` there"))?;
+    // It goes into the workers' commands.
+    let host = HostName::parse(address).map_err(|e| trouble(e.to_string(), "ray names it as its head"))?;
+    Ok(host.to_string())
 }
