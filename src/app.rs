@@ -20,6 +20,7 @@ mod operate;
 mod order;
 mod paces;
 pub mod plan;
+mod ports;
 mod prompt;
 pub mod running;
 mod steps;

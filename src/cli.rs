@@ -15,6 +15,7 @@ mod configs;
 mod console;
 mod demo;
 mod demo_ray;
+mod forward;
 mod jobs;
 mod list;
 mod operate;
@@ -157,6 +158,9 @@ pub enum Command {
     /// Log in to a cluster's head, a node or a TPU host, or run a command there
     #[command(after_help = ssh::EXAMPLES)]
     Ssh(ssh::SshArguments),
+    /// Open local ports to a cluster's dashboard, GCS and Ray client, until ctrl-c
+    #[command(after_help = forward::EXAMPLES)]
+    Forward(forward::ForwardArguments),
     /// Workers by hand.
     #[command(flatten)]
     Workers(workers::WorkerCommand),
@@ -188,6 +192,7 @@ impl Command {
             | Self::Auth(_)
             | Self::AuthEnv { .. }
             | Self::Ssh(_)
+            | Self::Forward(_)
             | Self::Demo(_)
             | Self::DemoRay(_)
             | Self::Audit { .. }
@@ -247,6 +252,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
+        }
+        Some(Command::Forward(which)) => {
+            return forward::run(which, &reach::Reach::new(arguments, &config, env)?);
         }
         Some(Command::Ssh(host)) => return ssh::run(host, &reach::Reach::new(arguments, &config, env)?),
         Some(Command::Tpus(command)) => {

@@ -18,6 +18,7 @@ pub mod node;
 pub mod operation;
 pub mod preview;
 pub mod secret;
+pub mod service;
 pub mod tally;
 pub mod text;
 pub mod time;
@@ -43,6 +44,7 @@ pub use preview::{
     Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, WorkerOffer, WorkerType,
 };
 pub use secret::Secret;
+pub use service::{LocalPorts, Service};
 pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;

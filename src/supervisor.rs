@@ -32,6 +32,7 @@ pub use connect::trust;
 pub use connection::{Channel, Connection, ConnectionState};
 pub use discover::head_address;
 pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
+pub use ports::usual_port;
 pub use session::{Attached, Session, attach, connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};
@@ -40,7 +41,9 @@ pub use zones::Zones;
 use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterName, ClusterSpec, Problem, ProblemKind, Request, Secret, Timestamp, Update};
+use crate::model::{
+    ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Timestamp, Update,
+};
 use crate::ssh::{self, PortPlan, TunnelSpec};
 use crate::token;
 pub use care::{Fetched, TokenCare};
@@ -147,8 +150,6 @@ pub fn google(settings: &Settings) -> Google {
 /// How a front end gets at a cluster directly.
 #[derive(Clone, Default)]
 pub struct Reach {
-    /// The dashboard's address for a browser on this machine.
-    pub url: Option<String>,
     /// How to log in to its head.
     pub login: Option<TunnelSpec>,
 }
@@ -172,6 +173,20 @@ pub struct Supervisor {
 impl Supervisor {
     /// Starts a task for each cluster; news go to `updates`. All connect side by side.
     pub fn start(specs: Vec<ClusterSpec>, options: Options, updates: &mpsc::Sender<Update>) -> Self {
+        Self::start_at(specs.into_iter().enumerate().collect(), options, updates)
+    }
+
+    /// The same for one cluster alone, which is at that place in the whole list: its local ports depend on it.
+    pub fn start_one(
+        spec: ClusterSpec,
+        place: usize,
+        options: Options,
+        updates: &mpsc::Sender<Update>,
+    ) -> Self {
+        Self::start_at(vec![(place, spec)], options, updates)
+    }
+
+    fn start_at(specs: Vec<(usize, ClusterSpec)>, options: Options, updates: &mpsc::Sender<Update>) -> Self {
         if let Err(e) = ssh::clear_stale_sockets(&options.run_dir) {
             tracing::warn!("old control sockets stay: {e}");
         }
@@ -184,7 +199,7 @@ impl Supervisor {
         };
         let options = shared.options.clone();
         let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), care, options };
-        for (place, spec) in specs.into_iter().enumerate() {
+        for (place, spec) in specs {
             let (requests, heard) = mpsc::unbounded_channel();
             let (reach, seen) = watch::channel(Reach::default());
             let out = Out { cluster: spec.name.clone(), updates: updates.clone() };
@@ -236,10 +251,25 @@ impl Supervisor {
         }
     }
 
-    /// The dashboard's address for a browser on this machine.
-    pub fn browser_url(&self, cluster: &ClusterName) -> Result<String, String> {
-        let url = self.handles.get(cluster).and_then(|h| h.reach.borrow().url.clone());
-        url.ok_or_else(|| format!("{cluster} is not connected; its dashboard cannot be opened"))
+    /// The dashboard's address for a browser on this machine: a local port leads there from now on.
+    pub fn dashboard(
+        &self,
+        cluster: &ClusterName,
+    ) -> impl Future<Output = Result<String, Problem>> + Send + use<> {
+        let handle = self.handles.get(cluster).map(|h| (h.spec.clone(), h.connection.clone()));
+        let cluster = cluster.clone();
+        async move {
+            let Some((spec, connection)) = handle else {
+                let what = format!("no cluster {cluster}");
+                return Err(Problem::new(ProblemKind::Other, what, "", Timestamp::now()));
+            };
+            if let HeadAddress::Direct { dashboard, .. } = spec.head {
+                return Ok(dashboard);
+            }
+            let ports = connection.forward([Service::Dashboard].into()).await?;
+            let port = ports.get(&Service::Dashboard).copied().unwrap_or_default();
+            Ok(Service::Dashboard.address(&cluster, port))
+        }
     }
 
     /// The command that logs in to the cluster's head in the foreground terminal.

@@ -7,13 +7,16 @@ mod pty;
 
 use marin_tui::demo::google::{Google, PROJECT};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
-use marin_tui::model::Secret;
+use marin_tui::model::{JobStatus, Secret};
 use pty::Pty;
+use serde_json::Value;
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -33,7 +36,7 @@ struct World {
     dir: TempDir,
     double: Google,
     head: Head,
-    _ssh: SshServer,
+    ssh: Option<SshServer>,
 }
 
 impl World {
@@ -69,7 +72,7 @@ impl World {
         fs::write(at("config.yaml"), settings).unwrap();
         double.write_adc(dir.path()).unwrap();
         double.put_secret(SECRET, &token(1));
-        Self { runtime, dir, double, head, _ssh: ssh }
+        Self { runtime, dir, double, head, ssh: Some(ssh) }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -227,6 +230,108 @@ fn a_consoles_tokens_are_nowhere_but_in_their_file() {
         .collect();
     assert!(cores.is_empty(), "{cores:?}");
     assert!(!String::from_utf8_lossy(&console.raw()).contains(NEEDLE), "it stood on the screen");
+    world.search();
+}
+
+/// Somebody else on this machine who listens on a port that was ours, and what he is sent.
+struct Thief {
+    listeners: Vec<TcpListener>,
+}
+
+impl Thief {
+    /// Takes the port at both addresses, once it is free.
+    fn at(port: u16) -> Self {
+        let six = TcpListener::bind("[::1]:0").is_ok();
+        let addresses = ["127.0.0.1", "::1"].into_iter().take(1 + usize::from(six));
+        let take = |address| {
+            let mut taken = None;
+            until("the port is free", || {
+                taken = TcpListener::bind((address, port)).ok();
+                taken.is_some()
+            });
+            let listener = taken.unwrap();
+            listener.set_nonblocking(true).unwrap();
+            listener
+        };
+        Self { listeners: addresses.map(take).collect() }
+    }
+
+    /// How often somebody came, whatever he had to say.
+    fn visits(&self) -> usize {
+        self.listeners.iter().map(|l| std::iter::from_fn(|| l.accept().ok()).count()).sum()
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < LONG, "waited in vain until {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_port_that_is_free_again_is_sent_nothing() {
+    let mut world = World::new();
+    let job = world.head.submissions(JobStatus::Running).pop().unwrap();
+    let start = |words: &str| {
+        let mut command = world.command(words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut forward = start("forward --json");
+    let mut line = String::new();
+    BufReader::new(forward.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let ports: Value = serde_json::from_str(&line).unwrap();
+    let ports = ["dashboard", "gcs", "client"].map(|s| u16::try_from(ports[s].as_u64().unwrap()).unwrap());
+    // They lead to the head, for everybody who has a token.
+    let mut answer = String::new();
+    let mut dashboard = TcpStream::connect(("127.0.0.1", ports[0])).unwrap();
+    dashboard.write_all(b"GET /api/version HTTP/1.0\r\n\r\n").unwrap();
+    dashboard.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.") && answer.contains("401"), "{answer}");
+
+    let limit = "--give-up-after 3";
+    let followers: Vec<Child> = [
+        format!("job-logs -f {limit} {job}"),
+        format!("wait-job --show-logs {limit} {job}"),
+        format!("wait-job {limit} {job}"),
+        format!("submit-job {limit} --submission-id s1 -- sleep 600"),
+    ]
+    .map(|words| start(&words))
+    .into();
+    let env = world.env();
+    let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let argv = world.argv("");
+    let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &env, 160, 45);
+    console.wait_for("connection", LONG, is_up);
+    console.send("P");
+    console.wait_text("local ports ");
+    console.send("2l");
+    console.wait_text("3 Log ");
+    until("the job of ours runs", || world.head.submissions(JobStatus::Running).contains(&"s1".to_owned()));
+
+    // Nobody answers the ssh of any of them any more, and somebody else has the ports.
+    world.ssh = None;
+    let thieves = ports.map(Thief::at);
+    for follower in followers {
+        let out = follower.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(4), "{said}");
+        assert!(said.contains("connection lost") && said.contains("gave up after 3 s"), "{said}");
+    }
+    console.wait_for("the loss", LONG, |text| !is_up(text) && text.contains("INTERRUPTED"));
+    assert_eq!(thieves.map(|thief| thief.visits()), [0; 3]);
+    console.send("q");
+    console.wait_exit();
+    let end = Command::new("kill").args(["-INT", &forward.id().to_string()]).status().unwrap();
+    assert!(end.success() && forward.wait().unwrap().success());
+    // Nothing that another user could open is left, or was there.
+    assert_eq!(
+        files(&world.at("r")).iter().filter(|f| !f.is_dir()).count(),
+        0,
+        "{:?}",
+        files(&world.at("r"))
+    );
     world.search();
 }
 

@@ -78,6 +78,27 @@ async fn forwards_carry_bytes_and_end_with_the_tunnel() {
 }
 
 #[tokio::test]
+async fn a_port_is_opened_over_a_connection_that_stands_and_given_back() {
+    let sshd = Sshd::start("");
+    let tunnel = Tunnel::open(sshd.spec()).await.unwrap();
+    let (local, remote) = (free_port(), greeter());
+    assert!(TcpStream::connect(("127.0.0.1", local)).is_err());
+    tunnel.listen(local, remote).await.unwrap();
+    assert_eq!(fetch(local).unwrap(), "hello");
+    tunnel.unlisten(local, remote).await;
+    assert!(TcpStream::connect(("127.0.0.1", local)).is_err());
+    // Of a port that another program has at one of the two addresses, neither is kept.
+    if let Ok(six) = TcpListener::bind("[::1]:0") {
+        let taken = six.local_addr().unwrap().port();
+        assert_eq!(tunnel.listen(taken, remote).await, Err(SshError::PortInUse { port: taken }));
+        assert!(TcpStream::connect(("127.0.0.1", taken)).is_err());
+    }
+    tunnel.listen(local, remote).await.unwrap();
+    assert_eq!(fetch(local).unwrap(), "hello");
+    tunnel.close().await;
+}
+
+#[tokio::test]
 async fn sockets_lead_to_the_head_for_this_user_alone() {
     let sshd = Sshd::start("");
     let place = sshd.place();

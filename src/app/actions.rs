@@ -76,6 +76,7 @@ pub enum Action {
     Copy,
     CopyToken,
     Dashboard,
+    Ports,
     Ssh,
     Filter,
     NextMatch,
@@ -182,6 +183,7 @@ actions! {
     AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
     AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
     Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
+    Ports "ports" "" VIEWS, "open local ports for the cluster's dashboard, GCS and Ray client, or close them";
     CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
     Ssh "ssh" "ssh" VIEWS, "log in to the head, or to the selected TPU's host; the console comes back afterwards";
     Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "the cluster's TPUs as google cloud has them, joined with ray's nodes";

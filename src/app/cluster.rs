@@ -8,8 +8,8 @@ use super::tpus::Tpus;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, History};
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, Node, NodeId, OperationMark, Physical,
-    Problem, Snapshot, SubmissionId, Tally, Text, Timestamp,
+    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId, OperationMark,
+    Physical, Problem, Snapshot, SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub struct Cluster {
     pub(super) watched: usize,
     /// What we cost the head.
     pub cost: Cost,
+    /// TCP ports of this machine that lead to its head's services, opened for people.
+    pub ports: LocalPorts,
     /// The nodes pane.
     pub nodes: Table<NodeId>,
     /// The jobs pane.
@@ -106,6 +108,7 @@ impl Cluster {
             physical: HashMap::new(),
             watched: 0,
             cost: Cost::default(),
+            ports: LocalPorts::new(),
             nodes: Table::default(),
             jobs: Table::default(),
             log: LogView::default(),

@@ -122,6 +122,8 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "provider", c.spec.provider.clone());
     push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
     push(&mut lines, "head", c.spec.head_words());
+    let ports = crate::model::service::addresses(c.name(), &c.ports);
+    push(&mut lines, "local ports", ports);
     push(&mut lines, "ray", c.snapshot.ray_version.to_string());
     push(&mut lines, "session", c.snapshot.session.to_string());
     if let Some(p) = c.problem() {

@@ -66,15 +66,13 @@ impl App {
                 self.dirty = true;
                 self.arrange_list();
             }
-            News::Ports { notes, .. } => {
-                if !notes.is_empty() {
-                    let (of, note) = (update.cluster.as_str(), notes.join("; "));
-                    let key = self.key_of(Action::Messages);
-                    self.toasts.say_one_of_many(of, &note, now, |n| {
-                        format!("{n} clusters use other local ports than usual; {key} lists them")
-                    });
-                    self.dirty = true;
-                }
+            News::Ports { open, notes } => self.ports_news(place, open, &notes, now),
+            News::Note(note) => {
+                let key = self.key_of(Action::Messages);
+                self.toasts.say_one_of_many(update.cluster.as_str(), &note, now, |n| {
+                    format!("{n} clusters have a note on their head's address; {key} lists them")
+                });
+                self.dirty = true;
             }
         }
         Vec::new()

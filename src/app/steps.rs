@@ -71,6 +71,7 @@ impl App {
             Action::Copy => self.copy(now),
             Action::CopyToken => self.at_cluster(Effect::CopyToken),
             Action::Dashboard => self.at_cluster(Effect::OpenDashboard),
+            Action::Ports => self.toggle_ports(now),
             Action::Ssh if self.tpus().is_some() => self.ssh_tpu(now),
             Action::Ssh => self.at_cluster(Effect::SshHead),
             Action::Refresh => {

@@ -1,7 +1,7 @@
 //! `marin-tui auth`: tunnel up, token on the clipboard, browser on the cluster's own host name.
 
 use super::token::{Desk, failed, runtime};
-use crate::config::{self, Config, Env, Folders};
+use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, Secret, SecretName, Update};
 use crate::supervisor::{Options, Supervisor};
 use crate::tui::{self, Copier, Place};
@@ -57,7 +57,9 @@ pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) ->
             options.token.variable = Some(of_secret(&spec, name, &desk).await?);
         }
         let (updates, mut news) = mpsc::channel(64);
-        let supervisor = Supervisor::start(vec![spec.clone()], options, &updates);
+        // The same port as from the console.
+        let at = config.entries.iter().filter_map(Entry::cluster).position(|c| c.name == spec.name);
+        let supervisor = Supervisor::start_one(spec.clone(), at.unwrap_or(0), options, &updates);
         drop(updates);
         let done = serve(wishes, &spec, &supervisor, &mut news, place).await;
         supervisor.shutdown().await;
@@ -91,10 +93,10 @@ async fn serve(
         _ = interrupt.recv() => return Ok(()),
         _ = end.recv() => return Ok(()),
     };
-    let url = supervisor.browser_url(&spec.name).map_err(anyhow::Error::msg)?;
+    let url = supervisor.dashboard(&spec.name).await.map_err(|p| failed(&p))?;
     let mut copied = None;
     if !token_auth {
-        eprintln!("{} wants no token", spec.name);
+        eprintln!("{} wants no token: every user of this machine can use its dashboard meanwhile", spec.name);
     } else if !wishes.no_copy {
         let token = supervisor.token(&spec.name).map_err(|p| failed(&p))?;
         let mut copier = Copier::new(place);
@@ -119,11 +121,13 @@ async fn serve(
             _ = interrupt.recv() => break,
             _ = end.recv() => break,
             () = sleep_until(forget), if copied.is_some() => clear(copied.take()),
-            Some(update) = news.recv() => {
-                if let News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) = update.news {
+            Some(update) = news.recv() => match update.news {
+                News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => {
                     eprintln!("{}", say(&problem));
                 }
-            }
+                News::Ports { notes, .. } => notes.iter().for_each(|note| eprintln!("{}: {note}", spec.name)),
+                _ => {}
+            },
         }
     }
     clear(copied);
@@ -156,7 +160,7 @@ async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyh
                 eprintln!("{}: {}", spec.name, say(&problem));
                 last = Some(problem);
             }
-            News::Ports { notes, .. } => notes.iter().for_each(|note| eprintln!("{}: {note}", spec.name)),
+            News::Note(note) => eprintln!("{}: {note}", spec.name),
             _ => {}
         }
     }

@@ -2,7 +2,9 @@
 
 use super::{columns, output};
 use crate::config::{self, Config, Entry};
-use crate::model::HeadAddress;
+use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Service};
+use crate::supervisor::usual_port;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Prints every cluster and every broken file, or the one that was named.
@@ -10,12 +12,19 @@ pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Resul
     let only = chosen.map(|name| config::resolve(name, &config.entries)).transpose()?;
     let is_meant = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
     let entries = || config.entries.iter().filter(is_meant);
+    let places: BTreeMap<&ClusterName, usize> = config
+        .entries
+        .iter()
+        .filter_map(Entry::cluster)
+        .zip(0..)
+        .map(|(c, place)| (&c.name, place))
+        .collect();
     if json {
-        return output::json(&entries().map(as_json).collect::<Vec<_>>());
+        return output::json(&entries().map(|e| as_json(e, &places)).collect::<Vec<_>>());
     }
     let mut out = output::stdout();
-    let rows: Vec<Vec<String>> = entries().filter_map(as_row).collect();
-    columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "FILE"], &rows)?;
+    let rows: Vec<Vec<String>> = entries().filter_map(|e| as_row(e, &places)).collect();
+    columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "PORTS", "FILE"], &rows)?;
     for entry in entries() {
         if let Entry::Broken(broken) = entry {
             writeln!(out, "broken: {}; {}", broken.problem.what, broken.problem.mend)?;
@@ -24,15 +33,26 @@ pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Resul
     Ok(())
 }
 
-fn as_row(entry: &Entry) -> Option<Vec<String>> {
+/// The local ports that `forward`, `auth` and the console open for it, unless another program holds one; none where the
+/// head is reached directly.
+fn ports(spec: &ClusterSpec, places: &BTreeMap<&ClusterName, usize>) -> LocalPorts {
+    let is_direct = matches!(spec.head, HeadAddress::Direct { .. });
+    let place = places.get(&spec.name).filter(|_| !is_direct);
+    let of = |place: &usize| Service::ALL.map(|s| (s, usual_port(*place, s))).into_iter().collect();
+    place.map(of).unwrap_or_default()
+}
+
+fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<String>> {
     let spec = entry.cluster()?;
     let file = spec.file.as_ref().map_or_else(|| "-".into(), |f| f.display().to_string());
     let provider = if spec.provider.is_empty() { "-".into() } else { spec.provider.clone() };
-    Some(vec![spec.name.to_string(), provider, spec.head_words(), file])
+    let ports: Vec<_> = ports(spec, places).values().map(u16::to_string).collect();
+    let ports = if ports.is_empty() { "-".into() } else { ports.join(" ") };
+    Some(vec![spec.name.to_string(), provider, spec.head_words(), ports, file])
 }
 
-/// One row for scripts: `name`, `provider`, `zone`, `head`, `file`, `node_types`, or `file` and `error`, `mend`.
-fn as_json(entry: &Entry) -> serde_json::Value {
+/// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`, `mend`.
+fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json::Value {
     match entry {
         Entry::Broken(b) => {
             serde_json::json!({"file": b.file, "error": b.problem.what, "mend": b.problem.mend})
@@ -49,8 +69,10 @@ fn as_json(entry: &Entry) -> serde_json::Value {
             let types: Vec<_> = limits
                 .map(|t| serde_json::json!({"name": t.name, "min": t.min, "max": t.max, "head": t.is_head}))
                 .collect();
+            let ports = ports(spec, places);
+            let ports = super::forward::as_json(|service| ports.get(&service).copied());
             serde_json::json!({
-                "name": spec.name.as_str(), "provider": spec.provider, "zone": spec.zone, "head": head,
+                "ports": ports, "name": spec.name.as_str(), "provider": spec.provider, "zone": spec.zone, "head": head,
                 "file": spec.file, "node_types": types,
             })
         }

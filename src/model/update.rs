@@ -2,8 +2,8 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, Leftover, Link, LogBatch, LogSource, Node, NodeId,
-    OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
+    Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, Leftover, Link, LocalPorts, LogBatch, LogSource,
+    Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -76,18 +76,15 @@ pub enum News {
     Cost(Cost),
     /// The mark that an operation of somebody else has left on the cluster; none when there is none.
     Mark(Option<OperationMark>),
-    /// Where the forwards listen: dashboard, GCS, Ray client ports on 127.0.0.1, and notes about ports that were
-    /// taken ("8265 is held by ssh (pid 4711), using 8266").
+    /// The TCP ports of this machine that lead to the head's services now.
     Ports {
-        /// Dashboard.
-        dashboard: u16,
-        /// GCS.
-        gcs: u16,
-        /// Ray client.
-        client: u16,
-        /// What had to give way.
+        /// Those that are open.
+        open: LocalPorts,
+        /// What had to give way ("8265 is held by ssh (pid 4711), using 8266"), or why one could not be opened.
         notes: Vec<String>,
     },
+    /// What a person should know about how the head was found.
+    Note(String),
 }
 
 /// What became of a stop request. Ray's answer alone is not trusted: the status is read again.
@@ -149,6 +146,9 @@ pub enum Request {
     Cloud,
     /// Delete these leftovers, as far as they still are some.
     CleanPreempted(Vec<Leftover>),
+    /// Open TCP ports of this machine that lead to all of the head's services, or close them. They are opened again
+    /// after each reconnection.
+    Ports(bool),
     /// Try now.
     Reconnect,
 }

@@ -171,22 +171,59 @@ impl Tunnel {
         }
     }
 
-    /// Asks the master for the forwards, over its socket: `ssh -O forward` would be another process per login.
+    /// Listens on a TCP port of this machine from now on, as [`Local::Port`] says.
+    pub async fn listen(&self, port: u16, remote: u16) -> Result<(), SshError> {
+        let forward = Forward { local: Local::Port(port), remote };
+        let listening = self.ask_for(&[forward]).await;
+        if listening.is_err() {
+            // One of the two addresses may have been free.
+            self.unlisten(port, remote).await;
+        }
+        listening
+    }
+
+    /// Gives a port of [`Tunnel::listen`] back. What is connected through it stays so.
+    pub async fn unlisten(&self, port: u16, remote: u16) {
+        let given_back = async {
+            let mut master = Connection::connect(self.remote.socket()).await?;
+            for here in beginnings(Local::Port(port), None) {
+                // It may not have been had in the first place.
+                let closed =
+                    master.close_port_forward(ForwardType::Local, &here, &tcp("localhost", remote)).await;
+                if let Err(e) = closed {
+                    tracing::debug!(cluster = %self.spec.name, "port {port} is not given back: {e}");
+                }
+            }
+            Ok::<_, openssh_mux_client::Error>(())
+        };
+        if !matches!(timeout(LOCAL_ANSWER, given_back).await, Ok(Ok(()))) {
+            tracing::warn!(cluster = %self.spec.name, "ssh does not answer; port {port} stays open until it ends");
+        }
+    }
+
     async fn forward(&self) -> Result<(), SshError> {
         if self.spec.forwards.is_empty() {
             return Ok(());
         }
-        let asked = ask_for(&self.spec.forwards, &self.sockets, self.remote.socket());
+        self.ask_for(&self.spec.forwards).await?;
+        self.sockets.seal()
+    }
+
+    /// Asks the master for forwards, over its socket: `ssh -O forward` would be another process per login.
+    async fn ask_for(&self, forwards: &[Forward]) -> Result<(), SshError> {
+        let asked = ask_for(forwards, &self.sockets, self.remote.socket());
         let said = match timeout(LOCAL_ANSWER, asked).await {
-            Ok(Ok(())) => return self.sockets.seal(),
+            Ok(Ok(())) => return Ok(()),
             Ok(Err(e)) => printable(&e.to_string()).into_owned(),
             Err(_) => "ssh does not answer".into(),
         };
         // It answers only that it failed; which port it was, stands on its standard error.
+        let asked_for = |port| forwards.iter().any(|f| f.local == Local::Port(port));
+        let in_use = |story: &Story| port_in_use(&story.lines()).filter(|port| asked_for(*port));
         let mut story = self.story.clone();
-        let named = story.wait_for(|s| s.ended.is_some() || port_in_use(&s.lines()).is_some());
+        let named = story.wait_for(|s| s.ended.is_some() || in_use(s).is_some());
         if let Ok(Ok(story)) = timeout(LOCAL_ANSWER, named).await
-            && let Some(port) = port_in_use(&story.lines())
+            && let Some(port) = in_use(&story)
         {
             return Err(SshError::PortInUse { port });
         }

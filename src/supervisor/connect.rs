@@ -3,14 +3,14 @@
 use super::connection::ConnectionState;
 use super::discover::{Found, head_address};
 use super::mark;
-use super::ports::{Ports, RAY};
+use super::ports::Ports;
 use super::task::Out;
 use super::{Options, Reach, TokenCare};
 use crate::model::{
-    ClusterSpec, HeadAddress, HostName, Link, News, Phase, Problem, ProblemKind, Secret, Timestamp,
+    ClusterSpec, HeadAddress, HostName, Link, News, Phase, Problem, ProblemKind, Secret, Service, Timestamp,
 };
 use crate::ray::{Client, Endpoint, RayError};
-use crate::ssh::{self, Forward, KeepAlive, Local, PortPlan, SshError, Tunnel, TunnelSpec};
+use crate::ssh::{self, Forward, KeepAlive, Local, PortPlan, Tunnel, TunnelSpec};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,11 +18,9 @@ use tokio::sync::watch;
 
 /// A dashboard that has just started accepts connections 5 to 12 s before it answers (measured on 2.53 and 2.60).
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
-/// Tries to find three free ports before giving up; another program may take one between our look and ssh's bind.
-const PORT_TRIES: usize = 5;
 /// An open way to a cluster.
 pub struct Session {
-    /// The SSH connection and the local ports of its forwards; none with `--address`.
+    /// The SSH connection, and the TCP ports that were opened over it for people; none with `--address`.
     pub tunnel: Option<(Tunnel, Ports)>,
     /// Ray through it, with the token in force.
     pub client: Client,
@@ -76,19 +74,24 @@ impl Opener {
     /// Opens a session; one attempt.
     pub async fn open(self) -> Result<Session, Problem> {
         let (tunnel, endpoint) = if let HeadAddress::Direct { dashboard, gcs } = &self.spec.head {
-            self.reach.send_replace(Reach { url: Some(dashboard.clone()), login: None });
+            self.reach.send_replace(Reach::default());
             (None, Endpoint::Direct { dashboard: dashboard.clone(), gcs: gcs.clone() })
         } else {
             self.tell(Phase::Address).await;
             let Found { host, note } = head_address(&self.spec, &self.options, Some(&self.out)).await?;
             self.tell(Phase::Tunnel).await;
-            let (tunnel, ports) = self.open_tunnel(host.clone(), note).await?;
-            let url = Some(self.spec.name.browser_url(ports.local[0]));
+            let ours = [Service::Dashboard, Service::Gcs];
+            let forwards = ours.map(|s| Forward { local: Local::Socket, remote: s.port() }).to_vec();
+            let tunnel = Tunnel::open(tunnel_spec(&self.spec, &self.options, host.clone(), forwards)).await;
+            let tunnel = tunnel.map_err(|e| e.problem(Timestamp::now()))?;
+            if let Some(note) = note {
+                self.out.send(News::Note(note)).await;
+            }
             let login = Some(tunnel_spec(&self.spec, &self.options, host, Vec::new()));
-            self.reach.send_replace(Reach { url, login });
-            let socket = |port| tunnel.socket(port).map(Path::to_owned).unwrap_or_default();
-            let endpoint = Endpoint::Sockets { dashboard: socket(RAY[0]), gcs: socket(RAY[1]) };
-            (Some((tunnel, ports)), endpoint)
+            self.reach.send_replace(Reach { login });
+            let [dashboard, gcs] =
+                ours.map(|s| tunnel.socket(s.port()).map(Path::to_owned).unwrap_or_default());
+            (Some((tunnel, Ports::new(&self.ports, self.place))), Endpoint::Sockets { dashboard, gcs })
         };
         self.tell(Phase::Dashboard).await;
         self.attach(tunnel, endpoint).await
@@ -97,31 +100,6 @@ impl Opener {
     async fn tell(&self, phase: Phase) {
         self.state.send_replace(ConnectionState::Connecting(phase));
         self.out.send(News::Link(Link::Connecting { phase, since: Timestamp::now() })).await;
-    }
-
-    /// Opens the tunnel on three free ports and tells which had to give way. Another program may take one between
-    /// our look and ssh's bind.
-    async fn open_tunnel(&self, host: HostName, note: Option<String>) -> Result<(Tunnel, Ports), Problem> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let ports = Ports::take(&self.ports, self.place, &self.spec.name)?;
-            // Ours are sockets; the ports are for people.
-            let ours = RAY[..2].iter().map(|&remote| Forward { local: Local::Socket, remote });
-            let peoples = ports.local.iter().zip(RAY);
-            let peoples = peoples.map(|(&port, remote)| Forward { local: Local::Port(port), remote });
-            let forwards = ours.chain(peoples).collect();
-            match Tunnel::open(tunnel_spec(&self.spec, &self.options, host.clone(), forwards)).await {
-                Ok(tunnel) => {
-                    let [dashboard, gcs, client] = ports.local;
-                    let notes = ports.notes.iter().cloned().chain(note).collect();
-                    self.out.send(News::Ports { dashboard, gcs, client, notes }).await;
-                    return Ok((tunnel, ports));
-                }
-                Err(SshError::PortInUse { .. }) if tries < PORT_TRIES => {}
-                Err(e) => return Err(e.problem(Timestamp::now())),
-            }
-        }
     }
 
     /// Asks the dashboard how it wants to be spoken to, and finds the token if it wants one.

@@ -5,9 +5,10 @@
 //! task alive.
 
 use super::connect::{Session, dashboard_down};
-use crate::model::{ClusterName, Phase, Problem, ProblemKind, Secret, Timestamp};
+use crate::model::{ClusterName, LocalPorts, Phase, Problem, ProblemKind, Secret, Service, Timestamp};
 use crate::ray::{Client, RayError};
 use crate::ssh::{Refusals, Remote, SshError, TunnelSpec};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -33,6 +34,8 @@ pub struct Channel {
     pub login: Option<TunnelSpec>,
     /// The token in force; none without token auth.
     pub token: Option<Secret>,
+    /// TCP ports of this machine that lead to the head's services.
+    pub ports: LocalPorts,
     /// Connections that the head refused behind the forwards.
     refusals: Option<watch::Receiver<Refusals>>,
     /// Which attempt of the task opened it.
@@ -47,6 +50,7 @@ impl Channel {
             remote: tunnel.map(crate::ssh::Tunnel::remote),
             login,
             token: session.token.clone(),
+            ports: session.tunnel.as_ref().map(|(_, ports)| ports.open().clone()).unwrap_or_default(),
             refusals: tunnel.map(crate::ssh::Tunnel::refusals),
             attempt,
         }
@@ -102,6 +106,13 @@ pub(super) enum Wish {
     Reconnect {
         /// The attempt's number.
         attempt: u64,
+    },
+    /// Open local ports for these services, as long as this connection is wanted.
+    Forward {
+        /// Which.
+        services: BTreeSet<Service>,
+        /// All that are open now.
+        reply: oneshot::Sender<Result<LocalPorts, Problem>>,
     },
     /// Look for another token, if that one is still in force.
     Renew {
@@ -222,6 +233,15 @@ impl Connection {
             before = before.or(Some(0));
             state.changed().await.map_err(|_| self.gone())?;
         }
+    }
+
+    /// Opens TCP ports of this machine that lead to these services of the head; all that are open then. They are
+    /// opened again after each reconnection. Waits for a connection, which need not answer yet.
+    pub async fn forward(&self, services: BTreeSet<Service>) -> Result<LocalPorts, Problem> {
+        self.up(0, &mut |_| ()).await?;
+        let (reply, answer) = oneshot::channel();
+        self.wishes.send(Wish::Forward { services, reply }).await.map_err(|_| self.gone())?;
+        answer.await.map_err(|_| self.gone())?
     }
 
     async fn renew(&self, refused: Option<Secret>) -> Result<(), Problem> {

@@ -1,42 +1,93 @@
-//! Local ports for the forwards of all clusters: always the same for the same place in the list, unless another
-//! program holds one.
+//! TCP ports of this machine for people: opened when somebody asks for them, always the same for the same place in the
+//! list, unless another program holds one. What this program sends goes over sockets and never through one of these.
 
-use crate::model::{ClusterName, Problem, ProblemKind, Timestamp};
-use crate::ssh::PortPlan;
+use crate::model::{ClusterName, LocalPorts, Problem, ProblemKind, Service, Timestamp};
+use crate::ssh::{PortPlan, SshError, Tunnel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Ray's ports on a head, and the first local ones: dashboard, GCS, Ray client.
-pub const RAY: [u16; 3] = [8265, 6379, 10001];
+/// Tries to open a free port; another program may take one between our look and ssh's bind.
+const TRIES: usize = 5;
 
-/// Three ports, given back when dropped.
+/// The first port that is tried for a service of the cluster at that place in the list; the next free one is used when
+/// another program holds it.
+pub fn usual_port(place: usize, service: Service) -> u16 {
+    service.port().saturating_add(u16::try_from(place).unwrap_or(0))
+}
+
+/// The ports of one connection. They are given back when this is dropped.
 pub struct Ports {
     plan: Arc<Mutex<PortPlan>>,
-    /// Local ports in the order of [`RAY`].
-    pub local: [u16; 3],
-    /// Ports that had to be passed over, in words: one line, or none.
-    pub notes: Vec<String>,
+    place: usize,
+    open: LocalPorts,
 }
 
 impl Ports {
-    /// Takes the first free ports from those of the cluster's place on.
-    pub fn take(plan: &Arc<Mutex<PortPlan>>, place: usize, cluster: &ClusterName) -> Result<Self, Problem> {
-        let mut ports = Self { plan: Arc::clone(plan), local: [0; 3], notes: Vec::new() };
+    /// None yet, for the cluster at that place in the list.
+    pub fn new(plan: &Arc<Mutex<PortPlan>>, place: usize) -> Self {
+        Self { plan: Arc::clone(plan), place, open: LocalPorts::new() }
+    }
+
+    /// Those that are open.
+    pub fn open(&self) -> &LocalPorts {
+        &self.open
+    }
+
+    /// Opens those of the services that are not open yet. Which ones had to be passed over, in words: one line, or
+    /// none.
+    pub async fn listen(
+        &mut self,
+        tunnel: &Tunnel,
+        cluster: &ClusterName,
+        services: impl IntoIterator<Item = Service>,
+    ) -> Result<Option<String>, Problem> {
         let mut passed = Vec::new();
-        for (i, first) in RAY.into_iter().enumerate() {
-            let preferred = first.saturating_add(u16::try_from(place).unwrap_or(0));
-            let pick = ports.lock().take(preferred).ok_or_else(|| {
+        for service in services {
+            if !self.open.contains_key(&service) {
+                passed.extend(self.listen_for(tunnel, cluster, service).await?);
+            }
+        }
+        Ok((!passed.is_empty()).then(|| passed.join("; ")))
+    }
+
+    async fn listen_for(
+        &mut self,
+        tunnel: &Tunnel,
+        cluster: &ClusterName,
+        service: Service,
+    ) -> Result<Option<String>, Problem> {
+        let first = usual_port(self.place, service);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let pick = self.lock().take(first).ok_or_else(|| {
                 Problem::new(
                     ProblemKind::PortInUse,
-                    format!("no local port is free from {preferred} on for {cluster}"),
+                    format!("no local port is free from {first} on for the {} of {cluster}", service.word()),
                     "close some of the programs that listen there (ss -ltnp names them)",
                     Timestamp::now(),
                 )
             })?;
-            ports.local[i] = pick.port;
-            passed.extend(pick.taken.iter().map(|taken| format!("{taken}, using {}", pick.port)));
+            match tunnel.listen(pick.port, service.port()).await {
+                Ok(()) => {
+                    self.open.insert(service, pick.port);
+                    return Ok(pick.taken.map(|taken| format!("{taken}, using {}", pick.port)));
+                }
+                Err(e) => {
+                    self.lock().give_back(pick.port);
+                    if !(matches!(e, SshError::PortInUse { .. }) && tries < TRIES) {
+                        return Err(e.problem(Timestamp::now()));
+                    }
+                }
+            }
         }
-        ports.notes.extend((!passed.is_empty()).then(|| passed.join("; ")));
-        Ok(ports)
+    }
+
+    /// Closes all.
+    pub async fn close(&mut self, tunnel: &Tunnel) {
+        for (service, port) in std::mem::take(&mut self.open) {
+            tunnel.unlisten(port, service.port()).await;
+            self.lock().give_back(port);
+        }
     }
 
     /// The plan holds plain numbers: a panic elsewhere cannot have left it half-changed.
@@ -48,6 +99,6 @@ impl Ports {
 impl Drop for Ports {
     fn drop(&mut self) {
         let mut plan = self.lock();
-        self.local.iter().for_each(|port| plan.give_back(*port));
+        self.open.values().for_each(|port| plan.give_back(*port));
     }
 }

@@ -8,7 +8,9 @@ use super::mark;
 use super::streams::Way;
 use super::task::{ClusterTask, End, Pace};
 use super::{cost::CostMeter, stop};
-use crate::model::{Link, News, NodeId, Phase, Physical, Problem, Request, Snapshot, Timestamp};
+use crate::model::{
+    Link, LocalPorts, News, NodeId, Phase, Physical, Problem, ProblemKind, Request, Snapshot, Timestamp,
+};
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::SshError;
 use std::mem::discriminant;
@@ -162,6 +164,10 @@ impl ClusterTask {
             head: None,
             nudges: 0,
         }));
+        if !self.forwarded.is_empty() {
+            // What does not open is told.
+            drop(self.open_ports(&mut s).await);
+        }
         self.hand_out(&s.session);
         let shown = s.session.tunnel.as_ref().filter(|_| self.pace == Pace::Polling);
         let _marks = shown.map(|(tunnel, _)| {
@@ -175,7 +181,9 @@ impl ClusterTask {
             tokio::select! {
                 why = tunnel_end(&s.session) => break End::Lost(why.problem(Timestamp::now())),
                 request = self.requests.recv() => {
-                    if let Some(end) = self.heed(request, &mut s) {
+                    if let Some(Request::Ports(open)) = request {
+                        self.want_ports(open, &mut s).await;
+                    } else if let Some(end) = self.heed(request, &mut s) {
                         break end;
                     }
                 }
@@ -198,6 +206,7 @@ impl ClusterTask {
         };
         // Nobody begins anything over a connection that is being closed.
         self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
+        self.close_ports(&mut s).await;
         s.session.close().await;
         end
     }
@@ -208,6 +217,13 @@ impl ClusterTask {
             Wish::Reconnect { attempt } if attempt == self.attempt => return Some(End::Again),
             Wish::Connect | Wish::Reconnect { .. } => {}
             Wish::Refresh => s.polling.ask(),
+            Wish::Forward { services, reply } => {
+                self.forwarded.extend(services);
+                let open = self.open_ports(s).await;
+                self.hand_out(&s.session);
+                // Who asked may have given up.
+                let _ = reply.send(open);
+            }
             Wish::Renew { refused, reply } => {
                 let is_in_force = s.session.client.token() == refused.as_ref();
                 let renewed = if is_in_force { self.renew(s).await } else { Ok(()) };
@@ -216,6 +232,44 @@ impl ClusterTask {
             }
         }
         None
+    }
+
+    /// Opens the local ports that people want, and tells which are open. Why one is not is told too.
+    async fn open_ports(&mut self, s: &mut Serving) -> Result<LocalPorts, Problem> {
+        let Some((tunnel, ports)) = &mut s.session.tunnel else {
+            let what = format!("{} is reached directly, so there is nothing to forward", self.spec.name);
+            let hint = "use its own address";
+            return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
+        };
+        let opened = ports.listen(tunnel, &self.spec.name, self.forwarded.iter().copied()).await;
+        let open = ports.open().clone();
+        let notes = match &opened {
+            Ok(note) => note.iter().cloned().collect(),
+            Err(problem) => vec![problem.what.clone()],
+        };
+        self.out.send(News::Ports { open: open.clone(), notes }).await;
+        opened.map(|_| open)
+    }
+
+    /// Opens the local ports of all services, or closes them.
+    async fn want_ports(&mut self, open: bool, s: &mut Serving) {
+        self.note(Request::Ports(open));
+        if open {
+            // What does not open is told.
+            drop(self.open_ports(s).await);
+        } else {
+            self.close_ports(s).await;
+        }
+        self.hand_out(&s.session);
+    }
+
+    /// Closes the local ports, if any are open.
+    async fn close_ports(&mut self, s: &mut Serving) {
+        if let Some((tunnel, ports)) = s.session.tunnel.as_mut().filter(|(_, ports)| !ports.open().is_empty())
+        {
+            ports.close(tunnel).await;
+            self.out.send(News::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
+        }
     }
 
     /// Puts another token in force, for everything that uses the session.

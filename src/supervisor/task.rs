@@ -9,10 +9,11 @@ use super::wake::Wakes;
 use super::{Options, Reach, TokenCare};
 use crate::model::{
     ClusterName, ClusterSpec, JobStopOutcome, Link, News, NodeId, Phase, Problem, ProblemKind, Request,
-    Timestamp, Update,
+    Service, Timestamp, Update,
 };
 use crate::ray::Client;
 use crate::ssh::PortPlan;
+use std::collections::BTreeSet;
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -81,6 +82,8 @@ pub struct ClusterTask {
     pub(super) focused: bool,
     /// Nodes on the screen.
     pub(super) visible: Vec<NodeId>,
+    /// Services of the head that people want on a local port.
+    pub(super) forwarded: BTreeSet<Service>,
     pub(super) streams: Streams,
     /// Of the session before.
     pub(super) client: Option<Client>,
@@ -127,6 +130,7 @@ impl ClusterTask {
             reach,
             focused: false,
             visible: Vec::new(),
+            forwarded: BTreeSet::new(),
             streams: Streams::new(),
             client: None,
             backoff: Backoff::default(),
@@ -273,6 +277,8 @@ impl ClusterTask {
             Request::Visible(nodes) => self.visible = nodes,
             Request::Follow(stream, source) => self.streams.open(stream, source, &self.out),
             Request::Unfollow(stream) => self.streams.close(stream),
+            Request::Ports(true) => self.forwarded.extend(Service::ALL),
+            Request::Ports(false) => self.forwarded.clear(),
             Request::Refresh
             | Request::Reconnect
             | Request::StopJob(_)
@@ -305,9 +311,15 @@ impl ClusterTask {
 
 /// Answers who asked for another token of a connection that is gone: he sees the next one.
 fn decline(wish: Wish) {
-    if let Wish::Renew { reply, .. } = wish {
-        // He may have given up.
-        let _ = reply.send(Ok(()));
+    // He may have given up.
+    match wish {
+        Wish::Renew { reply, .. } => drop(reply.send(Ok(()))),
+        Wish::Forward { reply, .. } => {
+            let what = "the connection was lost before the ports were open";
+            let problem = Problem::new(ProblemKind::TunnelLost, what, "ask again", Timestamp::now());
+            drop(reply.send(Err(problem)));
+        }
+        Wish::Connect | Wish::Refresh | Wish::Reconnect { .. } => {}
     }
 }
 

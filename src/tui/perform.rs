@@ -35,6 +35,8 @@ pub struct Performer {
     tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
     /// The login that is being prepared, if one is.
     logins: JoinSet<Result<Command, String>>,
+    /// Dashboards that are being opened.
+    dashboards: JoinSet<(ClusterName, Result<String, Problem>)>,
     /// The login that is prepared.
     login: Option<Command>,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
@@ -51,6 +53,7 @@ impl Performer {
             operator: None,
             tokens: JoinSet::new(),
             logins: JoinSet::new(),
+            dashboards: JoinSet::new(),
             login: None,
             events: mpsc::unbounded_channel(),
         }
@@ -77,6 +80,7 @@ impl Performer {
                     Ok(Err(why)) => self.report(Outcome::Failed(why)),
                     Err(e) => self.report(Outcome::Failed(format!("not logged in: {e}"))),
                 },
+                Some(Ok((cluster, url))) = self.dashboards.join_next() => self.show_dashboard(&cluster, url),
                 () = long_enough(self.copied.as_ref()) => self.forget(),
             }
         }
@@ -114,7 +118,7 @@ impl Performer {
             Effect::Ask(cluster, request) => self.supervisor.ask(&cluster, request),
             Effect::Copy { what, text } => self.copy(&what, &text),
             Effect::CopyToken(cluster) => self.find_token(cluster),
-            Effect::OpenDashboard(cluster) => self.open_dashboard(&cluster),
+            Effect::OpenDashboard(cluster) => self.open_dashboard(cluster),
             Effect::Note(cluster, what, outcome) => {
                 if let Some(operator) = &mut self.operator {
                     operator.note(cluster, what, outcome);
@@ -205,10 +209,21 @@ impl Performer {
         self.report(outcome);
     }
 
-    fn open_dashboard(&mut self, cluster: &ClusterName) {
-        let url = match self.supervisor.browser_url(cluster) {
+    fn open_dashboard(&mut self, cluster: ClusterName) {
+        let words = format!("opening the dashboard of {cluster}");
+        let url = self.supervisor.dashboard(&cluster);
+        let url = async move { (cluster, url.await) };
+        self.dashboards.spawn(telling(self.events.0.clone(), words, url));
+    }
+
+    /// Starts a browser on the dashboard, or copies its address where nobody sits before one.
+    fn show_dashboard(&mut self, cluster: &ClusterName, url: Result<String, Problem>) {
+        let url = match url {
             Ok(url) => url,
-            Err(why) => return self.report(Outcome::Failed(why)),
+            Err(problem) => {
+                let why = format!("the dashboard of {cluster} cannot be opened: {}", problem.what);
+                return self.report(Outcome::Failed(why));
+            }
         };
         if self.remote {
             // A browser started here would open where nobody sits.

@@ -32,6 +32,10 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
             parts.push((format!("ray {}", cluster.snapshot.ray_version), d.theme.dim));
         }
         parts.extend(token(cluster, d));
+        if matches!(cluster.link, Some(Link::Up { .. })) && !cluster.ports.is_empty() {
+            let ports: Vec<_> = cluster.ports.values().map(u16::to_string).collect();
+            parts.push((format!("local ports {}", ports.join(" ")), d.theme.dim));
+        }
         if let Some(Link::Up { gcs: false, .. }) = cluster.link {
             parts.push(("over http".into(), d.theme.dim));
         }

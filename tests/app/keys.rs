@@ -266,7 +266,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
 fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
     let names = ["a", "b", "c"];
     let mut app = app(&names);
-    let ports = |note: &str| News::Ports { dashboard: 1, gcs: 2, client: 3, notes: vec![note.to_owned()] };
+    let ports = |note: &str| News::Ports { open: LocalPorts::new(), notes: vec![note.to_owned()] };
     tell(&mut app, "a", ports("8265 is held by ssh (pid 7), using 8300"));
     assert!(said(&app).contains("a: 8265 is held by ssh"), "{}", said(&app));
     for name in names {
@@ -275,6 +275,27 @@ fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
     let shown: Vec<&str> = app.toasts().shown().iter().map(|t| t.text.as_str()).collect();
     assert_eq!(shown, ["3 clusters use other local ports than usual; m lists them"]);
     assert_eq!(app.toasts().said().len(), 3, "once for each cluster");
+}
+
+#[test]
+fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
+    let up = |token_auth| News::Link(Link::Up { since: NOW, latency: None, gcs: true, token_auth });
+    let open = |port| News::Ports { open: [(Service::Gcs, port)].into(), notes: Vec::new() };
+    tell(&mut app, CLUSTER, up(true));
+    tell(&mut app, CLUSTER, open(6380));
+    assert!(
+        said(&app).contains("GCS 127.0.0.1:6380") && !said(&app).contains("every user"),
+        "{}",
+        said(&app)
+    );
+    tell(&mut app, CLUSTER, up(false));
+    tell(&mut app, CLUSTER, open(6381));
+    assert!(said(&app).contains("every user of this machine can use them"), "{}", said(&app));
+    assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(false))]);
+    tell(&mut app, CLUSTER, News::Ports { open: LocalPorts::new(), notes: Vec::new() });
+    assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! `marin-tui forward`: TCP ports of this machine that lead to a head's services, for as long as the command runs.
+
+use super::output;
+use super::reach::{Progress, Reach};
+use crate::model::service::OPEN_TO_ALL;
+use crate::model::{LocalPorts, Service};
+use crate::supervisor::{Connection, ConnectionState};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui forward -c us-central2            the dashboard, the GCS and the Ray client, until ctrl-c
+  marin-tui forward -c us-central2 client     one of them: ray.init(\"ray://127.0.0.1:10001\")
+
+The ports listen on 127.0.0.1 and [::1] and are the same at each start, unless another program holds one; `marin-tui
+clusters` lists them. Other users of this machine can connect to them too: a cluster without token authentication is
+theirs to use as long as they are open.
+
+Exit codes: 0 ended by ctrl-c, 1 the ports could not be opened; it says what to do.";
+
+/// A service, in the words of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ServiceWord {
+    /// The dashboard and the Jobs API.
+    Dashboard,
+    /// The GCS.
+    Gcs,
+    /// The Ray client server.
+    Client,
+}
+
+/// Which services.
+#[derive(Debug, Args)]
+pub struct ForwardArguments {
+    /// What is to be reached [default: all]
+    #[arg(value_enum, value_name = "SERVICE")]
+    services: Vec<ServiceWord>,
+    /// Print JSON: one object with a port for each service, again after a reconnection that changed one
+    #[arg(long)]
+    json: bool,
+}
+
+impl ForwardArguments {
+    fn services(&self) -> BTreeSet<Service> {
+        if self.services.is_empty() {
+            return Service::ALL.into();
+        }
+        let service = |word: &ServiceWord| match word {
+            ServiceWord::Dashboard => Service::Dashboard,
+            ServiceWord::Gcs => Service::Gcs,
+            ServiceWord::Client => Service::Client,
+        };
+        self.services.iter().map(service).collect()
+    }
+}
+
+/// Opens the ports, prints them, and stays until ctrl-c.
+pub(super) fn run(arguments: &ForwardArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    Reach::block_on(async {
+        let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let progress = Progress::new();
+        let session = tokio::select! {
+            session = reach.connect(&progress) => session?,
+            _ = interrupt.recv() => return Ok(ExitCode::SUCCESS),
+            _ = end.recv() => return Ok(ExitCode::SUCCESS),
+        };
+        progress.tell("opening the ports");
+        let done = tokio::select! {
+            done = serve(arguments, reach, session.connection(), session.token.is_some()) => done,
+            _ = interrupt.recv() => Ok(()),
+            _ = end.recv() => Ok(()),
+        };
+        session.close().await;
+        done.map(|()| ExitCode::SUCCESS)
+    })
+}
+
+async fn serve(
+    arguments: &ForwardArguments,
+    reach: &Reach,
+    connection: &Connection,
+    token_auth: bool,
+) -> anyhow::Result<()> {
+    let name = &reach.spec.name;
+    let mut open = connection.forward(arguments.services()).await.map_err(|p| reach.error(&p))?;
+    print(arguments, reach, &open)?;
+    if !token_auth {
+        eprintln!("{name}: {OPEN_TO_ALL}");
+    }
+    eprintln!("the ports are open until ctrl-c");
+    let (mut state, mut lost) = (connection.watch(), None::<Instant>);
+    loop {
+        let now = state.borrow_and_update().clone();
+        match now {
+            ConnectionState::Up(channel) => {
+                if let Some(since) = lost.take() {
+                    eprintln!("{name}: connected again after {} s", since.elapsed().as_secs());
+                }
+                if channel.ports != open {
+                    open = channel.ports;
+                    print(arguments, reach, &open)?;
+                }
+            }
+            // Only a person can mend it.
+            ConnectionState::Down { problem, retry_at: None, .. } => return Err(reach.error(&problem)),
+            ConnectionState::Down { problem, .. } if lost.is_none() => {
+                lost = Some(Instant::now());
+                eprintln!("{name}: connection lost: {}; reconnecting", problem.what);
+            }
+            ConnectionState::Down { .. } | ConnectionState::Connecting(_) => {}
+        }
+        state.changed().await?;
+    }
+}
+
+fn print(arguments: &ForwardArguments, reach: &Reach, ports: &LocalPorts) -> anyhow::Result<()> {
+    if arguments.json {
+        return output::json_line(&as_json(|service| ports.get(&service).copied()));
+    }
+    let mut out = output::stdout();
+    for (service, port) in ports {
+        writeln!(out, "{:<10}  {}", service.word(), service.address(&reach.spec.name, *port))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Ports by service, for scripts: `dashboard`, `gcs`, `client`, each a number or null.
+pub(super) fn as_json(port: impl Fn(Service) -> Option<u16>) -> serde_json::Value {
+    json!({
+        "dashboard": port(Service::Dashboard), "gcs": port(Service::Gcs), "client": port(Service::Client),
+    })
+}

@@ -1,0 +1,60 @@
+//! Ray's services on a head that a person can have on a TCP port of this machine.
+
+use super::ClusterName;
+use std::collections::BTreeMap;
+
+/// A service that listens on a port of the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Service {
+    /// The dashboard, for a browser or Ray's job commands.
+    Dashboard,
+    /// The GCS, for `ray status --address` and the like.
+    Gcs,
+    /// The Ray client server, for `ray.init("ray://...")`.
+    Client,
+}
+
+/// Ports of this machine by the service that they lead to.
+pub type LocalPorts = BTreeMap<Service, u16>;
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Dashboard, Self::Gcs, Self::Client];
+
+    /// Its port on a head, and the first one that is tried here.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Dashboard => 8265,
+            Self::Gcs => 6379,
+            Self::Client => 10001,
+        }
+    }
+
+    /// In words.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Dashboard => "dashboard",
+            Self::Gcs => "GCS",
+            Self::Client => "Ray client",
+        }
+    }
+
+    /// What a person types to use it behind that local port.
+    pub fn address(self, cluster: &ClusterName, port: u16) -> String {
+        match self {
+            Self::Dashboard => cluster.browser_url(port),
+            Self::Gcs => format!("127.0.0.1:{port}"),
+            Self::Client => format!("ray://127.0.0.1:{port}"),
+        }
+    }
+}
+
+/// The ports in words: `dashboard http://marin-a.localhost:8265, GCS 127.0.0.1:6379`.
+pub fn addresses(cluster: &ClusterName, ports: &LocalPorts) -> String {
+    let one =
+        |(service, port): (&Service, &u16)| format!("{} {}", service.word(), service.address(cluster, *port));
+    ports.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What has to be said of the ports of a cluster without token authentication.
+pub const OPEN_TO_ALL: &str = "no token authentication: every user of this machine can use them";

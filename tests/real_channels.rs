@@ -1,0 +1,168 @@
+//! A second user of the console's machine, a real Ray behind a real sshd: he tries the sockets, and listens on every port
+//! that is free again, while a log is followed across a loss of the connection.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod bed;
+
+use bed::{Bed, PATIENCE, Ray, until};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+/// A number twice a second, from 1 on. What is printed cannot be mistaken for the command itself.
+const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
+/// Nobody's: neither root's nor `ray`'s.
+const STRANGER: &str = "4242";
+/// Connects to each socket that it is told of, and says how that ended.
+const TRY_SOCKETS: &str = "
+import socket, sys
+for path in sys.argv[1:]:
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.connect(path)
+        print('connected')
+    except OSError as e:
+        print(type(e).__name__)
+";
+/// Listens on ports at both addresses until its input ends, then says how many connections and bytes came.
+const TAKE_PORTS: &str = "
+import select, socket, sys
+heard, bytes_, listeners, streams = 0, 0, [], []
+for port in sys.argv[1:]:
+    for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
+        s = socket.socket(family)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind((address, int(port)))
+        s.listen()
+        listeners.append(s)
+print('ready', flush=True)
+while True:
+    ready = select.select([sys.stdin] + listeners + streams, [], [])[0]
+    if sys.stdin in ready:
+        break
+    for s in ready:
+        if s in listeners:
+            heard += 1
+            streams.append(s.accept()[0])
+        else:
+            data = s.recv(65536)
+            bytes_ += len(data)
+            if not data:
+                streams.remove(s)
+print(heard, bytes_)
+";
+
+/// A program on the client host, its output line by line.
+struct Running {
+    child: Child,
+    out: Receiver<String>,
+    err: Receiver<String>,
+}
+
+impl Running {
+    fn start(argv: &[String]) -> Self {
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        Self { child, out, err }
+    }
+
+    fn ours(bed: Bed, words: &str) -> Self {
+        let program = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"];
+        let words = program.into_iter().chain(words.split(' ')).map(str::to_owned).collect();
+        Self::start(&[bed.on_client(&[]), words].concat())
+    }
+
+    fn says(&self, words: &str) {
+        while !self.err.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{e}: {words}")).contains(words) {}
+    }
+
+    fn next(&self) -> String {
+        self.out.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(from).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+    });
+    lines
+}
+
+/// The start of a command line that runs a Python script as the stranger on the client host.
+fn stranger(bed: Bed, script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut argv = bed.on_client(&[]);
+    argv.insert(argv.len() - 1, "-r".into());
+    let drop_rights = ["setpriv", "--reuid", STRANGER, "--regid", STRANGER, "--clear-groups", "--"];
+    argv.extend(drop_rights.into_iter().chain(["python3", "-c", script]).map(str::to_owned));
+    argv.extend(arguments);
+    argv
+}
+
+fn tick(line: &str) -> Option<u64> {
+    line.strip_prefix("tick=")?.parse().ok()
+}
+
+#[test]
+fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
+    let bed = Bed::shared(Ray::Newest);
+    let job = bed.submit("ticking", TICKS);
+    bed.job_becomes(&job, "RUNNING");
+    let mut log = Running::ours(bed, &format!("job-logs -f {job}"));
+    let mut seen: Vec<u64> = Vec::new();
+    while seen.len() < 4 {
+        seen.extend(tick(&log.next()));
+    }
+
+    // The ways that the log comes by: to be seen by root, and closed to the stranger.
+    let sockets =
+        bed.on_root("client", &["find", "/run", "/tmp", "/home", "-type", "s", "-name", "*-*.[0-9]*"]);
+    let sockets: Vec<String> = sockets.lines().map(str::to_owned).collect();
+    assert!(sockets.len() >= 2, "{sockets:?}");
+    let argv = stranger(bed, TRY_SOCKETS, sockets.clone());
+    let tried = Command::new(&argv[0]).args(&argv[1..]).output().unwrap();
+    let tried = String::from_utf8(tried.stdout).unwrap();
+    assert_eq!(tried.lines().collect::<Vec<_>>(), vec!["PermissionError"; sockets.len()]);
+
+    let forward = Running::ours(bed, "forward --json");
+    let ports = |line: String| {
+        let ports: Value = serde_json::from_str(&line).unwrap();
+        ["dashboard", "gcs", "client"].map(|service| ports[service].as_u64().unwrap())
+    };
+    let before = ports(forward.next());
+    bed.sshd_stop("head");
+    log.says("connection lost");
+    forward.says("connection lost");
+    let mut thief = Running::start(&stranger(bed, TAKE_PORTS, before.map(|port| port.to_string())));
+    assert_eq!(thief.next(), "ready");
+    log.says("still trying");
+    bed.sshd_start("head");
+    log.says("connected again");
+    let last = *seen.last().unwrap();
+    while *seen.last().unwrap() < last + 20 {
+        seen.extend(tick(&log.next()));
+    }
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "no line is lost, none comes twice");
+    // The stranger has the ports of before: people get others, and are told.
+    let after = ports(forward.next());
+    assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
+    drop(thief.child.stdin.take());
+    assert_eq!(thief.next(), "0 0", "connections and bytes that came to the stranger");
+
+    bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
+    bed.job_becomes(&job, "STOPPED");
+    let code = until("the follower has ended", || log.child.try_wait().unwrap()).code();
+    assert_eq!(code, Some(3));
+}
