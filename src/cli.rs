@@ -10,6 +10,7 @@ mod output;
 
 mod audit;
 mod auth;
+mod backups;
 mod columns;
 mod configs;
 mod console;
@@ -170,6 +171,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List the backups of jobs on this machine, and delete old ones
+    Backups(backups::BackupArguments),
     /// Show the settings
     Config {
         /// What to do with them.
@@ -196,6 +199,7 @@ impl Command {
             | Self::Demo(_)
             | Self::DemoRay(_)
             | Self::Audit { .. }
+            | Self::Backups(_)
             | Self::Config { .. } => None,
         }
     }
@@ -230,6 +234,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::Audit { json }) = arguments.command {
         audit::print(&audit::log(&env, &config::Folders::new(&env)), json)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(Command::Backups(arguments)) = &arguments.command {
+        let settings = config::Settings::read(sources.config.as_deref(), &env)?;
+        return backups::run(arguments, &config::Folders::new(&env), &settings);
     }
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);

@@ -5,6 +5,8 @@
 
 mod cluster;
 mod env;
+#[cfg(test)]
+mod fuzz;
 mod google;
 mod launch;
 mod locate;

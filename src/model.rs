@@ -7,6 +7,8 @@ pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;
 pub mod draft;
+#[cfg(test)]
+pub(crate) mod fuzz;
 pub mod host;
 pub mod image;
 pub mod job;

@@ -5,6 +5,7 @@
 
 mod audit;
 mod backup;
+mod backups;
 mod call;
 mod cluster;
 mod desk;
@@ -24,6 +25,7 @@ mod worker;
 
 pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, back_up, restore};
+pub use backups::{Backup, backups, delete, remember};
 pub use call::{Call, Deed};
 pub use cluster::{Facts, Outcome, Performer, preflight};
 pub use desk::{Desk, Ready};

@@ -9,6 +9,8 @@ mod client;
 mod convert;
 mod drain;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod gcs;
 mod json;
 mod large;

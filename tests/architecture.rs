@@ -206,6 +206,38 @@ fn nothing_waits_by_the_wall_clock() {
 }
 
 #[test]
+fn parsers_of_hostile_input_are_fuzzed() {
+    // What comes from a cluster, from its files or from a crash, and who reads it.
+    const ENTRIES: &[(&str, &str)] = &[
+        ("config/fuzz.rs", "cluster_yaml"),
+        ("config/fuzz.rs", "marin_yaml"),
+        ("operation/journal.rs", "journal_lines"),
+        ("ray/fuzz.rs", "autoscaler_report"),
+        ("ray/fuzz.rs", "dashboard_jobs"),
+        ("ray/fuzz.rs", "dashboard_lists"),
+        ("ray/fuzz.rs", "dashboard_nodes"),
+        ("ray/fuzz.rs", "gcs_cluster_status"),
+        ("ray/fuzz.rs", "gcs_tables"),
+        ("ray/fuzz.rs", "log_bytes"),
+        ("ray/fuzz.rs", "status_text"),
+        ("ray/large.rs", "package_reply"),
+        ("ray/logs/socket.rs", "websocket_frames"),
+        ("ray/logs/socket.rs", "websocket_handshake"),
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (file, entry) in ENTRIES {
+        let text = fs::read_to_string(root.join("src").join(file)).unwrap();
+        assert!(
+            text.contains(&format!("#[test]\n    fn fuzz_{entry}()"))
+                || text.contains(&format!("#[test]\nfn fuzz_{entry}()")),
+            "{file}: {entry}"
+        );
+    }
+    let ci = fs::read_to_string(root.join(".ci/run")).unwrap();
+    assert!(ci.contains("step .ci/deny"), "the dependencies are not looked at");
+}
+
+#[test]
 fn a_room_begins_with_its_purpose() {
     for (_, path, text) in sources() {
         assert!(text.starts_with("//!"), "{} has no //! header", path.display());

@@ -7,7 +7,9 @@ mod pty;
 use marin_tui::demo::{Head, Scenario};
 use pty::Pty;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -39,7 +41,7 @@ fn a_full_disk_leaves_the_screen_alone_and_is_told_at_the_end() {
     let place = Place::new();
     let state = place.home.path().join(".local/state/marin-tui");
     fs::create_dir_all(&state).unwrap();
-    fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
     // Every write to it fails with ENOSPC.
     symlink("/dev/full", state.join("marin-tui.log")).unwrap();
     // Nobody answers there: each try is logged.
@@ -78,7 +80,7 @@ fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
     let shell = pty.pid();
     let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
     let console = children.trim();
-    let stop = || std::process::Command::new("kill").args(["-TSTP", console]).status().unwrap();
+    let stop = || Command::new("kill").args(["-TSTP", console]).status().unwrap();
     assert!(stop().success());
     pty.wait("the shell", |s| s.contains("held"));
     pty.wait("the terminal as the shell knows it", |_| pty.is_restored());
@@ -99,4 +101,40 @@ fn without_a_shell_the_key_does_not_stop_it() {
     pty.wait_text("not suspended");
     pty.send("q");
     assert!(pty.wait_exit().success());
+}
+
+#[test]
+fn old_backups_are_said_at_the_start_and_deleted_when_asked() {
+    let place = Place::new();
+    let state = place.home.path().join(".local/state/marin-tui");
+    let folder = state.join("backups/a-1");
+    fs::create_dir_all(folder.join("packages")).unwrap();
+    fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
+    fs::write(folder.join("marin-tui-backup"), "").unwrap();
+    let list = folder.join("jobs.json");
+    fs::write(&list, r#"{"version":1,"cluster":"a","jobs":[],"packages":{}}"#).unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(31 * 24 * 3600);
+    fs::File::options().write(true).open(&list).unwrap().set_modified(long_ago).unwrap();
+    let mut pty = place.console();
+    pty.wait_text("1 backup older than 30 days");
+    pty.send("q");
+    assert!(pty.wait_exit().success());
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.args(args).env_clear().env("HOME", place.home.path()).stdin(Stdio::null());
+        let out = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (out.status.code(), text(out.stdout), text(out.stderr))
+    };
+    let (code, listed, _) = run(&["backups", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((code, &listed[0]["cluster"], &listed[0]["outcome"]), (Some(0), &"a".into(), &"old".into()));
+    let (code, _, said) = run(&["backups", "--delete-older-than", "30"]);
+    assert!(code == Some(1) && said.contains("--yes") && folder.exists(), "{said}");
+    let (_, would, _) = run(&["backups", "--delete-older-than", "30", "--dry-run"]);
+    assert!(would.contains("would be deleted") && folder.exists(), "{would}");
+    let (_, none, _) = run(&["backups", "--delete-older-than", "60", "--yes"]);
+    assert!(!none.contains("deleted") && folder.exists(), "{none}");
+    let (code, done, said) = run(&["backups", "--delete-older-than", "30", "--yes"]);
+    assert!(code == Some(0) && done.contains("deleted") && !folder.exists(), "{done}{said}");
 }

@@ -1,9 +1,9 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
 use super::{Arguments, Colors, output};
-use crate::app::{App, Keymap, Listed, Paces};
+use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
-use crate::model::Secret;
+use crate::model::{Secret, Timestamp};
 use crate::supervisor::{Note, Options, Supervisor};
 use crate::token;
 use crate::tui::{self, Ground};
@@ -66,6 +66,9 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
         .reading_only(config.settings.read_only || arguments.read_only)
         .reading_every(paces);
+    if let Some(words) = super::backups::reminder(&folders, &config.settings) {
+        app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
+    }
     let theme = Theme::new(colors(arguments.look.colors, env));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {

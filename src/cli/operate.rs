@@ -4,7 +4,7 @@ use super::reach::{Progress as Telling, Reach};
 use super::run::{OperateArguments, Wish, operate};
 use crate::model::text::printable;
 use crate::model::{SubmissionId, Task};
-use crate::operation::{Backed, Executor, Kept, Restored, back_up, restore, would_back_up};
+use crate::operation::{Backed, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -152,6 +152,9 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         backed.left_out.iter().for_each(|(id, why)| println!("{id} {left_out}: {why}"));
     }
     if !dry {
+        if let Err(problem) = remember(&reach.folders.state, &dir) {
+            eprintln!("{}; {}", problem.what, problem.mend);
+        }
         reach.note("backup-jobs", &format!("{} jobs in {}", backed.kept.len(), dir.display()));
     }
     let whole = backed.kept.iter().all(|k| k.missing.is_empty());

@@ -41,6 +41,8 @@ pub struct Settings {
     pub google_endpoint: Option<String>,
     /// File with Google credentials in place of the application-default ones.
     pub google_credentials: Option<PathBuf>,
+    /// Days after which a backup of jobs is offered for deletion; 0: none is.
+    pub backup_days: u64,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -99,6 +101,7 @@ impl Default for Settings {
             read_only: false,
             google_endpoint: None,
             google_credentials: None,
+            backup_days: 30,
             keys: BTreeMap::new(),
         }
     }
@@ -179,6 +182,12 @@ impl Settings {
             ));
         }
         Ok(settings)
+    }
+
+    /// The age from which a backup of jobs is offered for deletion; none: it never is.
+    pub fn backup_age(&self) -> Option<Duration> {
+        let seconds = self.backup_days.saturating_mul(24 * 3600);
+        Some(Duration::from_secs(seconds)).filter(|d| !d.is_zero())
     }
 
     /// Time between two refreshes of the cluster on the screen.

@@ -44,7 +44,10 @@ pub fn read(folder: &Path) -> Result<BTreeMap<String, String>, FileError> {
             Value::Number(number) => number.to_string(),
             Value::Bool(yes) => yes.to_string(),
             _ => {
-                let why = format!("`env.{name}` is no single value");
+                // With a slip of the pen in the file, what seems to be a name holds the value.
+                let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                let what = if is_plain { format!("`env.{name}`") } else { "a variable in `env`".to_owned() };
+                let why = format!("{what} is no single value");
                 return Err(FileError::new(&file, why, "write it as one text, in quotes"));
             }
         };

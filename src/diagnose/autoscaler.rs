@@ -101,12 +101,12 @@ fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
 fn room(demand: &Demand, report: &Autoscaler, nodes: &[Node]) -> Room {
     let worker = |t: &NodeTypeCount| nodes.iter().find(|n| !n.is_head && n.node_type == t.name);
     // The cluster's own limit stands for types that have none: it bounds all workers together.
-    let all: u32 = report.types.iter().map(|t| t.active + t.idle + coming(t)).sum();
+    let all: u64 = report.types.iter().map(|t| u64::from(t.active + t.idle + coming(t))).sum();
     let limit = report.types.iter().filter_map(|t| t.max).max();
     if report.types.is_empty() {
         return Room::Perhaps;
     }
-    if limit.is_some_and(|limit| all >= limit) {
+    if limit.is_some_and(|limit| all >= limit.into()) {
         return Room::None;
     }
     let has_room = |t: &&NodeTypeCount| t.max.is_none_or(|max| t.active + t.idle + coming(t) < max);

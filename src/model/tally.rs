@@ -55,8 +55,8 @@ impl Tally {
     pub fn of(snapshot: &Snapshot) -> Self {
         let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
         let report = &snapshot.autoscaler;
-        let joining: u32 = report.types.iter().map(|t| t.pending).sum();
-        let launching: u32 = report.types.iter().map(|t| t.launching).sum();
+        let joining: usize = report.types.iter().map(|t| t.pending as usize).sum();
+        let launching: usize = report.types.iter().map(|t| t.launching as usize).sum();
         let jobs = |status| snapshot.jobs.iter().filter(|j| j.status == status).count();
         let has =
             |chip: &Chip| alive().any(|n| n.resources.get(chip.resource()).is_some_and(|r| r.total > 0.0));
@@ -64,7 +64,7 @@ impl Tally {
         let resources = || alive().filter_map(|n| n.resources.get(chip.resource()));
         Self {
             alive: alive().count(),
-            pending: report.pending.len().max(joining as usize) + launching as usize,
+            pending: report.pending.len().max(joining) + launching,
             dead: snapshot.nodes.len() - alive().count(),
             lost: snapshot.nodes.iter().filter(|n| n.is_lost(snapshot.taken)).count(),
             chip,

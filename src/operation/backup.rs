@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The list.
-const LIST: &str = "jobs.json";
+pub(super) const LIST: &str = "jobs.json";
 /// Of the list.
 const VERSION: u32 = 1;
 /// Says that the folder is ours.
-const MARK: &str = "marin-tui-backup";
+pub(super) const MARK: &str = "marin-tui-backup";
 /// Where packages lie in it.
-const PACKAGES: &str = "packages";
+pub(super) const PACKAGES: &str = "packages";
 /// What a Ray that has just begun may take until it takes jobs.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is asked again meanwhile.
@@ -69,10 +69,12 @@ impl Restored {
 }
 
 #[derive(Serialize, Deserialize)]
-struct List {
+pub(super) struct List {
     version: u32,
-    cluster: String,
-    jobs: Vec<Kept>,
+    /// The cluster's name.
+    pub cluster: String,
+    /// Its jobs.
+    pub jobs: Vec<Kept>,
     /// File in the folder by URI.
     packages: BTreeMap<String, String>,
 }

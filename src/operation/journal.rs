@@ -7,7 +7,7 @@ use crate::model::time::brief;
 use crate::model::{ClusterName, ClusterSpec, Preview, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -220,6 +220,12 @@ impl Journal {
     }
 }
 
+/// All operations that were begun and not ended, of whatever cluster.
+pub(super) fn unfinished(state: &Path) -> Vec<Unfinished> {
+    let files = fs::read_dir(state.join("operations")).into_iter().flatten().flatten();
+    files.filter_map(|file| last_unfinished(&fs::read(file.path()).ok()?)).collect()
+}
+
 /// What a cluster's name is as a file's.
 pub(super) fn file_of(cluster: &ClusterName) -> String {
     percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect()
@@ -293,6 +299,25 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fuzz_journal_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = ClusterName::new("a");
+        let mut journal = Journal::open(dir.path(), &name).unwrap();
+        journal.begin(&Task::Restart { preserve: true }, &Scope::default()).unwrap();
+        journal.done(StepName::Look, "2 workers").unwrap();
+        journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
+        journal.failed(StepName::Stop, "no route").unwrap();
+        let text = std::fs::read(&journal.path).unwrap();
+        crate::model::fuzz::fuzz(&[text], |bytes| {
+            if let Some(found) = last_unfinished(bytes) {
+                let operation = found.operation(&name);
+                let _ = found.next().map(|step| (operation.number(step), operation.is_harmless_at(step)));
+            }
+            assert!(!busy(&name, bytes).to_string().is_empty());
+        });
+    }
 
     #[test]
     fn what_was_begun_is_found_again_and_only_one_may_hold_it() {

@@ -45,8 +45,17 @@ impl Types {
     }
 }
 
+/// Machines of a type, or jobs, that a report may name: more is a lie, and would overflow sums.
+const MOST: u32 = 1_000_000;
+
+/// Counts more of them.
+pub fn add(count: &mut u32, more: u32) {
+    *count = count.saturating_add(more).min(MOST);
+}
+
 /// Puts demands largest first and failures newest first.
 pub fn in_order(mut report: Autoscaler) -> Autoscaler {
+    report.demands.iter_mut().for_each(|d| d.count = d.count.min(MOST.into()));
     report.demands.sort_by_key(|d| std::cmp::Reverse(d.count));
     report.failures.sort_by_key(|f| std::cmp::Reverse(f.at));
     report

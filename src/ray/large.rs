@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn fuzz_package_reply() {
+        let status = Some(wire::GcsStatus { code: 0, message: "fine".into() });
+        let reply = wire::KvGetReply { status, value: vec![7; 300].into() };
+        crate::model::fuzz::fuzz(&[message(&reply)], |bytes| {
+            let told = |piece| read(bytes, piece).map_err(|_| ());
+            assert_eq!(told(1), told(7), "how it is cut matters");
+            if let Ok((_, value)) = told(64) {
+                assert!(value.len() <= bytes.len());
+            }
+        });
+    }
+
+    #[test]
     fn nothing_and_no_key_are_told_apart() {
         let of = |code| {
             let status = Some(wire::GcsStatus { code, message: String::new() });

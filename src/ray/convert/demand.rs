@@ -61,13 +61,13 @@ pub fn demands(state: &ClusterResourceState, autoscaling: Option<&AutoscalingSta
     let mut ledger = Ledger::default();
     for waiting in &state.pending_resource_requests {
         let shape = sum(waiting.request.iter());
-        ledger.entry(TASK, "", shape).waiting += u64::try_from(waiting.count).unwrap_or(0);
+        add(&mut ledger.entry(TASK, "", shape).waiting, waiting.count);
     }
     ledger.groups(&state.pending_gang_resource_requests, |t| t.waiting += 1);
     for constraint in &state.cluster_resource_constraints {
         for wanted in &constraint.resource_requests {
             let shape = sum(wanted.request.iter());
-            ledger.entry(REQUEST, "", shape).waiting += u64::try_from(wanted.count).unwrap_or(0);
+            add(&mut ledger.entry(REQUEST, "", shape).waiting, wanted.count);
         }
     }
     if let Some(autoscaling) = autoscaling {
@@ -78,18 +78,23 @@ pub fn demands(state: &ClusterResourceState, autoscaling: Option<&AutoscalingSta
         for constraint in &autoscaling.infeasible_cluster_resource_constraints {
             for wanted in &constraint.resource_requests {
                 let shape = sum(wanted.request.iter());
-                ledger.entry(REQUEST, "", shape).infeasible += u64::try_from(wanted.count).unwrap_or(0);
+                add(&mut ledger.entry(REQUEST, "", shape).infeasible, wanted.count);
             }
         }
     }
     ledger.finish()
 }
 
+fn add(tally: &mut u64, more: i64) {
+    *tally = tally.saturating_add(u64::try_from(more).unwrap_or(0));
+}
+
 fn sum<'a>(bundles: impl Iterator<Item = &'a ResourceRequest>) -> Shape {
     let mut all: BTreeMap<&str, i64> = BTreeMap::new();
     for bundle in bundles {
         for (name, amount) in &bundle.resources_bundle {
-            *all.entry(name).or_default() += (amount * 10_000.0).round() as i64;
+            let n = all.entry(name).or_default();
+            *n = n.saturating_add((amount * 10_000.0).round() as i64);
         }
     }
     all.into_iter().map(|(name, n)| (name.to_owned(), n)).collect()

@@ -3,7 +3,7 @@
 
 use super::super::json::{Flag, Loose, Num, Str, Table};
 use super::names::Names;
-use super::{Types, in_order};
+use super::{Types, add, in_order};
 use crate::model::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, Node, PendingNode, Text, Timestamp,
 };
@@ -119,10 +119,10 @@ impl Report<'_> {
         }
         let mut types = Types::default();
         for (name, count) in &activity.active_nodes.0 {
-            types.of(names.recover(name)).active += number(*count);
+            add(&mut types.of(names.recover(name)).active, number(*count));
         }
         for (name, count) in &activity.pending_launches.0 {
-            types.of(names.recover(name)).launching += number(*count);
+            add(&mut types.of(names.recover(name)).launching, number(*count));
         }
         for node in lists(&activity.pending_nodes) {
             types.of(word(node, 1)).pending += 1;
@@ -140,7 +140,7 @@ impl Report<'_> {
         let availabilities = &activity.node_availability_summary.0.node_availabilities.0;
         out.failures.extend(availabilities.values().filter(|a| !a.0.is_available.0).map(|a| a.0.failure()));
         for failure in &out.failures {
-            types.of(failure.node_type.raw()).failed += failure.count;
+            add(&mut types.of(failure.node_type.raw()).failed, failure.count);
         }
         out.types = types.finish();
         in_order(out)

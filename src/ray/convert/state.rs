@@ -1,7 +1,7 @@
 //! The report of autoscaler v2, as the GCS keeps it.
 
 use super::super::wire::{AutoscalingState, ClusterResourceState};
-use super::{Types, demand, in_order};
+use super::{Types, add, demand, in_order};
 use crate::model::{
     Autoscaler, AutoscalerVersion, LaunchFailure, Node, NodeState, PendingNode, Text, Timestamp,
 };
@@ -23,7 +23,7 @@ pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, node
     let mut types = Types::default();
     count(nodes, &mut types);
     for launching in &autoscaling.pending_instance_requests {
-        types.of(&launching.ray_node_type_name).launching += number(launching.count);
+        add(&mut types.of(&launching.ray_node_type_name).launching, number(launching.count));
     }
     let mut pending = Vec::new();
     for machine in &autoscaling.pending_instances {
@@ -38,7 +38,7 @@ pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, node
     let mut failures = Vec::new();
     for failed in &autoscaling.failed_instance_requests {
         let count = number(failed.count);
-        types.of(&failed.ray_node_type_name).failed += count;
+        add(&mut types.of(&failed.ray_node_type_name).failed, count);
         let at = if failed.failed_ts > 0 { failed.failed_ts } else { failed.start_ts };
         failures.push(LaunchFailure {
             node_type: Text::from(failed.ray_node_type_name.as_str()),

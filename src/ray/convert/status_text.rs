@@ -3,7 +3,7 @@
 //! Its header carries the time of the request, not of the report, so that nothing can be said about its age. A
 //! line or heading that is not understood is passed over.
 
-use super::{Types, in_order};
+use super::{Types, add, in_order};
 use crate::model::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeId, PendingNode, Text,
 };
@@ -23,10 +23,10 @@ pub fn read(text: &str) -> Option<Autoscaler> {
             continue;
         };
         match section {
-            "Active" => types_of(entry, |name, n| types.of(name).active += n),
-            "Idle" => types_of(entry, |name, n| types.of(name).idle += n),
+            "Active" => types_of(entry, |name, n| add(&mut types.of(name).active, n)),
+            "Idle" => types_of(entry, |name, n| add(&mut types.of(name).idle, n)),
             "Pending" => match pending(entry) {
-                Some(Coming::Launching(name, n)) => types.of(name).launching += n,
+                Some(Coming::Launching(name, n)) => add(&mut types.of(name).launching, n),
                 Some(Coming::Node(node)) => {
                     types.of(node.node_type.raw()).pending += 1;
                     out.pending.push(node);
@@ -41,7 +41,7 @@ pub fn read(text: &str) -> Option<Autoscaler> {
         }
     }
     for failure in &out.failures {
-        types.of(failure.node_type.raw()).failed += failure.count;
+        add(&mut types.of(failure.node_type.raw()).failed, failure.count);
     }
     out.types = types.finish();
     Some(in_order(out))
@@ -164,6 +164,17 @@ mod tests {
             "==== Autoscaler status: x ====\nActive:\n (no active nodes)\nPending:\n (no pending nodes)",
         );
         assert_eq!(idle.map(|r| (r.types.len(), r.pending.len())), Some((0, 0)));
+    }
+
+    #[test]
+    fn counts_that_no_cluster_has_do_not_overflow() {
+        let lines = " 4294967295 tpu\n 4294967295 tpu\n";
+        let report = read(&format!(
+            "Autoscaler status:\nActive:\n{lines}Idle:\n{lines}Pending Demands:\n {{'CPU': 1}}: 18446744073709551615+ pending tasks\n"
+        ));
+        let report = report.unwrap();
+        assert_eq!((report.types[0].active, report.types[0].idle), (1_000_000, 1_000_000));
+        assert_eq!(report.demands[0].count, 1_000_000);
     }
 
     proptest! {

@@ -9,6 +9,8 @@ use crate::model::text::log_line;
 pub struct LineSplitter {
     line: Vec<u8>,
     cut: usize,
+    /// The last byte was a carriage return: what comes next overwrites the line, as on the writer's own terminal.
+    overwrites: bool,
 }
 
 impl LineSplitter {
@@ -35,6 +37,7 @@ impl LineSplitter {
 
     /// The line so far, if it is worth showing.
     fn take(&mut self) -> Option<String> {
+        self.overwrites = false;
         let cut = std::mem::take(&mut self.cut);
         let line = std::mem::take(&mut self.line);
         if cut == 0 && is_magic(&line) {
@@ -48,20 +51,23 @@ impl LineSplitter {
         Some(text)
     }
 
+    /// A progress bar overwrites its own line for hours: what was overwritten is not kept.
     fn append(&mut self, piece: &[u8]) {
-        let room = Self::LONGEST.saturating_sub(self.line.len());
-        if piece.len() <= room {
-            self.line.extend_from_slice(piece);
-            return;
+        let text = piece.iter().rposition(|b| *b != b'\r').map_or(0, |last| last + 1);
+        if text > 0 {
+            let from = piece[..text].iter().rposition(|b| *b == b'\r').map_or(0, |at| at + 1);
+            if self.overwrites || from > 0 {
+                self.line.clear();
+                self.cut = 0;
+            }
+            let room = Self::LONGEST.saturating_sub(self.line.len());
+            let kept = room.min(text - from);
+            self.line.extend_from_slice(&piece[from..from + kept]);
+            self.cut += text - from - kept;
+            self.overwrites = text < piece.len();
+        } else if !piece.is_empty() {
+            self.overwrites = true;
         }
-        // A progress bar overwrites its own line for hours: what was overwritten need not be kept.
-        if let Some(at) = piece.iter().rposition(|b| *b == b'\r').filter(|at| at + 1 < piece.len()) {
-            self.line.clear();
-            self.cut = 0;
-            return self.append(&piece[at + 1..]);
-        }
-        self.line.extend_from_slice(&piece[..room]);
-        self.cut += piece.len() - room;
     }
 }
 
@@ -117,6 +123,15 @@ mod tests {
             assert!(splitter.line.len() <= LineSplitter::LONGEST);
         }
         assert_eq!(splitter.push(b"\n"), ["19999 steps"]);
+    }
+
+    #[test]
+    fn a_long_line_is_overwritten_wherever_it_is_cut() {
+        let log = [&b"x".repeat(17_000)[..], b"\r10%\r20%\r\n"].concat();
+        for cut in [0, 16_384, 17_000, 17_001, 17_004, 17_005, log.len() - 1] {
+            let (a, b) = log.split_at(cut);
+            assert_eq!(all(&[a, b]), ["20%"], "cut at {cut}");
+        }
     }
 
     proptest! {

@@ -9,10 +9,11 @@ use crate::model::SubmissionId;
 use base64::Engine;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::StatusCode;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use http::{HeaderMap, StatusCode};
 use reqwest::{Method, Upgraded};
 use std::hash::{BuildHasher, RandomState};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -47,44 +48,52 @@ impl Socket {
             .header(SEC_WEBSOCKET_VERSION, "13")
             .header(SEC_WEBSOCKET_KEY, &key);
         let response = client.open(request).await?;
-        let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS
-            || accepted.is_none_or(|a| a.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
-        {
+        if !is_accepted(response.status(), response.headers(), &key) {
             return Err(RayError::NotRay("it does not speak websocket".to_owned()));
         }
         let upgraded = response.upgrade().await.map_err(|e| super::super::client::silent(&e))?;
-        // One line is one message: leave room for absurd ones, the splitter cuts them.
-        let config = WebSocketConfig::default().max_frame_size(Some(64 << 20));
-        let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
+        let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config())).await;
         Ok(Self { stream, client: client.clone() })
     }
 
     /// The next frame. Safe to drop while waiting.
     pub async fn next(&mut self) -> Frame {
-        loop {
-            match self.stream.next().await {
-                Some(Ok(Message::Text(text))) => return self.counted(Bytes::from(text)),
-                Some(Ok(Message::Binary(bytes))) => return self.counted(bytes),
-                Some(Ok(Message::Close(Some(close)))) if close.code == CloseCode::Normal => {
-                    return Frame::Done;
-                }
-                Some(Ok(Message::Close(close))) => {
-                    let why = close.map(|c| format!("closed with code {}", c.code)).unwrap_or_default();
-                    return Frame::Broken(why);
-                }
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                Some(Err(Error::ConnectionClosed)) | None => {
-                    return Frame::Broken("the connection was closed".to_owned());
-                }
-                Some(Err(error)) => return Frame::Broken(error.to_string()),
-            }
+        let frame = frame(&mut self.stream).await;
+        if let Frame::Data(bytes) = &frame {
+            self.client.meter().http.receive(bytes.len());
         }
+        frame
     }
+}
 
-    fn counted(&self, bytes: Bytes) -> Frame {
-        self.client.meter().http.receive(bytes.len());
-        Frame::Data(bytes)
+/// One line is one message: leave room for absurd ones, the splitter cuts them.
+fn config() -> WebSocketConfig {
+    WebSocketConfig::default().max_frame_size(Some(64 << 20))
+}
+
+/// Whether an answer accepts the upgrade that was asked for with this key (RFC 6455, section 4.2.2).
+fn is_accepted(status: StatusCode, headers: &HeaderMap, key: &str) -> bool {
+    let accepted = headers.get(SEC_WEBSOCKET_ACCEPT);
+    status == StatusCode::SWITCHING_PROTOCOLS
+        && accepted.is_some_and(|a| a.as_bytes() == derive_accept_key(key.as_bytes()).as_bytes())
+}
+
+async fn frame<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut WebSocketStream<S>) -> Frame {
+    loop {
+        match stream.next().await {
+            Some(Ok(Message::Text(text))) => return Frame::Data(Bytes::from(text)),
+            Some(Ok(Message::Binary(bytes))) => return Frame::Data(bytes),
+            Some(Ok(Message::Close(Some(close)))) if close.code == CloseCode::Normal => return Frame::Done,
+            Some(Ok(Message::Close(close))) => {
+                let why = close.map(|c| format!("closed with code {}", c.code)).unwrap_or_default();
+                return Frame::Broken(why);
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Err(Error::ConnectionClosed)) | None => {
+                return Frame::Broken("the connection was closed".to_owned());
+            }
+            Some(Err(error)) => return Frame::Broken(error.to_string()),
+        }
     }
 }
 
@@ -92,4 +101,51 @@ impl Socket {
 fn key() -> String {
     let random = || RandomState::new().hash_one(0u8).to_be_bytes();
     base64::engine::general_purpose::STANDARD.encode([random(), random()].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::fuzz::fuzz;
+    use http::HeaderValue;
+    use tokio::io::AsyncWriteExt;
+
+    /// A frame of a server, as it stands on the wire.
+    fn sent(first: u8, payload: &[u8]) -> Vec<u8> {
+        [&[first, u8::try_from(payload.len()).unwrap()], payload].concat()
+    }
+
+    #[test]
+    fn fuzz_websocket_frames() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let whole =
+            [sent(0x81, b"step 1\n"), sent(0x89, b"ping"), sent(0x82, b"\xff\n"), sent(0x88, &[3, 232])];
+        let pieces = [sent(0x01, b"st"), sent(0x00, b"ep"), sent(0x80, b"\n"), sent(0x88, b"")];
+        fuzz(&[whole.concat(), pieces.concat(), vec![0x82, 127, 0, 0, 0, 0, 64, 0, 0, 1]], |bytes| {
+            runtime.block_on(async {
+                let (ours, mut theirs) = tokio::io::duplex(128 << 10);
+                theirs.write_all(bytes).await.unwrap();
+                theirs.shutdown().await.unwrap();
+                let mut stream = WebSocketStream::from_raw_socket(ours, Role::Client, Some(config())).await;
+                let mut taken = 0;
+                while let Frame::Data(data) = frame(&mut stream).await {
+                    taken += data.len();
+                }
+                assert!(taken <= bytes.len(), "more came than was sent");
+            });
+        });
+    }
+
+    #[test]
+    fn fuzz_websocket_handshake() {
+        let key = "dGhlIHNhbXBsZSBub25jZQ==";
+        // RFC 6455, section 1.3.
+        let answer = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+        fuzz(&[answer.to_vec()], |bytes| {
+            let Ok(value) = HeaderValue::from_bytes(bytes) else { return };
+            let headers = HeaderMap::from_iter([(SEC_WEBSOCKET_ACCEPT, value)]);
+            assert_eq!(is_accepted(StatusCode::SWITCHING_PROTOCOLS, &headers, key), bytes == answer);
+            assert!(!is_accepted(StatusCode::OK, &headers, key));
+        });
+    }
 }

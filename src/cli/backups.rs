@@ -1,0 +1,116 @@
+//! `marin-tui backups`: which backups of jobs lie on this machine, and deleting the old ones.
+
+use super::{columns, output};
+use crate::config::{Folders, Settings};
+use crate::model::Timestamp;
+use crate::model::time::brief;
+use crate::operation::{Backup, backups, delete};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What to do with backups.
+#[derive(Debug, Args)]
+pub struct BackupArguments {
+    /// Delete those that were made so many days ago or earlier; asks first
+    #[arg(long, value_name = "DAYS")]
+    delete_older_than: Option<u64>,
+    /// Do not ask
+    #[arg(long, short, requires = "delete_older_than")]
+    yes: bool,
+    /// Say what would be deleted
+    #[arg(long, requires = "delete_older_than")]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists them, or deletes those that are old enough.
+pub(super) fn run(
+    arguments: &BackupArguments,
+    folders: &Folders,
+    settings: &Settings,
+) -> anyhow::Result<ExitCode> {
+    let now = Timestamp::now();
+    let all = backups(&folders.state).map_err(|p| anyhow::anyhow!("{}", p.what))?;
+    let Some(age) = arguments.delete_older_than.map(days) else {
+        let due = |b: &Backup| settings.backup_age().is_some_and(|age| b.is_due(age, now));
+        let rows: Vec<_> = all.iter().map(|b| (b, if due(b) { "old" } else { "" }.to_owned())).collect();
+        return report(&rows, arguments.json, now).map(|()| ExitCode::SUCCESS);
+    };
+    let old: Vec<&Backup> = all.iter().filter(|b| b.is_due(age, now)).collect();
+    if arguments.dry_run {
+        let rows: Vec<_> = old.into_iter().map(|b| (b, "would be deleted".to_owned())).collect();
+        return report(&rows, arguments.json, now).map(|()| ExitCode::SUCCESS);
+    }
+    if !old.is_empty() && !arguments.yes {
+        print(&mut output::stderr(), &rows_of(old.iter().map(|b| (*b, String::new())), now))?;
+        super::reach::confirm(&format!("deletes {}, for good", counted(old.len())), false)?;
+    }
+    let mut rows = Vec::new();
+    let mut is_well = true;
+    for backup in old {
+        let outcome = delete(backup);
+        is_well &= outcome.is_ok();
+        rows.push((
+            backup,
+            outcome.map_or_else(|p| format!("failed: {}; {}", p.what, p.mend), |()| "deleted".to_owned()),
+        ));
+    }
+    report(&rows, arguments.json, now)?;
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What the console says at its start when there are backups that should be looked after.
+pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String> {
+    let age = settings.backup_age()?;
+    let now = Timestamp::now();
+    let old = match backups(&folders.state) {
+        Ok(all) => all.iter().filter(|b| b.is_due(age, now)).count(),
+        Err(problem) => return Some(problem.what.clone()),
+    };
+    let days = settings.backup_days;
+    (old > 0).then(|| {
+        format!(
+            "{} older than {days} days, with the jobs' secrets; \
+             `marin-tui backups --delete-older-than {days}` deletes them",
+            counted(old)
+        )
+    })
+}
+
+fn days(n: u64) -> Duration {
+    Duration::from_secs(n.saturating_mul(24 * 3600))
+}
+
+fn counted(n: usize) -> String {
+    if n == 1 { "1 backup".to_owned() } else { format!("{n} backups") }
+}
+
+/// As JSON: `folder`, `cluster`, `jobs`, `made_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why not,
+/// or empty).
+fn report(rows: &[(&Backup, String)], as_json: bool, now: Timestamp) -> anyhow::Result<()> {
+    if as_json {
+        let row = |(b, outcome): &(&Backup, String)| {
+            json!({"folder": b.folder, "cluster": b.cluster, "jobs": b.jobs, "made_ms": b.made.as_millis(),
+                "needed": b.is_needed, "outcome": outcome})
+        };
+        return output::json(&rows.iter().map(row).collect::<Vec<_>>());
+    }
+    Ok(print(&mut output::stdout(), &rows_of(rows.iter().cloned(), now))?)
+}
+
+fn rows_of<'a>(rows: impl Iterator<Item = (&'a Backup, String)>, now: Timestamp) -> Vec<Vec<String>> {
+    let row = |(b, outcome): (&Backup, String)| {
+        let cluster = b.cluster.clone().unwrap_or_else(|| "(interrupted)".to_owned());
+        let note = if b.is_needed { "needed by an interrupted operation".to_owned() } else { outcome };
+        vec![cluster, b.jobs.to_string(), brief(b.made.age(now)), b.folder.display().to_string(), note]
+    };
+    rows.map(row).collect()
+}
+
+fn print(out: &mut impl std::io::Write, rows: &[Vec<String>]) -> std::io::Result<()> {
+    columns::print(out, &["CLUSTER", "JOBS", "AGE", "FOLDER", "NOTE"], rows)
+}

@@ -1,0 +1,212 @@
+//! Backups that lie around: they hold the jobs' secrets (their `env_vars`, as Ray has them), so somebody must look
+//! after their age.
+//!
+//! Known are those that restarts made, below the state folder, and those that `backup-jobs` put elsewhere from this
+//! machine. None is ever deleted unasked, and none of which an unfinished operation still needs the jobs.
+
+use super::backup::{LIST, List, MARK, PACKAGES};
+use super::journal::unfinished;
+use super::{folder, trouble};
+use crate::model::{Problem, Timestamp};
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Names of the folders that lie elsewhere, a line each.
+const ELSEWHERE: &str = "elsewhere";
+
+/// A backup on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The cluster whose jobs it holds; none when it was interrupted before its list was written.
+    pub cluster: Option<String>,
+    /// How many jobs it holds.
+    pub jobs: usize,
+    /// When it was last written.
+    pub made: Timestamp,
+    /// An operation that was begun and not ended needs it.
+    pub is_needed: bool,
+}
+
+impl Backup {
+    /// Whether it is so old that it should be deleted, unless somebody needs it.
+    pub fn is_due(&self, age: Duration, now: Timestamp) -> bool {
+        !self.is_needed && self.made.age(now) >= age
+    }
+}
+
+/// All backups that are known in the state folder, oldest first.
+pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
+    let place = state.join("backups");
+    let read = |why: io::Error| trouble(format!("cannot read {}: {why}", place.display()), "");
+    let listed = match fs::read_dir(&place) {
+        Ok(listed) => listed,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(read(e)),
+    };
+    let mut folders = BTreeSet::new();
+    for entry in listed {
+        folders.insert(entry.map_err(read)?.path());
+    }
+    folders.extend(elsewhere(&place).map_err(read)?);
+    let needed: Vec<PathBuf> = unfinished(state).into_iter().filter_map(|u| u.facts.backup).collect();
+    let mut all: Vec<Backup> = folders.iter().filter_map(|folder| look(folder, &needed)).collect();
+    all.sort_by_key(|b| b.made);
+    Ok(all)
+}
+
+/// What a folder is; none when it is no backup (any more).
+fn look(folder: &Path, needed: &[PathBuf]) -> Option<Backup> {
+    let mark = folder.join(MARK);
+    if !fs::symlink_metadata(folder).ok()?.is_dir() || !mark.is_file() {
+        return None;
+    }
+    let list = folder.join(LIST);
+    let newest = if list.exists() { &list } else { &mark };
+    let written = fs::metadata(newest).and_then(|m| m.modified()).ok()?;
+    let since = written.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let list = fs::read(&list).ok().and_then(|text| serde_json::from_slice::<List>(&text).ok());
+    Some(Backup {
+        folder: folder.to_owned(),
+        jobs: list.as_ref().map_or(0, |l| l.jobs.len()),
+        cluster: list.map(|l| l.cluster),
+        made: Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
+        is_needed: needed.iter().any(|n| n == folder),
+    })
+}
+
+fn elsewhere(place: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read(place.join(ELSEWHERE)) {
+        Ok(text) => {
+            let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+            Ok(lines.map(|l| PathBuf::from(std::ffi::OsString::from_vec(l.to_vec()))).collect())
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
+}
+
+/// Remembers a backup that was made in a folder of somebody's choice.
+pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
+    let place = state.join("backups");
+    let put = || {
+        folder::make(&place)?;
+        let mut file =
+            OpenOptions::new().create(true).append(true).mode(0o600).open(place.join(ELSEWHERE))?;
+        file.write_all(&[folder.as_os_str().as_bytes(), b"\n"].concat())
+    };
+    let hint = "the backup is whole, but `backups` will not list it";
+    put().map_err(|why| trouble(format!("cannot write {}: {why}", place.display()), hint))
+}
+
+/// Deletes a backup: its list first, which holds the secrets, and of its folder nothing that is not the backup's own.
+pub fn delete(backup: &Backup) -> Result<(), Problem> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |why: io::Error| trouble(format!("cannot delete {}: {why}", path.display()), "delete it by hand")
+    };
+    if backup.is_needed {
+        let what = format!("{} is needed by an operation that was not ended", backup.folder.display());
+        return Err(trouble(what, "resume or abandon it first"));
+    }
+    // What was written only half lies beside its place.
+    for name in [LIST, "jobs.part"] {
+        gone(fs::remove_file(backup.folder.join(name))).map_err(at(&backup.folder.join(name)))?;
+    }
+    let packages = backup.folder.join(PACKAGES);
+    for entry in fs::read_dir(&packages).into_iter().flatten() {
+        let path = entry.map_err(at(&packages))?.path();
+        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.bytes().all(|b| b.is_ascii_digit()) {
+            gone(fs::remove_file(&path)).map_err(at(&path))?;
+        }
+    }
+    gone(fs::remove_dir(&packages)).map_err(at(&packages))?;
+    let mark = backup.folder.join(MARK);
+    gone(fs::remove_file(&mark)).map_err(at(&mark))?;
+    match fs::remove_dir(&backup.folder) {
+        // Somebody has put something else into it: that is theirs.
+        Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        done => gone(done).map_err(at(&backup.folder)),
+    }
+}
+
+fn gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Facts;
+    use super::super::journal::{Journal, Scope};
+    use super::*;
+    use crate::model::{ClusterName, Task};
+
+    fn make(folder: &Path) {
+        fs::create_dir_all(folder.join(PACKAGES)).unwrap();
+        fs::write(folder.join(MARK), "").unwrap();
+        fs::write(folder.join(LIST), r#"{"version":1,"cluster":"a","jobs":[],"packages":{}}"#).unwrap();
+        fs::write(folder.join(PACKAGES).join("0"), "zip").unwrap();
+    }
+
+    #[test]
+    fn backups_are_found_below_the_state_and_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        assert!(backups(&state).unwrap().is_empty());
+        let (ours, other) = (state.join("backups/a-1"), dir.path().join("mine"));
+        make(&ours);
+        make(&other);
+        fs::create_dir(state.join("backups/no-backup")).unwrap();
+        remember(&state, &other).unwrap();
+        remember(&state, &dir.path().join("gone since")).unwrap();
+        let found: BTreeSet<_> =
+            backups(&state).unwrap().into_iter().map(|b| (b.folder, b.cluster)).collect();
+        let a = || Some("a".to_owned());
+        assert_eq!(found, [(ours, a()), (other, a())].into());
+    }
+
+    #[test]
+    fn only_what_is_the_backups_own_is_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path();
+        let (clean, mixed) = (state.join("backups/a-1"), state.join("backups/a-2"));
+        make(&clean);
+        make(&mixed);
+        fs::write(mixed.join("notes.txt"), "mine").unwrap();
+        for backup in backups(state).unwrap() {
+            delete(&backup).unwrap();
+        }
+        assert!(!clean.exists());
+        let left: Vec<_> = fs::read_dir(&mixed).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["notes.txt"]);
+        assert!(backups(state).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_an_operation_still_needs_is_neither_due_nor_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("backups/a-1");
+        make(&folder);
+        let mut journal = Journal::open(dir.path(), &ClusterName::new("a")).unwrap();
+        journal.begin(&Task::Restart { preserve: true }, &Scope::default()).unwrap();
+        journal.facts(&Facts { backup: Some(folder.clone()), ..Facts::default() }).unwrap();
+        let only = || backups(dir.path()).unwrap().remove(0);
+        let later = only().made.plus(Duration::from_secs(100));
+        assert!(only().is_needed && !only().is_due(Duration::ZERO, later));
+        assert!(delete(&only()).unwrap_err().what.contains("is needed by an operation"));
+        assert!(folder.join(LIST).exists());
+        journal.end("abandoned").unwrap();
+        assert!(only().is_due(Duration::from_secs(100), later));
+        assert!(!only().is_due(Duration::from_secs(101), later));
+    }
+}
