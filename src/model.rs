@@ -18,6 +18,7 @@ pub mod log;
 pub mod mark;
 pub mod node;
 pub mod operation;
+pub mod others;
 pub mod preview;
 pub mod secret;
 pub mod service;
@@ -42,6 +43,7 @@ pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
 pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task, runs_already};
+pub use others::{OWNER_UNKNOWN, Others};
 pub use preview::{
     Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, WorkerOffer, WorkerType,
 };

@@ -6,7 +6,7 @@ mod bed;
 
 use bed::{Bed, INFRA, Ray, until};
 use serde_json::{Value, json};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The console's command line on the client of the bed.
 fn console(bed: Bed, args: &[&str]) -> Command {
@@ -117,14 +117,52 @@ fn a_restart_of_the_oldest_ray_brings_every_job_back() {
     restart_with_jobs(fresh(Ray::Oldest));
 }
 
+/// Two jobs whose owner nobody can tell, once they run: a plain `ray job submit`, and a driver started by hand on the
+/// head, which ends with its process. Their ids.
+fn two_of_unknown_owner(bed: Bed) -> ([String; 2], Child) {
+    let submit = "RAY_AUTH_TOKEN=$(cat ~/.ray/auth_token) ray job submit --address http://10.77.0.1:8265 --no-wait \
+                  -- sleep 3602 2>&1";
+    let said = bed.on("client", &["sh", "-c", submit]);
+    let mut words = said.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let id = words.find(|w| w.starts_with("raysubmit_")).unwrap().to_owned();
+    bed.job_becomes(&id, "RUNNING");
+    let script = "import ray, time; ray.init(address='auto', log_to_driver=False); time.sleep(3602)";
+    let mut driver = bed.command("head", &["python3", "-c", script]);
+    let driver = driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let by_hand = |job: &Value| job["type"] == "DRIVER" && job["status"] == "RUNNING";
+    let job = until("the driver by hand is there", || {
+        bed.api("/api/jobs/").as_array().unwrap().iter().find(|j| by_hand(j)).cloned()
+    });
+    ([id, job["job_id"].as_str().unwrap().to_owned()], driver)
+}
+
 fn restart_with_jobs(bed: Bed) {
-    let (ids, before) = five_that_run(bed);
+    let (mut ids, before) = five_that_run(bed);
+    let mine: Value = serde_json::from_slice(&run(bed, &["list-jobs", "--json"]).stdout).unwrap();
+    let owner = |id: &String| {
+        let row = mine.as_array().unwrap().iter().find(|j| j["submission_id"] == id.as_str());
+        row.unwrap()["owner"].clone()
+    };
+    assert!(ids.iter().all(|id| owner(id) == "ray"), "what we submit says whose it is: {mine}");
+    let (unowned, mut driver) = two_of_unknown_owner(bed);
     let old = session(bed);
+    let refused = run(bed, &["restart-cluster", "--yes"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && error.contains("--others"), "{error}");
+    let row = |id: &str| error.lines().find(|l| l.starts_with(id)).unwrap_or_default().to_owned();
+    let unknown = unowned.iter().filter(|id| row(id).contains("owner unknown")).count();
+    assert!(unknown == 2 && unowned.iter().all(|id| error.matches(id.as_str()).count() == 2), "{error}");
+    assert!(ids.iter().all(|id| !row(id).contains("unknown")), "{error}");
+    assert_eq!(session(bed), old, "nothing was done");
     let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("jobs are back") && said.contains("all workers are back"), "{said}");
     assert!(!said.contains("s3cr3t-of-a-job"), "{said}");
     assert_ne!(session(bed), old);
+    let _ = (driver.kill(), driver.wait());
     are_back(bed, &ids, &before);
+    // Whose it was is as unknown as it was before.
+    assert_eq!(bed.job_becomes(&unowned[0], "RUNNING")["metadata"], json!({}));
+    ids.insert(0, unowned[0].clone());
     let secrets = "find ~/.local/state/marin-tui -type f -perm /077 | wc -l; find ~/.local/state/marin-tui -type d -perm /077 | wc -l";
     assert_eq!(bed.on("client", &["sh", "-c", secrets]).split_whitespace().collect::<Vec<_>>(), ["0", "0"]);
     let log: Value = serde_json::from_slice(&run(bed, &["audit", "--json"]).stdout).unwrap();
@@ -141,7 +179,7 @@ fn restart_with_jobs(bed: Bed) {
     let rows: Value = serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--json"]).stdout).unwrap();
     assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already there"), "{rows}");
     // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
-    ok(bed, &[&["stop-job", "--yes"][..], &ids[..4].iter().map(String::as_str).collect::<Vec<_>>()].concat());
+    ok(bed, &[&["stop-job", "--yes"][..], &ids[..5].iter().map(String::as_str).collect::<Vec<_>>()].concat());
 }
 
 /// Runs a shell command on the client as root, once the journal says that this step is done: by one program beside it,
@@ -202,7 +240,10 @@ fn a_cluster_is_stopped_and_started() {
     let dry = ok(bed, &["stop-cluster", "--dry-run"]);
     assert!(dry.contains("ray down") && dry.contains(&id), "{dry}");
     bed.job_becomes(&id, "RUNNING");
-    ok(bed, &["stop-cluster", "--yes"]);
+    let refused = run(bed, &["stop-cluster", "--yes"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && error.contains(&format!("unknown owner ({id})")), "{error}");
+    ok(bed, &["stop-cluster", "--yes", "--others"]);
     for host in ["head", "w1", "w2"] {
         let left = bed.on(host, &["sh", "-c", "pgrep -c -x raylet; pgrep -cf '^sleep 3601'; true"]);
         assert_eq!(left.split_whitespace().collect::<Vec<_>>(), ["0", "0"], "{host}");
@@ -293,7 +334,7 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     let refused = run(bed, &["remove-worker", SPARE, "--yes"]);
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && error.contains("--drain") && error.contains(&id), "{error}");
-    let said = ok(bed, &["remove-worker", SPARE, "--drain", "--yes"]);
+    let said = ok(bed, &["remove-worker", SPARE, "--drain", "--yes", "--others"]);
     assert!(said.contains("takes no new work") && said.contains("is gone"), "{said}");
     let mut states = vec![bed.job(&id)["status"].clone()];
     bed.node_becomes(&node, "DEAD");
@@ -304,7 +345,11 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     let node = alive()[0].clone();
     let id = bed.submit_with("pinned", "sleep 20", &pin);
     bed.job_becomes(&id, "RUNNING");
-    killed_after_each(bed, &["find", "drain", "remove"], &["remove-worker", SPARE, "--drain", "--yes"]);
+    killed_after_each(
+        bed,
+        &["find", "drain", "remove"],
+        &["remove-worker", SPARE, "--drain", "--yes", "--others"],
+    );
     states.push(bed.job(&id)["status"].clone());
     assert_eq!(states, ["SUCCEEDED", "SUCCEEDED"], "they were drained, not killed");
     bed.node_becomes(&node, "DEAD");
@@ -336,8 +381,7 @@ fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
     }
 
     let mut resuming = console(bed, &["restart-cluster", "--resume"]);
-    let child =
-        resuming.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let child = resuming.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Held at the very moment: what comes next may be over before the cable is pulled.
     once_done(bed, "answer", "pkill -STOP -x marin-tui");
     bed.cut("head");

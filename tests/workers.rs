@@ -15,8 +15,8 @@ use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::google::{Fault, PROJECT, tpu};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
-    ClusterName, NewWorker, OperationEnd, OperationNews, Order, Progress, Task, Timestamp, WorkerOffer,
-    WorkerType,
+    ClusterName, NewWorker, OperationEnd, OperationNews, Order, Others, Progress, Task, Timestamp,
+    WorkerOffer, WorkerType,
 };
 use marin_tui::operation::Audit;
 use marin_tui::supervisor::{Options, Supervisor};
@@ -278,16 +278,16 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert!(said.contains("its types are tpu_worker"), "{said}");
 
     let add = Task::AddWorker(wanted("v4-8"));
-    console.order(Order::Begin(add.clone(), Vec::new()));
+    console.order(Order::Begin(add.clone(), Others::default()));
     console.says("by-console: waiting");
-    let busy = console.refused(Order::Begin(Task::Stop, Vec::new()));
+    let busy = console.refused(Order::Begin(Task::Stop, Others::default()));
     assert!(busy.contains("add worker by-console (marin-a) stands half way"), "{busy}");
     assert!(busy.contains("may be cancelled where it runs"), "{busy}");
     console.order(Order::Cancel);
     let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
     assert!(how.contains("google keeps the request"), "{how}");
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
-    console.order(Order::Begin(add, Vec::new()));
+    console.order(Order::Begin(add, Others::default()));
     console.says("google has it already");
     world.grant("by-console");
     assert_eq!(console.ends(), OperationEnd::Done);
@@ -298,11 +298,11 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
         OperationNews::Previewed(_, seen) => Some(seen),
         _ => None,
     });
-    assert!(!seen.strangers().is_empty() && seen.trouble.is_none(), "{seen:?}");
+    assert!(!seen.others().is_empty() && seen.trouble.is_none(), "{seen:?}");
     let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
     assert!(fates.contains("1 task runs there; may end first"), "{fates}");
     let mut locked = world.console(true);
-    let said = locked.refused(Order::Begin(remove("by-console"), Vec::new()));
+    let said = locked.refused(Order::Begin(remove("by-console"), Others::default()));
     assert!(said.contains("remove-worker is refused: read-only"), "{said}");
 }
 

@@ -178,8 +178,7 @@ pub fn bytes(value: f64) -> String {
 /// A job in a line: state, how long, whose.
 pub fn in_a_line(job: &Job, now: Timestamp) -> String {
     let age = duration(job, now).map(|d| format!(" {d}")).unwrap_or_default();
-    let owner = job.owner().map(|o| format!(", {}", Text::from(o))).unwrap_or_default();
-    format!("{}{age}{owner}", job.status.word())
+    format!("{}{age}, {}", job.status.word(), job.owner_words())
 }
 
 /// What a person is asked before a job is stopped.
@@ -187,7 +186,7 @@ pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "cluster", cluster);
     push(&mut lines, "job", job.key.to_string());
-    push(&mut lines, "owner", job.owner().map_or_else(|| "?".into(), |o| Text::from(o).to_string()));
+    push(&mut lines, "owner", job.owner_words());
     let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
     push(&mut lines, "state", format!("{}{age}", job.status.word()));
     push(&mut lines, "entrypoint", job.entrypoint.to_string());

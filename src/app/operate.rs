@@ -124,7 +124,7 @@ impl App {
                     plan.said = why;
                     return Vec::new();
                 }
-                let order = Order::Begin(plan.operation.task.clone(), plan.strangers());
+                let order = Order::Begin(plan.operation.task.clone(), plan.affected_others());
                 let cluster = plan.operation.cluster.clone();
                 self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
                 vec![Effect::Operate(cluster, order)]

@@ -3,7 +3,7 @@
 use super::worker::WorkerForm;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, DRAIN_SECS, Doomed, Fate, NewWorker, Operation, Preview, Problem, StepName, Task,
+    ClusterName, DRAIN_SECS, Doomed, Fate, NewWorker, Operation, Others, Preview, Problem, StepName, Task,
 };
 
 /// Whether it is known yet what an operation would hit.
@@ -133,15 +133,15 @@ impl Plan {
             preview.jobs = std::mem::take(&mut self.preview.jobs);
         }
         // What was allowed was allowed for those who were named.
-        self.others &= self.preview.strangers() == preview.strangers();
+        self.others &= self.preview.others() == preview.others();
         self.blind &= preview.trouble.is_some();
         self.preview = preview;
         self.looked = Looked::Seen;
     }
 
     /// Other people whose jobs would end. Who we are is known once it was looked.
-    pub fn strangers(&self) -> Vec<String> {
-        if self.looked == Looked::Seen { self.preview.strangers() } else { Vec::new() }
+    pub fn affected_others(&self) -> Others {
+        if self.looked == Looked::Seen { self.preview.others() } else { Others::default() }
     }
 
     /// What can have the focus, in order.
@@ -155,7 +155,7 @@ impl Plan {
             Task::RemoveWorker { .. } => Some(Spot::Drain),
             _ => None,
         });
-        spots.extend((!self.strangers().is_empty()).then_some(Spot::Others));
+        spots.extend((!self.affected_others().is_empty()).then_some(Spot::Others));
         spots.extend(self.is_blind().then_some(Spot::Blind));
         spots.extend(self.wants_name().then_some(Spot::Name));
         spots.push(Spot::Go);
@@ -202,14 +202,13 @@ impl Plan {
     /// A text for the team's channel: what will happen, to whose jobs.
     pub fn announcement(&self) -> String {
         let line = |job: &Doomed| {
-            let owner = job.owner.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
             let fate = match &job.fate {
                 Fate::Unknown => String::new(),
                 Fate::Back => ": comes back".to_owned(),
                 Fate::Lost(_) if !self.operation.kind().is_of_cluster() => format!(": {}", self.fate(job)),
                 Fate::Lost(_) => format!(": comes back? {}", job.fate.words()),
             };
-            format!("- {} ({owner}){fate}", job.key)
+            format!("- {} ({}){fate}", job.key, job.owner_words())
         };
         let first = self.operation.announcement();
         std::iter::once(first).chain(self.preview.jobs.iter().map(line)).collect::<Vec<_>>().join("\n")
@@ -225,12 +224,12 @@ impl Plan {
 
     /// Why it cannot begin now, if something stands in the way.
     pub fn obstacle(&self) -> Option<String> {
-        let strangers = self.strangers();
+        let others = self.affected_others();
         match &self.looked {
             Looked::Refused(problem) => Some(format!("{}; {}", problem.what, problem.mend)),
             Looked::Looking => Some("it is still being looked at what it would hit".to_owned()),
-            Looked::Seen if !self.others && !strangers.is_empty() => {
-                Some(format!("jobs of {} run here: ask them, then allow it above", strangers.join(", ")))
+            Looked::Seen if !self.others && !others.is_empty() => {
+                Some(format!("{others} run here: ask their owners, then allow it above"))
             }
             Looked::Seen if self.is_blind() && !self.blind => {
                 Some("nobody can tell whom it hits: ask around, then allow it above".to_owned())

@@ -6,7 +6,7 @@ use crate::operation::{Audit, Entry};
 
 /// Who operates here, as `user@host`.
 pub(super) fn who(env: &Env) -> String {
-    let user = env.var("USER").or_else(|| env.var("LOGNAME")).unwrap_or("unknown");
+    let user = env.user().unwrap_or("unknown");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = env.var("HOSTNAME").map_or_else(|| host.trim().to_owned(), str::to_owned);
     if host.is_empty() { user.to_owned() } else { format!("{user}@{host}") }

@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         options: options.clone(),
         state: folders.state.clone(),
         env: env.clone(),
-        me: env.var("USER").unwrap_or_default().to_owned(),
+        me: env.user().unwrap_or_default().to_owned(),
         audit: super::audit::log(env, &folders),
         read_only: config.settings.read_only || arguments.read_only,
     };

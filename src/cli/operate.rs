@@ -52,7 +52,7 @@ pub struct RestartArguments {
 /// How to stop.
 #[derive(Debug, Args)]
 pub struct StopArguments {
-    /// Do it although other people's jobs run
+    /// Do it although other people's jobs run, or jobs of unknown owner
     #[arg(long)]
     others: bool,
     /// With --resume: go on although a machine could not be cleared

@@ -133,7 +133,7 @@ async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow
         } else if let Some(trouble) = &seen.trouble {
             eprintln!("whose jobs run cannot be told: {}; {}", trouble.what, trouble.mend);
         }
-        scope.others = seen.strangers();
+        scope.others = seen.others();
     }
     if dry {
         let calls = Box::pin(performer(operation, Facts::default(), reach).dry_run(operation)).await;
@@ -171,11 +171,10 @@ fn stands_in_the_way(
             "something runs on {worker}: --drain lets it end first, --now ends it"
         );
     }
-    let strangers = begun.strangers(seen);
+    let others = begun.not_allowed(seen);
     anyhow::ensure!(
-        wish.others || strangers.is_empty(),
-        "jobs of {} run {}: ask them, then say --others",
-        strangers.join(", "),
+        wish.others || others.is_empty(),
+        "{others} run {}: ask their owners, then say --others",
         if operation.kind().is_of_cluster() { format!("on {}", operation.cluster) } else { "there".into() }
     );
     Ok(())
@@ -385,7 +384,7 @@ async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Prev
         }
     };
     progress.tell("looking which jobs run");
-    let me = reach.env.var("USER").unwrap_or_default();
+    let me = reach.env.user().unwrap_or_default();
     let seen = preview(&session.client, (&reach.spec, &reach.options), me, &operation.task).await;
     session.close().await;
     let seen = seen.map_err(|p| reach.error(&p))?;
@@ -393,12 +392,11 @@ async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Prev
     let now = crate::model::Timestamp::now();
     let row = |job: &Doomed| {
         let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
-        let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
         let fate = match &job.fate {
             Fate::Lost(what) if !is_of_cluster => printable(what).into_owned(),
             fate => fate.words(),
         };
-        vec![job.key.to_string(), owner, job.status.word().to_owned(), age, job.holding(), fate]
+        vec![job.key.to_string(), job.owner_words(), job.status.word().to_owned(), age, job.holding(), fate]
     };
     let rows: Vec<_> = seen.jobs.iter().map(row).collect();
     let last = if is_of_cluster { "COMES BACK" } else { "WHAT RUNS THERE" };

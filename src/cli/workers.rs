@@ -95,7 +95,7 @@ pub struct InitArguments {
     /// Name of a TPU VM, or address of a host
     #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
     worker: Option<String>,
-    /// Do it although other people's jobs run there
+    /// Do it although other people's jobs run there, or jobs of unknown owner
     #[arg(long)]
     others: bool,
     /// What all operations take.
@@ -109,7 +109,7 @@ pub struct RemoveArguments {
     /// Name of a TPU VM or a queued resource, or address of a host
     #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
     worker: Option<String>,
-    /// Do it although other people's jobs run there
+    /// Do it although other people's jobs run there, or jobs of unknown owner
     #[arg(long)]
     others: bool,
     /// Let what runs there end first

@@ -58,6 +58,11 @@ impl Env {
         self.var(name).or_else(|| self.shared.get(name).map(String::as_str).filter(|v| !v.is_empty()))
     }
 
+    /// Who we are, as jobs name their owners and logs their authors: `USER`, else `LOGNAME`.
+    pub fn user(&self) -> Option<&str> {
+        self.var("USER").or_else(|| self.var("LOGNAME"))
+    }
+
     /// The home folder, from `HOME`.
     pub fn home(&self) -> Option<PathBuf> {
         self.var("HOME").map(PathBuf::from)

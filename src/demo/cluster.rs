@@ -99,6 +99,10 @@ impl Cluster {
             cluster.life = Some(engine);
             cluster.now = now;
         }
+        for n in 0..scenario.unowned {
+            let log = Log::growing(now, scenario.log_backlog, scenario.log_rate);
+            cluster.add_packed(SimJob::unowned(n, now - (41 + 17 * n as i64) * 60 * SECOND, log));
+        }
         cluster.count_drivers();
         cluster
     }

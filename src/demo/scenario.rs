@@ -23,6 +23,8 @@ pub struct Scenario {
     pub dead: usize,
     /// Jobs in the job table, most of them ended.
     pub jobs: usize,
+    /// Jobs of a plain `ray job submit` that run: nobody's name is on them.
+    pub unowned: usize,
     /// Which autoscaler reports.
     pub autoscaler: AutoscalerVersion,
     /// TPU slices that are asked for and not there.
@@ -56,6 +58,7 @@ impl Default for Scenario {
             nodes: 16,
             dead: 1,
             jobs: 24,
+            unowned: 0,
             autoscaler: AutoscalerVersion::V2,
             pending: 2,
             changes: 4,

@@ -1,14 +1,15 @@
 //! A job: a submission, or a driver that somebody started by hand.
 
-use super::{NodeId, Text, Timestamp};
+use super::{NodeId, OWNER_UNKNOWN, Text, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The id that `ray job submit` returns, or that the submitter chose: any string.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SubmissionId(pub Text);
 
 /// A driver's job id: eight hex digits, e.g. `04000000`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(pub Text);
 
 impl fmt::Display for SubmissionId {
@@ -24,7 +25,8 @@ impl fmt::Display for JobId {
 }
 
 /// What identifies a row in the jobs table.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum JobKey {
     /// A submitted job: has logs, can be stopped.
     Submission(SubmissionId),
@@ -128,6 +130,8 @@ pub struct Job {
 impl Job {
     /// Most bytes of a message that a table row keeps.
     pub const MESSAGE_LIMIT: usize = 1024;
+    /// Metadata that names a job's owner; the first of them counts, and our own submissions carry it.
+    pub const OWNER_KEYS: [&str; 5] = ["owner", "user", "username", "submitter", "job_owner"];
 
     /// The submission id, if this is a submission.
     pub fn submission_id(&self) -> Option<&SubmissionId> {
@@ -142,16 +146,20 @@ impl Job {
         JobIds { driver: self.driver.clone(), submission: self.submission_id().cloned() }
     }
 
-    /// Who submitted it, where the metadata (`owner`, `user`, `submitter`, ...) or the id's pattern
-    /// `ray-run-<user>-...` (Marin's launcher) tells.
+    /// Who submitted it, where the metadata ([`Self::OWNER_KEYS`]) or the id's pattern `ray-run-<user>-...` (Marin's
+    /// launcher) tells. Of a driver started by hand only the metadata of its `ray.init` can tell.
     pub fn owner(&self) -> Option<&str> {
-        const KEYS: [&str; 5] = ["owner", "user", "username", "submitter", "job_owner"];
         let by_key = |k: &&str| self.metadata.iter().find(|(name, v)| name.raw() == *k && !v.is_empty());
-        if let Some((_, v)) = KEYS.iter().find_map(by_key) {
+        if let Some((_, v)) = Self::OWNER_KEYS.iter().find_map(by_key) {
             return Some(v.raw());
         }
         let id = self.submission_id()?.0.raw();
         id.strip_prefix("ray-run-")?.split_once('-').map(|(user, _)| user).filter(|u| !u.is_empty())
+    }
+
+    /// Its owner, or that nobody can tell, safe to print.
+    pub fn owner_words(&self) -> String {
+        self.owner().map_or_else(|| OWNER_UNKNOWN.to_owned(), |o| Text::from(o).to_string())
     }
 }
 

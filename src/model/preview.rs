@@ -2,8 +2,8 @@
 
 use super::work::{is_bytes, rank};
 use super::{
-    Job, JobKey, JobStatus, NewWorker, Operation, OperationKind, Problem, Progress, StepName, Task, Text,
-    Timestamp,
+    Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Operation, OperationKind, Others, Problem, Progress,
+    StepName, Task, Text, Timestamp,
 };
 
 /// A job that an operation would end.
@@ -11,7 +11,7 @@ use super::{
 pub struct Doomed {
     /// Which.
     pub key: JobKey,
-    /// Whose, where that can be told.
+    /// Its owner; none where nobody can tell, which counts as another person.
     pub owner: Option<Text>,
     /// Its state.
     pub status: JobStatus,
@@ -58,6 +58,11 @@ impl Doomed {
         }
     }
 
+    /// Its owner, or that nobody can tell, safe to print.
+    pub fn owner_words(&self) -> String {
+        self.owner.as_ref().map_or_else(|| OWNER_UNKNOWN.to_owned(), ToString::to_string)
+    }
+
     /// What it holds in a few words, chips first: `TPU 16`, `CPU 2`; `-` for nothing, `?` when that is not known.
     pub fn holding(&self) -> String {
         let Some(holds) = &self.holds else { return "?".to_owned() };
@@ -82,14 +87,14 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Other people whose jobs would end, each once, sorted.
-    pub fn strangers(&self) -> Vec<String> {
-        let owners = self.jobs.iter().filter_map(|j| j.owner.as_ref());
-        let mut names: Vec<String> =
-            owners.filter(|o| o.raw() != self.me).map(|o| o.shown().into_owned()).collect();
-        names.sort();
-        names.dedup();
-        names
+    /// Other people whose jobs would end; jobs of unknown owner are among them.
+    pub fn others(&self) -> Others {
+        Others::of(self.jobs.iter().map(|j| (&j.key, j.owner.as_ref().map(Text::raw))), &self.me)
+    }
+
+    /// Whether that job is ours for sure.
+    pub fn is_ours(&self, job: &Doomed) -> bool {
+        job.owner.as_ref().is_some_and(|o| !o.is_empty() && o.raw() == self.me)
     }
 
     /// How many jobs come back.
@@ -125,8 +130,8 @@ pub enum Order {
     Offer,
     /// Look what it would hit.
     Look(Task),
-    /// Begin it, although jobs of these people may end by it.
-    Begin(Task, Vec<String>),
+    /// Begin it, although these jobs of other people end by it.
+    Begin(Task, Others),
     /// Go on with the one that stopped.
     Resume,
     /// Go on with it, past the step at which it stopped.
@@ -213,11 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_named_once_and_we_are_none() {
+    fn who_is_named_as_another_is_none_of_us() {
         let jobs = [Some("bo"), Some("me"), None, Some("al\x1bice"), Some("bo")];
         let jobs = jobs.into_iter().map(|o| doomed(o, None)).collect();
         let preview = Preview { jobs, me: "me".into(), trouble: None };
-        assert_eq!(preview.strangers(), ["al·ice", "bo"]);
+        assert_eq!(preview.others().to_string(), "jobs of al·ice, bo and of unknown owner (j)");
+        let ours: Vec<bool> = preview.jobs.iter().map(|j| preview.is_ours(j)).collect();
+        assert_eq!(ours, [false, true, false, false, false]);
+        assert_eq!(preview.jobs[2].owner_words(), "owner unknown");
         assert_eq!(preview.back(), 5);
     }
 }

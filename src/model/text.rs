@@ -3,6 +3,7 @@
 //! A job's name may hold an escape sequence that retitles the terminal, a bidi override that reverses a row, or a
 //! newline that breaks a table. [`Text`] keeps it verbatim for the wire and cleans it whenever it is displayed.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::{Borrow, Cow};
 use std::fmt::{self, Write};
 use std::sync::{Arc, LazyLock};
@@ -57,6 +58,19 @@ impl fmt::Display for Text {
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0)
+    }
+}
+
+/// As it came: for files of ours.
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Self::from)
     }
 }
 

@@ -4,7 +4,7 @@
 use super::cluster::Facts;
 use super::folder;
 use crate::model::time::brief;
-use crate::model::{ClusterName, ClusterSpec, Preview, StepName, Task, Timestamp};
+use crate::model::{ClusterName, ClusterSpec, Others, Preview, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -75,8 +75,9 @@ struct Line {
 pub struct Scope {
     /// The cluster's file.
     pub file: Option<PathBuf>,
-    /// Other people whose jobs may end.
-    pub others: Vec<String>,
+    /// Jobs of other people that may end.
+    #[serde(flatten)]
+    pub others: Others,
     /// Whatever runs on the worker may end.
     pub now: bool,
 }
@@ -89,10 +90,9 @@ impl Scope {
         Self { file, ..Self::default() }
     }
 
-    /// Other people whose jobs would end and who were not meant.
-    pub fn strangers(&self, seen: &Preview) -> Vec<String> {
-        let is_new = |name: &String| !self.others.contains(name);
-        seen.strangers().into_iter().filter(is_new).collect()
+    /// Jobs of other people that would end and that nobody has allowed.
+    pub fn not_allowed(&self, seen: &Preview) -> Others {
+        seen.others().beyond(&self.others)
     }
 }
 
@@ -299,6 +299,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Doomed, Fate, JobKey, JobStatus, SubmissionId};
 
     #[test]
     fn fuzz_journal_lines() {
@@ -327,7 +328,9 @@ mod tests {
         let mut journal = open().unwrap();
         assert_eq!(journal.unfinished(), None);
         let restart = Task::Restart { preserve: true };
-        journal.begin(&restart, &Scope { others: vec!["al".into()], ..Scope::default() }).unwrap();
+        let key = |id: &str| JobKey::Submission(SubmissionId(id.into()));
+        let others = Others { people: vec!["al".into()], unowned: vec![key("raysubmit_1")] };
+        journal.begin(&restart, &Scope { others: others.clone(), ..Scope::default() }).unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
         journal.done(StepName::Look, "2 workers").unwrap();
         let second = open().unwrap_err().to_string();
@@ -343,7 +346,7 @@ mod tests {
         let mut journal = open().unwrap();
         let found = journal.unfinished().unwrap().clone();
         assert_eq!((found.task, found.facts.session.as_str()), (restart, "s1"));
-        assert_eq!(found.scope.others, ["al"]);
+        assert_eq!(found.scope.others, others);
         assert_eq!(found.done, [(StepName::Look, "2 workers".to_owned())]);
         journal.failed(StepName::Stop, "no route").unwrap();
         drop(journal);
@@ -352,5 +355,31 @@ mod tests {
         journal.end("abandoned").unwrap();
         drop(journal);
         assert_eq!(open().unwrap().unfinished(), None);
+    }
+
+    #[test]
+    fn jobs_of_unknown_owner_that_came_since_were_not_allowed() {
+        let job = |id: &str, owner: Option<&str>| Doomed {
+            key: JobKey::Submission(SubmissionId(id.into())),
+            owner: owner.map(Into::into),
+            status: JobStatus::Running,
+            started: None,
+            holds: None,
+            fate: Fate::Back,
+        };
+        let mut seen =
+            Preview { jobs: vec![job("raysubmit_1", None), job("x", Some("al"))], ..Preview::default() };
+        let begun = Scope { others: seen.others(), ..Scope::default() };
+        assert!(begun.not_allowed(&seen).is_empty());
+        seen.jobs.extend([job("raysubmit_2", None), job("y", Some("al"))]);
+        assert_eq!(begun.not_allowed(&seen).to_string(), "jobs of unknown owner (raysubmit_2)");
+    }
+
+    #[test]
+    fn a_scope_of_an_earlier_version_allows_nobody_of_unknown_name() {
+        let line = r#"{"file": null, "others": ["al"], "now": true}"#;
+        let scope: Scope = serde_json::from_str(line).unwrap();
+        assert_eq!(scope.others, Others { people: vec!["al".into()], unowned: Vec::new() });
+        assert!(scope.now);
     }
 }

@@ -5,7 +5,7 @@ use crate::app::Event;
 use crate::config::Env;
 use crate::model::{
     ClusterName, ClusterSpec, Draft, FormId, Operation, OperationEnd, OperationKind, OperationNews, Order,
-    Preview, Problem, ProblemKind, SubmissionId, Task, Timestamp,
+    Others, Preview, Problem, ProblemKind, SubmissionId, Task, Timestamp,
 };
 use crate::operation::{
     Audit, Desk, Journal, Outcome, Performer, Scope, Unfinished, offer, preflight, preview, standing,
@@ -263,7 +263,7 @@ impl Errand {
         Ok(Journal::open(&self.ground.state, &self.spec.name)?)
     }
 
-    async fn begin(&self, task: Task, others: Vec<String>) {
+    async fn begin(&self, task: Task, others: Others) {
         let kind = task.kind();
         // What runs on a worker stood in the dialog.
         let scope = Scope { others, now: true, ..Scope::of(&self.spec) };
@@ -329,20 +329,17 @@ impl Errand {
         let Ok(session) = self.connect().await else { return Ok(()) };
         let seen = preview(&session.client, cluster, me, &unfinished.task).await;
         session.close().await;
-        let strangers = match seen {
-            Ok(seen) => unfinished.scope.strangers(&seen),
+        let others = match seen {
+            Ok(seen) => unfinished.scope.not_allowed(&seen),
             // The worker may be gone by now, which its own steps find out.
-            Err(_) if !unfinished.task.kind().is_of_cluster() => Vec::new(),
+            Err(_) if !unfinished.task.kind().is_of_cluster() => Others::default(),
             Err(problem) => return Err(problem),
         };
-        if strangers.is_empty() {
+        if others.is_empty() {
             return Ok(());
         }
-        let what = format!(
-            "jobs of {} run there now, of whom nothing was known when it was begun",
-            strangers.join(", ")
-        );
-        let mend = "ask them; leave this operation as it is (nothing was changed), and begin anew";
+        let what = format!("{others} run there now, of which nothing was known when it was begun");
+        let mend = "ask their owners; leave this operation as it is (nothing was changed), and begin anew";
         Err(Problem::new(ProblemKind::Other, what, mend, Timestamp::now()))
     }
 

@@ -268,7 +268,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     }
     if spots.contains(&Spot::Others) {
         let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "hit" };
-        let text = switch(plan.others, format!("{deed} the jobs of {}, too", plan.strangers().join(", ")));
+        let text = switch(plan.others, format!("{deed} the {}, too", plan.affected_others().brief()));
         lines.extend(Line::of(Spot::Others, text, d.theme.warn, width));
     }
     if spots.contains(&Spot::Blind) {
@@ -323,7 +323,7 @@ fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
         let widest = jobs.iter().map(|j| say(j)).max().unwrap_or(0);
         u16::try_from(widest).unwrap_or(most).clamp(least, most)
     };
-    let owner = widest(&|j| j.owner.as_ref().map_or(1, |o| o.shown().width()), 5, 12);
+    let owner = widest(&|j| j.owner_words().width(), 5, 13);
     let mut job = widest(&|j| j.key.to_string().width(), 3, 80);
     let mut fate = widest(&|j| plan.fate(j).width(), 10, 80);
     let mut holds = widest(&|j| j.holding().width(), 5, 40);
@@ -348,8 +348,7 @@ fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
 
 fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
     let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(d.now)));
-    let owner = job.owner.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-    let ours = job.owner.as_ref().is_none_or(|o| o.raw() == plan.preview.me);
+    let ours = plan.preview.is_ours(job);
     let of_cluster = plan.operation.kind().is_of_cluster();
     let tone = match &job.fate {
         Fate::Lost(_) if !of_cluster => d.theme.warn,
@@ -359,7 +358,10 @@ fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
     };
     vec![
         Cell::named(job.key.to_string(), d.theme.text),
-        Cell::new(owner, if ours || plan.looked != Looked::Seen { d.theme.text } else { d.theme.warn }),
+        Cell::new(
+            job.owner_words(),
+            if ours || plan.looked != Looked::Seen { d.theme.text } else { d.theme.warn },
+        ),
         Cell::new(age, d.theme.text),
         Cell::new(job.holding(), d.theme.text),
         Cell::new(plan.fate(job), tone),

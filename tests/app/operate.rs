@@ -67,7 +67,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
     assert_eq!(
         press(&mut app, "<enter><enter>"),
-        [orders(Order::Begin(Task::Restart { preserve: true }, Vec::new()))]
+        [orders(Order::Begin(Task::Restart { preserve: true }, Others::default()))]
     );
     assert_eq!(app.context(), Context::Progress);
 }
@@ -84,7 +84,35 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
     assert!(plan(&app).said.contains("jobs of bo, carol"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> <tab><tab>");
     assert!(plan(&app).others && plan(&app).spot == Spot::Go);
-    let others = ["bo", "carol"].map(str::to_owned).to_vec();
+    let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
+}
+
+#[test]
+fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
+    let mut app = shown();
+    press(&mut app, "R");
+    let unowned = |id: &str| Doomed { owner: None, ..doomed(id, "", Fate::Back) };
+    let seen = |jobs| {
+        let preview = Preview { jobs, me: "alice".into(), trouble: None };
+        OperationNews::Previewed(Task::Restart { preserve: true }, preview)
+    };
+    hears(&mut app, seen(vec![doomed("mine", "alice", Fate::Back), unowned("raysubmit_1")]));
+    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Name, Spot::Go]);
+    press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(plan(&app).said.contains("unknown owner (raysubmit_1)"), "{}", plan(&app).said);
+    let [Effect::Copy { text, .. }] = &press(&mut app, "<tab>y")[..] else { panic!("nothing is copied") };
+    assert!(text.contains("raysubmit_1 (owner unknown): comes back"), "{text}");
+    press(&mut app, "<tab><tab> ");
+    assert!(plan(&app).others);
+    // Another one of whom nobody knows whose it is: it was not meant.
+    hears(&mut app, seen(vec![unowned("raysubmit_1"), unowned("raysubmit_2")]));
+    assert!(!plan(&app).others);
+    press(&mut app, " <tab><tab>");
+    let unowned =
+        ["raysubmit_1", "raysubmit_2"].map(|id| JobKey::Submission(SubmissionId(id.into()))).to_vec();
+    let others = Others { people: Vec::new(), unowned };
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
 }
 
@@ -129,7 +157,7 @@ fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
     let begun = point(&mut app, CLICK, go.x + 2, go.y);
-    assert_eq!(begun, [orders(Order::Begin(Task::Start, Vec::new()))]);
+    assert_eq!(begun, [orders(Order::Begin(Task::Start, Others::default()))]);
     press(&mut app, "<esc>S");
     hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);

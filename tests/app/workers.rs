@@ -116,7 +116,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     assert_eq!(form(&app).name, "mine");
     press(&mut app, "<enter>");
     hears(&mut app, previewed(task.clone(), &[]));
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Vec::new()))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Others::default()))]);
     assert_eq!(app.context(), Context::Progress);
 }
 
@@ -232,7 +232,7 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Look(drained.clone()))], "and back");
     hears(&mut app, previewed(drained.clone(), &["alice"]));
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(drained, Vec::new()))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(drained, Others::default()))]);
     // What was seen of another worker says nothing of this one.
     let mut app = at_node("worker-03");
     press(&mut app, "D<esc>");
@@ -261,7 +261,7 @@ fn other_peoples_jobs_on_a_worker_stand_in_the_way_and_so_do_new_ones() {
     hears(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
     assert!(!plan(&app).others, "carol was not named when it was allowed");
     press(&mut app, "<tab> <tab>");
-    let others = ["bo", "carol"].map(str::to_owned).to_vec();
+    let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(remove("10.130.0.3", None), others))]);
 }
 
@@ -324,7 +324,7 @@ fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
     assert_eq!(press(&mut app, "i"), [orders(Order::Look(task.clone()))]);
     hears(&mut app, previewed(task.clone(), &[]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Go]);
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Vec::new()))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Others::default()))]);
 }
 
 #[test]
@@ -461,12 +461,15 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     let unseen = Preview { jobs: Vec::new(), me: "alice".into(), trouble };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
     let spots = [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Blind, Spot::Name, Spot::Go];
-    assert_eq!(plan(&app).spots(), spots, "bo and carol are known from before");
+    assert_eq!(plan(&app).spots(), spots, "bo, carol and a driver by hand are known from before");
     press(&mut app, "<tab><tab> <tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("nobody can tell whom"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab><tab> <tab><tab>");
-    let others = ["bo", "carol"].map(str::to_owned).to_vec();
+    let others = Others {
+        people: vec!["bo".into(), "carol".into()],
+        unowned: vec![JobKey::Driver(JobId("04000000".into()))],
+    };
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
     // Once it answers nothing is blind any more.
     let mut app = shown();

@@ -67,6 +67,29 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
     assert!(seen(&mut app, 80, 24).contains("sweep-29"));
 }
 
+#[test]
+fn a_job_of_unknown_owner_looks_like_another_persons() {
+    let mut app = shown();
+    press(&mut app, "R");
+    let jobs = vec![
+        doomed("mine", "alice", 16.0, Fate::Back),
+        doomed("theirs", "bo", 16.0, Fate::Back),
+        Doomed { owner: None, ..doomed("raysubmit_1", "", 16.0, Fate::Back) },
+    ];
+    let preview = Preview { jobs, me: "alice".into(), trouble: None };
+    hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
+    let screen = paint(&mut app, Colors::Full, 80, 24);
+    let shown = text(&screen);
+    assert!(shown.contains("[ ] end the jobs of bo and of unknown owner, too"), "{shown}");
+    let tone = |word: &str, row: &str| {
+        let (y, line) = shown.lines().enumerate().find(|(_, l)| l.contains(row)).unwrap();
+        let x = line.split(word).next().unwrap().chars().count();
+        screen[(u16::try_from(x).unwrap(), u16::try_from(y).unwrap())].fg
+    };
+    assert_eq!(tone("owner unknown", "raysubmit_1"), tone("bo ", "theirs"));
+    assert_ne!(tone("owner unknown", "raysubmit_1"), tone("alice", "mine"));
+}
+
 /// A restart that loses the last of these jobs.
 fn losing() -> App {
     let mut app = shown();

@@ -111,6 +111,14 @@ impl SimJob {
         job
     }
 
+    /// What a plain `ray job submit` leaves: an id that Ray made up, and nobody's name. Number `n` of such jobs.
+    pub fn unowned(n: usize, started: i64, log: Log) -> Self {
+        let mut job =
+            Self::invent(&mut Random::new(n as u64), 243 + 12 * n, started, JobStatus::Running, log);
+        (job.metadata, job.ended) = (Some(json!({})), None);
+        job
+    }
+
     /// A driver that somebody started by hand: no log, cannot be stopped.
     pub fn by_hand(n: usize, started: i64, now: i64) -> Self {
         let ended = (n.is_multiple_of(2)).then_some(now.min(started + 600_000));

@@ -10,7 +10,8 @@ impl Cluster {
     pub fn begin_anew(&mut self) {
         let seed = self.random.next();
         let mut scenario = self.scenario.clone();
-        (scenario.seed, scenario.dead, scenario.jobs, scenario.pending) = (seed, 0, 0, 0);
+        (scenario.seed, scenario.dead, scenario.pending) = (seed, 0, 0);
+        (scenario.jobs, scenario.unowned) = (0, 0);
         let life = scenario.life.take().map(|life| Life { stuck: false, infeasible: Vec::new(), ..life });
         scenario.life.clone_from(&life);
         let mut next = Self::empty(&scenario, self.now);

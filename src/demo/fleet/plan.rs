@@ -66,6 +66,8 @@ pub struct Planned {
     pub dead: usize,
     /// Jobs in the table.
     pub jobs: usize,
+    /// Jobs of a plain `ray job submit` that run.
+    pub unowned: usize,
     /// Slices that are asked for and not there.
     pub pending: usize,
     /// Nodes whose use changes each second.
@@ -104,6 +106,7 @@ impl Default for Planned {
             nodes: model.nodes,
             dead: model.dead,
             jobs: model.jobs,
+            unowned: model.unowned,
             pending: model.pending,
             changes: model.changes,
             turnover: model.turnover,
@@ -247,6 +250,7 @@ impl Planned {
             nodes: self.nodes,
             dead: self.dead,
             jobs: self.jobs,
+            unowned: self.unowned,
             autoscaler: match self.autoscaler {
                 Autoscaler::V1 => AutoscalerVersion::V1,
                 Autoscaler::V2 => AutoscalerVersion::V2,

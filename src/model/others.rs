@@ -1,0 +1,126 @@
+//! Other people whose jobs an operation would end. A job whose owner nobody can name counts as another person's: a
+//! plain `ray job submit` and a driver started by hand leave no owner behind.
+
+use super::JobKey;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Stands where a job's owner would be named.
+pub const OWNER_UNKNOWN: &str = "owner unknown";
+
+/// Other people's jobs that an operation would end: whose, and which of unknown owner. Also what a person has allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Others {
+    /// Their owners as the jobs name them, each once, sorted.
+    #[serde(rename = "others")]
+    pub people: Vec<String>,
+    /// Jobs of unknown owner, sorted. Each is allowed by its id: who allows one has not seen the next.
+    pub unowned: Vec<JobKey>,
+}
+
+impl Others {
+    /// Of these jobs, each with its owner, where one is known; `me` is the one who asks. Nobody is the empty name.
+    pub fn of<'a>(jobs: impl IntoIterator<Item = (&'a JobKey, Option<&'a str>)>, me: &str) -> Self {
+        let mut others = Self::default();
+        for (key, owner) in jobs {
+            match owner.filter(|name| !name.is_empty()) {
+                Some(name) if name == me => {}
+                Some(name) => others.people.push(name.to_owned()),
+                None => others.unowned.push(key.clone()),
+            }
+        }
+        others.people.sort();
+        others.people.dedup();
+        others.unowned.sort();
+        others.unowned.dedup();
+        others
+    }
+
+    /// Whether nobody else's job would end.
+    pub fn is_empty(&self) -> bool {
+        self.people.is_empty() && self.unowned.is_empty()
+    }
+
+    /// Those among them that were not `allowed`.
+    #[must_use]
+    pub fn beyond(&self, allowed: &Self) -> Self {
+        Self {
+            people: self.people.iter().filter(|p| !allowed.people.contains(p)).cloned().collect(),
+            unowned: self.unowned.iter().filter(|j| !allowed.unowned.contains(j)).cloned().collect(),
+        }
+    }
+
+    /// `jobs of bo, carol and of unknown owner`, safe to print: for places that list the jobs themselves.
+    pub fn brief(&self) -> String {
+        let people: Vec<_> = self.people.iter().map(|p| super::text::printable(p)).collect();
+        let unknown = (!self.unowned.is_empty()).then_some("of unknown owner");
+        let people = (!people.is_empty()).then(|| format!("of {}", people.join(", ")));
+        let parts: Vec<&str> = people.as_deref().into_iter().chain(unknown).collect();
+        format!("jobs {}", parts.join(" and "))
+    }
+}
+
+/// `jobs of bo, carol and of unknown owner (raysubmit_1, 04000000)`, safe to print.
+impl fmt::Display for Others {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Ids in one sentence; the rest is counted.
+        const NAMED: usize = 8;
+        f.write_str(&self.brief())?;
+        if self.unowned.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = self.unowned.iter().take(NAMED).map(ToString::to_string).collect();
+        write!(f, " ({}", ids.join(", "))?;
+        match self.unowned.len() - ids.len() {
+            0 => f.write_str(")"),
+            more => write!(f, " and {more} more)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{JobId, SubmissionId};
+
+    fn submitted(id: &str) -> JobKey {
+        JobKey::Submission(SubmissionId(id.into()))
+    }
+
+    #[test]
+    fn a_job_without_an_owner_is_another_persons_and_is_named_by_its_id() {
+        let (a, b, c) = (submitted("a"), submitted("b\x1b"), JobKey::Driver(JobId("04000000".into())));
+        let jobs = [
+            (&a, Some("me")),
+            (&b, None),
+            (&c, None),
+            (&a, Some("bo")),
+            (&b, Some("al\x1bice")),
+            (&a, Some("bo")),
+        ];
+        let others = Others::of(jobs, "me");
+        assert_eq!(others.people, ["al\x1bice", "bo"]);
+        assert_eq!(others.to_string(), "jobs of al·ice, bo and of unknown owner (b·, 04000000)");
+        assert_eq!(others.brief(), "jobs of al·ice, bo and of unknown owner");
+        assert_eq!(Others::of([(&a, Some("bo"))], "me").to_string(), "jobs of bo");
+        assert!(Others::of([(&a, Some("me"))], "me").is_empty());
+        // Where we do not know who we are nobody's job is ours.
+        assert_eq!(Others::of([(&a, Some("")), (&a, None)], "").unowned, std::slice::from_ref(&a));
+        let many: Vec<JobKey> = (0..11).map(|i| submitted(&format!("j{i:02}"))).collect();
+        let many = Others::of(many.iter().map(|k| (k, None)), "me").to_string();
+        assert!(many.ends_with("j06, j07 and 3 more)"), "{many}");
+    }
+
+    #[test]
+    fn what_was_allowed_of_unknown_owner_is_allowed_job_by_job() {
+        let (old, new) = (submitted("old"), submitted("new"));
+        // An id that a driver has, too, is not that driver's.
+        let driver = JobKey::Driver(JobId("old".into()));
+        let allowed = Others::of([(&old, None), (&old, Some("bo"))], "me");
+        let now = Others::of([(&old, None), (&new, None), (&driver, None), (&old, Some("bo"))], "me");
+        assert_eq!(now.beyond(&allowed), Others { people: Vec::new(), unowned: vec![new, driver] });
+        let written = serde_json::to_string(&now).unwrap();
+        assert_eq!(serde_json::from_str::<Others>(&written).unwrap(), now);
+    }
+}
