@@ -16,6 +16,7 @@ mod host;
 mod journal;
 mod preview;
 mod program;
+mod recorded;
 mod standing;
 mod start;
 mod startup;

@@ -88,6 +88,12 @@ impl Place {
         Pty::start(&argv, &env, cols, rows)
     }
 
+    /// The console on the head, of a person of this name.
+    fn console_of(&self, user: &str, cols: u16, rows: u16) -> Pty {
+        let (dashboard, gcs) = (format!("http://{}", self.head().dashboard), self.head().gcs.to_string());
+        self.open(&["--address", &dashboard, "--gcs", &gcs], &[("USER", user)], cols, rows)
+    }
+
     /// The console on the head.
     fn console(&self, cols: u16, rows: u16) -> Pty {
         let (dashboard, gcs) = (format!("http://{}", self.head().dashboard), self.head().gcs.to_string());
@@ -390,7 +396,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     let place = Place::new(Scenario::default());
     fs::create_dir(place.file("src")).unwrap();
     fs::write(place.file("src/train.py"), "print(1)\n").unwrap();
-    let mut pty = place.console(120, 40);
+    let mut pty = place.console_of("farid", 120, 40);
     pty.wait_text(UP);
     pty.send("n");
     pty.wait_text("submit a job");
@@ -399,27 +405,67 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     // Past the empty variable, the runtime environment and four amounts; the id; past metadata and cancel.
     pty.send("\t\t\t\t\t\tmine-1\t\t\t\r");
     pty.wait_text("mine-1 is submitted");
-    assert!(get(&place, "/api/jobs/mine-1").contains(SECRET), "the job has it");
+    let first = get(&place, "/api/jobs/mine-1");
+    assert!(first.contains(SECRET) && first.contains(r#"{"owner": "farid"}"#), "the job has it: {first}");
+    quit(&mut pty);
+    assert!(!contains(&pty.raw(), SECRET.as_bytes()), "never on the screen");
+    // Somebody else submits it again: it is theirs.
+    let mut pty = place.console_of("hana", 120, 40);
+    pty.wait_text(UP);
     pty.send("2/mine-1\r");
     pty.wait_text("/mine-1 1 left");
     pty.send("e");
     let seen =
         pty.wait("what it was submitted with", |t| t.contains("KEY=***") && t.contains("gcs://_ray_pkg_"));
     assert!(seen.contains("submit again: mine-1") && seen.contains("sleep 601"), "{seen}");
-    // One more, another id, and to the button.
-    pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\r"));
+    // One more, another id past the owner, and to the button.
+    pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\t\r"));
     pty.wait_text("mine-2 is submitted");
     let again = get(&place, "/api/jobs/mine-2");
     assert!(
         again.contains("sleep 6011") && again.contains(SECRET) && again.contains("gcs://_ray_pkg_"),
         "{again}"
     );
+    assert!(again.contains(r#"{"owner": "hana"}"#) && !again.contains("farid"), "{again}");
     quit(&mut pty);
     assert!(!contains(&pty.raw(), SECRET.as_bytes()), "never on the screen");
     let audit =
         Command::new(env!("CARGO_BIN_EXE_marin-tui")).env_clear().envs(place.env()).arg("audit").output();
     let audit = String::from_utf8(audit.unwrap().stdout).unwrap();
     assert!(audit.contains("submit-job mine-1") && audit.contains("submit-job mine-2"), "{audit}");
+}
+
+#[test]
+fn a_record_has_nothing_of_ours_read_when_its_job_is_submitted_again() {
+    const BACK: &str = "\x1b[Z";
+    let place = Place::new(Scenario { jobs: 0, ..Scenario::default() });
+    for name in [".ssh/id_ed25519", ".aws/credentials"] {
+        let path = place.file(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "hunter2\n").unwrap();
+    }
+    let body = serde_json::json!({
+        "entrypoint": "sleep 601", "submission_id": "evil",
+        "runtime_env": {"working_dir": "~", "py_modules": ["~/.aws"], "pip": "~/.ssh/id_ed25519"}
+    });
+    post(&place, "/api/jobs/", &body.to_string());
+    let before = place.head().submissions(JobStatus::Pending).len()
+        + place.head().submissions(JobStatus::Running).len();
+    let mut pty = place.console(160, 40);
+    pty.wait_text(UP);
+    pty.wait_text("evil");
+    pty.send("2e");
+    pty.wait_text("submit again: evil");
+    pty.wait("the record", |t| t.contains("id_ed25519"));
+    pty.send(&format!("{BACK}\r"));
+    pty.wait_text("which is not read here");
+    let asked = place.head().cost().requests;
+    assert!(!asked.keys().any(|route| route.starts_with("/api/packages")), "{asked:?}");
+    let after = place.head().submissions(JobStatus::Pending).len()
+        + place.head().submissions(JobStatus::Running).len();
+    assert_eq!((before, after), (1, 1));
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
 }
 
 #[test]

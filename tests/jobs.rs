@@ -355,6 +355,21 @@ fn modes(dir: &Path) -> Vec<(String, u32)> {
 }
 
 #[test]
+fn what_is_submitted_says_whose_it_is() {
+    let place = Place::new();
+    let submit = |id: &str, more: &[&str]| {
+        let mut command = place.command(&["submit-job", "--no-wait", "--submission-id", id]);
+        let out = command.args(more).args(["--", "true"]).env("USER", "alice").output().unwrap();
+        assert!(out.status.success(), "{}", stderr(&out));
+        place.job(id)["metadata"].clone()
+    };
+    assert_eq!(submit("mine", &[]), json!({"owner": "alice"}));
+    assert_eq!(submit("for-bo", &["--metadata", "user=bo"]), json!({"user": "bo"}));
+    let rows = place.json(&["list-jobs", "--owner", "alice", "--json"]);
+    assert!(rows.as_array().unwrap().len() == 1 && rows[0]["submission_id"] == "mine", "{rows}");
+}
+
+#[test]
 fn jobs_are_saved_and_restored_once() {
     let old = Place::new();
     old.file("work/train.py", "print(1)\n");
@@ -539,6 +554,25 @@ fn a_backup_touches_nothing_of_others() {
     let list = json!({"version": 1, "cluster": "x", "jobs": [], "packages": {"gcs://a.zip": "packages/../../notes/mine.txt"}});
     place.file("evil/jobs.json", &list.to_string());
     assert_eq!(place.run(&["restore-jobs", "evil"]).status.code(), Some(1));
+    // Nor a link, and what a record names here stays here.
+    let job = json!({"submission": {
+        "entrypoint": "true", "submission_id": "evil",
+        "runtime_env": {"working_dir": "gcs://a.zip", "py_modules": ["~/notes"], "pip": "notes/mine.txt"}
+    }, "missing": []});
+    let list =
+        json!({"version": 1, "cluster": "x", "jobs": [job], "packages": {"gcs://a.zip": "packages/0"}});
+    place.file("evil/jobs.json", &list.to_string());
+    fs::create_dir(place.home.path().join("evil/packages")).unwrap();
+    let package = place.home.path().join("evil/packages/0");
+    std::os::unix::fs::symlink("../../notes/mine.txt", &package).unwrap();
+    let out = place.run(&["restore-jobs", "evil"]);
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.code() == Some(1) && said.contains("no file in the backup's folder"), "{said}");
+    assert_eq!(place.get("/api/packages/gcs/a.zip").0, 404, "nothing is uploaded");
+    fs::remove_file(&package).unwrap();
+    fs::write(&package, "zip").unwrap();
+    place.ok(&["restore-jobs", "evil"]);
+    assert_eq!(place.job("evil")["runtime_env"], job["submission"]["runtime_env"], "verbatim");
 }
 
 #[test]

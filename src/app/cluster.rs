@@ -81,6 +81,8 @@ pub struct Cluster {
     pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
+    /// The job just submitted from here: selected, and its log opened, as soon as it stands in the table.
+    pub(super) awaited: Option<SubmissionId>,
     /// Jobs that are marked.
     pub marked: HashSet<SubmissionId>,
     /// Time between two readings now; none known, it is short.
@@ -115,6 +117,7 @@ impl Cluster {
             autoscaler_top: 0,
             tpus: Tpus::default(),
             stopping: HashSet::new(),
+            awaited: None,
             marked: HashSet::new(),
             pace: Duration::ZERO,
             running: None,

@@ -196,7 +196,7 @@ impl Cluster {
     }
 
     /// Selects a job; a filter that hides it gives way.
-    fn select_job(&mut self, key: &JobKey) {
+    pub(super) fn select_job(&mut self, key: &JobKey) {
         let jobs = self.snapshot.clone();
         self.jobs.select(key, |i| jobs.jobs[i].key.clone());
         if self.job().is_none_or(|j| j.key != *key) {

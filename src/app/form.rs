@@ -322,6 +322,10 @@ impl App {
             (FormNews::Submitted(id), form) => {
                 if form.is_some() {
                     self.dialog = None;
+                    // Who has closed the form may be reading something else by now.
+                    if let Some(cluster) = self.clusters.iter_mut().find(|c| c.name() == cluster) {
+                        cluster.awaited = Some(id.clone());
+                    }
                 }
                 self.toasts.say(Tone::Good, format!("{cluster}: {id} is submitted"), now);
                 return vec![Effect::Ask(cluster.clone(), Request::Refresh)];

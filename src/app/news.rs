@@ -3,8 +3,8 @@
 use super::order;
 use super::{Action, App, Effect, Tone, View};
 use crate::model::{
-    ClusterName, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request, SubmissionId,
-    Timestamp, Update,
+    ClusterName, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request,
+    SubmissionId, Timestamp, Update,
 };
 
 impl App {
@@ -43,6 +43,9 @@ impl App {
                     self.arrange_merged();
                 }
                 if self.view == View::Cluster(place) {
+                    if let Some(id) = self.arrived(place) {
+                        return self.follow(place, LogSource::Job(id));
+                    }
                     return self.follow_newest(place);
                 }
             }
@@ -130,6 +133,16 @@ impl App {
         self.toasts.say(tone, format!("{cluster}: {said}"), now);
         self.dirty = true;
         vec![Effect::Note(cluster, format!("delete-job {id}"), noted)]
+    }
+
+    /// Selects the job just submitted from here once it stands in the table; that job then.
+    fn arrived(&mut self, place: usize) -> Option<SubmissionId> {
+        let cluster = &mut self.clusters[place];
+        let is_it = |id: &SubmissionId| cluster.snapshot.jobs.iter().any(|j| j.submission_id() == Some(id));
+        let id = cluster.awaited.clone().filter(is_it)?;
+        cluster.awaited = None;
+        cluster.select_job(&JobKey::Submission(id.clone()));
+        Some(id)
     }
 
     /// Opens the log of the newest running job, unless a log is open.

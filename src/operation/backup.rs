@@ -273,7 +273,7 @@ impl Restore<'_> {
             let Some(name) = list.packages.get(&uri) else {
                 return Ok(Restored::Failed(format!("its package {uri} was gone when it was saved")));
             };
-            let file = match dir.map(|dir| fs::File::open(dir.join(name))).transpose() {
+            let file = match dir.map(|dir| inside(dir, name)).transpose() {
                 Ok(file) => file,
                 Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
             };
@@ -282,6 +282,15 @@ impl Restore<'_> {
         executor.submit(client, &job.submission).await?;
         Ok(Restored::Submitted)
     }
+}
+
+/// A package's file, which a link in somebody's backup must not lead out of its folder.
+fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
+    let (folder, path) = (dir.canonicalize()?, dir.join(name).canonicalize()?);
+    if !path.starts_with(folder.join(PACKAGES)) || !path.is_file() {
+        return Err(io::Error::other("it is no file in the backup's folder"));
+    }
+    fs::File::open(path)
 }
 
 fn read(dir: &Path) -> Result<List, Problem> {
@@ -297,10 +306,10 @@ fn read(dir: &Path) -> Result<List, Problem> {
         problem(what, "was it edited? the submissions in it can be sent by hand with submit-job")
     })?;
     // Names in the list lead nowhere but into the folder.
-    let inside = |name: &String| {
+    let is_inside = |name: &String| {
         name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
     };
-    if list.version != VERSION || !list.packages.values().all(inside) {
+    if list.version != VERSION || !list.packages.values().all(is_inside) {
         return Err(problem(format!("{} is no backup of this version", path.display()), ""));
     }
     Ok(list)

@@ -33,23 +33,31 @@ impl Desk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a job was submitted with, for the form; why not, in words.
+    /// What a job was submitted with, for the form of `me`; why not, in words.
     pub async fn draft(
         &self,
         session: &Session,
         cluster: &ClusterName,
         id: &SubmissionId,
+        me: &str,
     ) -> Result<Draft, String> {
         let record = session.client.record(id).await.map_err(|e| asked(&e))?;
         let submission = record.ok_or_else(|| format!("ray knows {id} no longer"))?.submission;
-        let draft = draft_of(&submission);
+        let draft = draft_of(&submission, me);
         self.all().insert((cluster.clone(), id.clone()), submission);
         Ok(draft)
     }
 
     /// The job that a form wants, with what must be uploaded. Reads this machine: may take a while.
     pub fn ready(&self, cluster: &ClusterName, draft: &Draft, here: &Env) -> Result<Ready, String> {
-        let like = draft.like.clone().and_then(|id| self.all().get(&(cluster.clone(), id)).cloned());
+        // Without the record nobody could tell what of the form is the record's and what was typed.
+        let like = match &draft.like {
+            Some(id) => {
+                let known = self.all().get(&(cluster.clone(), id.clone())).cloned();
+                Some(known.ok_or_else(|| format!("what {id} was submitted with is not known any more"))?)
+            }
+            None => None,
+        };
         let wanted = wanted_of(draft, like.as_ref()).map_err(|e| e.to_string())?;
         let (job, uploads) = prepared(&wanted, here).map_err(|e| e.to_string())?;
         Ok(Ready { job, uploads })

@@ -1,10 +1,14 @@
 //! A job as a person says it becomes a submission: folders and files of this machine are packed as Ray's own client
 //! does, and uploaded unless they are there.
+//!
+//! A job that is submitted again begins with its record, which anybody on the cluster may have written: what stands in
+//! the form as the record has it is never read, expanded or uploaded here.
 
+use super::recorded;
 use crate::config::Env;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::text::printable;
-use crate::model::{Draft, Problem, Timestamp};
+use crate::model::{Draft, Job, Problem, Timestamp};
 use crate::ray::{self, Client, DEFAULT_EXCLUDES, Folder, PackError, Submission};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -55,6 +59,8 @@ pub struct Wanted {
     pub metadata: Vec<String>,
     /// Its id; one is made up without.
     pub id: Option<String>,
+    /// The runtime environment in the record of the job that it was made from: no local path in it is ever read.
+    pub record: Option<Map<String, Value>>,
 }
 
 /// Something to upload unless it is there.
@@ -103,9 +109,20 @@ impl Upload {
 /// The job as it will be sent, and what must be there before. Reads this machine only.
 pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>), Unfit> {
     let mut env = match &wanted.runtime_env {
-        Some(said) => runtime_env(said, here)?,
+        Some(said) => runtime_env(said, here, wanted.record.as_ref())?,
         None => Map::new(),
     };
+    if let Some(dir) = &wanted.working_dir {
+        env.insert("working_dir".into(), dir.as_str().into());
+    }
+    let record = wanted.record.clone().unwrap_or_default();
+    if let Some((place, path)) = recorded::untyped(&env, &record) {
+        return Err(unfit!(
+            "{place}: the job's record names the local path {}, which is not read here; remove it, or type the path \
+             that you mean (this very one as an absolute path)",
+            printable(path)
+        ));
+    }
     add_variables(&mut env, &wanted.variables, here)?;
     if !wanted.pip.is_empty() {
         let mut packages = Vec::new();
@@ -117,13 +134,14 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
         let packages = requirements(&file.clone(), here)?;
         env.insert("pip".into(), packages.into());
     }
-    if let Some(dir) = &wanted.working_dir {
-        env.insert("working_dir".into(), dir.as_str().into());
-    }
-    let uploads = pack(&mut env, &wanted.exclude, here)?;
+    let uploads = pack(&mut env, &wanted.exclude, &record, here)?;
     let mut metadata = BTreeMap::new();
     for said in &wanted.metadata {
         metadata.extend(pairs(said)?);
+    }
+    let is_named = |key: &&str| metadata.get(*key).is_some_and(|name| !name.is_empty());
+    if let Some(me) = here.user().filter(|_| !Job::OWNER_KEYS.iter().any(is_named)) {
+        metadata.insert(Job::OWNER_KEYS[0].to_owned(), me.to_owned());
     }
     let resources = wanted.resources.as_deref().map(serde_json::from_str).transpose();
     let id = wanted.id.clone();
@@ -159,8 +177,24 @@ fn made_up_id() -> String {
     id
 }
 
-fn runtime_env(said: &str, here: &Env) -> Result<Map<String, Value>, Unfit> {
+/// What a person said: JSON, YAML, or a file of it. As long as there is a `record`, the text of the form may be the
+/// record's in part.
+fn runtime_env(
+    said: &str,
+    here: &Env,
+    record: Option<&Map<String, Value>>,
+) -> Result<Map<String, Value>, Unfit> {
     let text = if said.trim_start().starts_with('{') {
+        if let Ok(env) = serde_json::from_str(said) {
+            return Ok(env);
+        }
+        // YAML reads some strings of JSON otherwise: a path of the record would not be known again.
+        if record.is_some_and(|r| !recorded::local_paths(r).is_empty()) {
+            return Err(unfit!(
+                "the runtime environment is not JSON, and the job's record names paths of another machine in it; \
+                 remove them, or keep it JSON"
+            ));
+        }
         said.to_owned()
     } else {
         let path = here.expand(Path::new(said));
@@ -219,17 +253,28 @@ fn pairs(said: &str) -> Result<BTreeMap<String, String>, Unfit> {
 }
 
 /// Replaces folders and files of this machine by the URIs of their packages.
-fn pack(env: &mut Map<String, Value>, more: &[String], here: &Env) -> Result<Vec<Upload>, Unfit> {
+fn pack(
+    env: &mut Map<String, Value>,
+    more: &[String],
+    record: &Map<String, Value>,
+    here: &Env,
+) -> Result<Vec<Upload>, Unfit> {
     let mut excludes: Vec<String> = match env.get("excludes") {
         None | Some(Value::Null) => Vec::new(),
         Some(list) => {
             serde_json::from_value(list.clone()).map_err(|_| unfit!("excludes is not a list of patterns"))?
         }
     };
+    if let Some(pattern) = recorded::widening(env, record) {
+        let pattern = printable(pattern);
+        return Err(unfit!(
+            "excludes: the job's record asks for what is left out here ({pattern}); remove it"
+        ));
+    }
     excludes.extend_from_slice(more);
     let mut uploads = Vec::new();
     if let Some(Value::String(dir)) = env.get("working_dir").cloned()
-        && !is_uri(&dir)
+        && !recorded::is_uri(&dir)
     {
         let all: Vec<String> =
             DEFAULT_EXCLUDES.iter().map(ToString::to_string).chain(excludes.iter().cloned()).collect();
@@ -240,7 +285,7 @@ fn pack(env: &mut Map<String, Value>, more: &[String], here: &Env) -> Result<Vec
     if let Some(Value::Array(modules)) = env.get_mut("py_modules") {
         for module in modules {
             if let Value::String(path) = module
-                && !is_uri(path)
+                && !recorded::is_uri(path)
             {
                 let packed = local(&here.expand(&PathBuf::from(&*path)), &excludes, true)?;
                 packed.uri().clone_into(path);
@@ -249,10 +294,6 @@ fn pack(env: &mut Map<String, Value>, more: &[String], here: &Env) -> Result<Vec
         }
     }
     Ok(uploads)
-}
-
-fn is_uri(path: &str) -> bool {
-    path.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
 }
 
 fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Unfit> {
@@ -287,8 +328,9 @@ pub async fn upload(
     Ok(())
 }
 
-/// The job in the form. Values of variables do not leave this room: they stand as [`AS_IT_WAS`].
-pub(super) fn draft_of(job: &Submission) -> Draft {
+/// The job in the form of `me`, whose it will be. Values of variables do not leave this room: they stand as
+/// [`AS_IT_WAS`].
+pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
     let mut env = job.runtime_env.clone();
     let variables = match env.remove("env_vars") {
         Some(Value::Object(variables)) => variables.keys().map(|k| format!("{k}={AS_IT_WAS}")).collect(),
@@ -299,6 +341,9 @@ pub(super) fn draft_of(job: &Submission) -> Draft {
         _ => String::new(),
     };
     let said = |n: Option<f64>| n.map(|n| n.to_string()).unwrap_or_default();
+    let owner = (!me.is_empty()).then(|| format!("{}={me}", Job::OWNER_KEYS[0])).into_iter();
+    let theirs = job.metadata.iter().filter(|(key, _)| !Job::OWNER_KEYS.contains(&key.as_str()));
+    let theirs = theirs.map(|(k, v)| format!("{k}={v}"));
     let table = |is_empty: bool, json: Value| if is_empty { String::new() } else { json.to_string() };
     Draft {
         like: Some(job.id()),
@@ -311,7 +356,7 @@ pub(super) fn draft_of(job: &Submission) -> Draft {
         memory: job.entrypoint_memory.map(|n| n.to_string()).unwrap_or_default(),
         resources: table(job.entrypoint_resources.is_empty(), json!(job.entrypoint_resources)),
         id: String::new(),
-        metadata: job.metadata.iter().map(|(k, v)| format!("{k}={v}")).collect(),
+        metadata: owner.chain(theirs).collect(),
     }
 }
 
@@ -346,6 +391,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
         resources: filled(&draft.resources),
         metadata: draft.metadata.iter().filter_map(|m| filled(m)).collect(),
         id: filled(&draft.id),
+        record: like.map(|job| job.runtime_env.clone()),
         ..Wanted::default()
     })
 }
@@ -407,7 +453,7 @@ mod tests {
     #[test]
     fn a_job_goes_through_the_form_unchanged_but_for_its_id_and_without_its_secrets() {
         let job = submitted();
-        let draft = draft_of(&job);
+        let draft = draft_of(&job, "alice");
         let everything = format!("{} {} {draft:?}", draft.variables.join(" "), draft.runtime_env);
         assert!(!everything.contains("hunter2"), "{everything}");
         let wanted = wanted_of(&draft, Some(&job)).unwrap();
@@ -424,7 +470,7 @@ mod tests {
             cpus: "2".into(),
             memory: "2 GB".into(),
             id: " mine ".into(),
-            ..draft_of(&job)
+            ..draft_of(&job, "alice")
         };
         let (again, _) = prepared(&wanted_of(&changed, Some(&job)).unwrap(), &Env::default()).unwrap();
         assert_eq!(again.runtime_env["env_vars"], json!({"B": "b", "C": "new"}));
@@ -433,10 +479,130 @@ mod tests {
             let wanted = wanted_of(&draft, Some(&job));
             wanted.and_then(|w| prepared(&w, &Env::default())).map(|_| ()).unwrap_err().to_string()
         };
-        assert!(wrong(Draft { cpus: "two".into(), ..draft_of(&job) }).contains("cpus: `two`"));
-        assert!(wrong(Draft { memory: "2 cows".into(), ..draft_of(&job) }).contains("2 cows"));
-        assert!(wrong(Draft { variables: vec!["Z=***".into()], ..draft_of(&job) }).contains("from before"));
-        assert!(wrong(Draft { entrypoint: " ".into(), ..draft_of(&job) }).contains("empty"));
-        assert!(wrong(Draft { resources: "TPU".into(), ..draft_of(&job) }).contains("JSON"));
+        assert!(wrong(Draft { cpus: "two".into(), ..draft_of(&job, "alice") }).contains("cpus: `two`"));
+        assert!(wrong(Draft { memory: "2 cows".into(), ..draft_of(&job, "alice") }).contains("2 cows"));
+        assert!(
+            wrong(Draft { variables: vec!["Z=***".into()], ..draft_of(&job, "alice") })
+                .contains("from before")
+        );
+        assert!(wrong(Draft { entrypoint: " ".into(), ..draft_of(&job, "alice") }).contains("empty"));
+        assert!(wrong(Draft { resources: "TPU".into(), ..draft_of(&job, "alice") }).contains("JSON"));
+    }
+
+    /// A person's home with what nobody else may have, and their place in it.
+    fn home() -> (tempfile::TempDir, Env) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            (".ssh/id_ed25519", "hunter2\n"),
+            (".aws/credentials", "hunter2\n"),
+            ("env.yaml", "hunter2: 1\n"),
+        ] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let env = Env::new(&[("HOME", dir.path().to_str().unwrap()), ("USER", "alice")], dir.path());
+        (dir, env)
+    }
+
+    fn recorded_as(env: &Value) -> Submission {
+        Submission { runtime_env: env.as_object().unwrap().clone(), ..submitted() }
+    }
+
+    #[test]
+    fn no_local_path_of_a_record_is_read_however_it_is_written() {
+        let (dir, here) = home();
+        let absolute = dir.path().join(".aws").display().to_string();
+        for env in [
+            json!({"pip": "~/.ssh/id_ed25519"}),
+            json!({"pip": " ~/.ssh/id_ed25519 "}),
+            json!({"uv": "~/.ssh/id_ed25519"}),
+            json!({"conda": "env.yaml"}),
+            json!({"py_modules": ["gcs://_ray_pkg_1.zip", "~/.aws"]}),
+            json!({"py_modules": [absolute]}),
+            // YAML would read the line break as a space.
+            json!({"py_modules": ["~/.aws\u{85}"]}),
+            json!({"working_dir": "~"}),
+            json!({"working_dir": " ~/.aws "}),
+            json!({"working_dir": "."}),
+            json!({"working_dir": "$HOME"}),
+        ] {
+            let job = recorded_as(&env);
+            let draft = draft_of(&job, "alice");
+            let refused = |draft: &Draft| {
+                let wanted = wanted_of(draft, Some(&job)).unwrap();
+                prepared(&wanted, &here).map(|_| ()).expect_err(&env.to_string()).to_string()
+            };
+            assert!(refused(&draft).contains("which is not read here"), "{env}: {}", refused(&draft));
+            // Nor when something else of it is changed, as JSON or as what is YAML alone.
+            let other = Draft { cpus: "2".into(), id: "again".into(), ..draft.clone() };
+            assert!(refused(&other).contains("which is not read here"), "{env}: {}", refused(&other));
+            if !draft.runtime_env.is_empty() {
+                let more = format!("{}, \"config\": {{}}}}", draft.runtime_env.trim_end_matches('}'));
+                let json = Draft { runtime_env: more.clone(), ..draft.clone() };
+                assert!(refused(&json).contains("which is not read here"), "{more}: {}", refused(&json));
+                let yaml = more.replace("\"config\"", "config");
+                let said = refused(&Draft { runtime_env: yaml, ..draft });
+                assert!(said.contains("keep it JSON"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_record_stays_as_it_is() {
+        let (_dir, here) = home();
+        let env = json!({
+            "working_dir": "gcs://_ray_pkg_1.zip", "pip": {"packages": ["~/.ssh/id_ed25519", "$HOME"]}, "conda": "~/env",
+            "config": {"x": "~/.aws"}, "env_vars": {"A": "$HOME/~", "HOME": "~"}, "excludes": ["!.git"]
+        });
+        let job = Submission { entrypoint: "cat ~/x $HOME".into(), ..recorded_as(&env) };
+        let wanted = wanted_of(&draft_of(&job, "alice"), Some(&job)).unwrap();
+        let (again, uploads) = prepared(&wanted, &here).unwrap();
+        assert!(uploads.is_empty());
+        assert_eq!(Submission { submission_id: "old".into(), ..again }, job);
+    }
+
+    #[test]
+    fn what_is_typed_is_still_read_and_uploaded() {
+        let (_dir, here) = home();
+        let job = recorded_as(&json!({"working_dir": "~/.aws", "excludes": ["!.git"]}));
+        let typed = Draft {
+            working_dir: "~/.ssh".into(),
+            runtime_env: r#"{"py_modules": ["~/.aws"], "pip": "~/.ssh/id_ed25519"}"#.into(),
+            ..draft_of(&job, "alice")
+        };
+        let ready = |draft: &Draft| prepared(&wanted_of(draft, Some(&job)).unwrap(), &here);
+        let (again, uploads) = ready(&typed).unwrap();
+        assert_eq!((uploads.len(), &again.runtime_env["pip"]), (2, &json!(["hunter2"])));
+        // With what is left out of a folder by itself a record has nothing to do.
+        let widened = Draft { runtime_env: r#"{"excludes": ["!.git"]}"#.into(), ..typed };
+        let said = ready(&widened).map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("!.git"), "{said}");
+    }
+
+    #[test]
+    fn a_job_carries_its_submitter_unless_another_owner_was_typed() {
+        let (_dir, here) = home();
+        let owner = |metadata: &[&str]| {
+            let metadata = metadata.iter().map(ToString::to_string).collect();
+            let wanted = Wanted { entrypoint: "x".into(), metadata, ..Wanted::default() };
+            prepared(&wanted, &here).unwrap().0.metadata
+        };
+        let pairs = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+            all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        };
+        assert_eq!(owner(&[]), pairs(&[("owner", "alice")]));
+        assert_eq!(owner(&["user=bo", "x=1"]), pairs(&[("user", "bo"), ("x", "1")]));
+        assert_eq!(owner(&["owner="]), pairs(&[("owner", "alice")]));
+        // Who submits another person's job again submits a job of their own.
+        let farids = Submission { metadata: pairs(&[("user", "farid"), ("experiment", "e")]), ..submitted() };
+        let draft = draft_of(&farids, "alice");
+        assert_eq!(draft.metadata, ["owner=alice", "experiment=e"]);
+        let (again, _) = prepared(&wanted_of(&draft, Some(&farids)).unwrap(), &here).unwrap();
+        assert_eq!(again.metadata, pairs(&[("owner", "alice"), ("experiment", "e")]));
+        // Nobody knows who we are.
+        let (nameless, _) =
+            prepared(&wanted_of(&draft_of(&farids, ""), Some(&farids)).unwrap(), &Env::default()).unwrap();
+        assert_eq!(nameless.metadata, pairs(&[("experiment", "e")]));
     }
 }

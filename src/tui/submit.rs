@@ -19,7 +19,7 @@ fn unreached(problem: &Problem) -> String {
 pub(super) async fn fill(errand: Errand, form: FormId, desk: Arc<Desk>, id: SubmissionId) {
     let read = match errand.connect().await {
         Ok(session) => {
-            let draft = desk.draft(&session, &errand.spec.name, &id).await;
+            let draft = desk.draft(&session, &errand.spec.name, &id, &errand.ground.me).await;
             session.close().await;
             draft
         }

@@ -71,6 +71,20 @@ fn a_form_is_typed_and_sent_as_it_stands() {
     let sent = hears(&mut app, FormNews::Submitted(id("raysubmit_1")));
     assert_eq!(sent, [asks(Request::Refresh)]);
     assert!(app.dialog().is_none() && said(&app).contains("raysubmit_1 is submitted"));
+
+    // It is selected and its log opened once it is there, and not again.
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"), "read before it was submitted");
+    let mut with_it = snapshot();
+    Arc::make_mut(&mut with_it.jobs).push(Arc::new(job("raysubmit_1", JobStatus::Pending, "alice", 1)));
+    let with_it = Arc::new(with_it);
+    let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::clone(&with_it)));
+    let is_its = |e: &Effect| matches!(e, Effect::Ask(_, Request::Follow(_, LogSource::Job(of))) if *of == id("raysubmit_1"));
+    assert!(effects.iter().any(is_its), "{effects:?}");
+    assert_eq!(selected(&app).as_deref(), Some("raysubmit_1"));
+    press(&mut app, "2G");
+    tell(&mut app, CLUSTER, News::Snapshot(with_it));
+    assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"));
 }
 
 #[test]

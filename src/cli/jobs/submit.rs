@@ -141,6 +141,7 @@ fn wanted(arguments: &SubmitArguments) -> Wanted {
         resources: arguments.entrypoint_resources.clone(),
         metadata: arguments.metadata.clone(),
         id: arguments.submission_id.clone(),
+        record: None,
     }
 }
 

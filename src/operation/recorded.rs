@@ -1,0 +1,104 @@
+//! What the record of a job may not have us do when it is submitted again.
+//!
+//! Any job can write a record on the cluster that names `~/.ssh/id_ed25519` as its requirements. What stands in a form as
+//! the record has it is the cluster's: it is sent verbatim, and no path in it is expanded, read or uploaded here.
+
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// A runtime environment.
+type Environment = Map<String, Value>;
+
+/// Places that name something on the machine that submits, each with the path. Ray's own client reads these and replaces
+/// them (`upload_working_dir_if_needed`, `parse_and_validate_pip`, `.._uv`, `.._conda`), so a record of its has none.
+pub(super) fn local_paths(env: &Environment) -> Vec<(&'static str, &str)> {
+    let text = |key: &str| env.get(key).and_then(Value::as_str);
+    let is_yaml = |path: &&str| {
+        let extension = Path::new(path.trim()).extension();
+        extension.is_some_and(|e| e.eq_ignore_ascii_case("yaml") || e.eq_ignore_ascii_case("yml"))
+    };
+    let dir = text("working_dir").filter(|dir| !is_uri(dir)).map(|path| ("working_dir", path));
+    let modules = env.get("py_modules").and_then(Value::as_array).into_iter().flatten();
+    let modules = modules.filter_map(Value::as_str).filter(|path| !is_uri(path));
+    let files = ["pip", "uv"].into_iter().filter_map(|key| Some((key, text(key)?)));
+    // Any other text is the name of an environment on the cluster.
+    let conda = text("conda").filter(is_yaml).map(|path| ("conda", path));
+    dir.into_iter().chain(modules.map(|path| ("py_modules", path))).chain(files).chain(conda).collect()
+}
+
+/// A local path that stands as the record has it, and where: nobody typed it here.
+pub(super) fn untyped<'a>(env: &'a Environment, record: &Environment) -> Option<(&'static str, &'a str)> {
+    let theirs = local_paths(record);
+    let is_theirs = |(place, path): &(&str, &str)| {
+        theirs.iter().any(|(at, recorded)| at == place && recorded.trim() == path.trim())
+    };
+    local_paths(env).into_iter().find(is_theirs)
+}
+
+/// A pattern of the record's that would take back what is left out of a folder that a person typed: `!.git`.
+pub(super) fn widening<'a>(env: &'a Environment, record: &Environment) -> Option<&'a str> {
+    let patterns = |env: &'a Environment| env.get("excludes").and_then(Value::as_array);
+    let recorded = record.get("excludes").and_then(Value::as_array)?;
+    let mut kept = patterns(env)?.iter().filter(|p| recorded.contains(p)).filter_map(Value::as_str);
+    kept.find(|p| p.starts_with('!') && !local_paths(env).is_empty())
+}
+
+/// Whether it is fetched on the cluster: `gcs://`, `s3://`, ...
+pub(super) fn is_uri(path: &str) -> bool {
+    path.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn env(value: &Value) -> Environment {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn what_ray_s_client_would_read_is_local_and_what_it_leaves_behind_is_not() {
+        let hostile = env(&json!({
+            "working_dir": "~", "py_modules": ["~/.aws", "gcs://_ray_pkg_1.zip", "$HOME/x"], "pip": "~/.ssh/id_ed25519",
+            "uv": "/etc/passwd", "conda": "~/.config/secret.YAML"
+        }));
+        let paths: Vec<String> =
+            local_paths(&hostile).iter().map(|(at, path)| format!("{at} {path}")).collect();
+        assert_eq!(
+            paths,
+            [
+                "working_dir ~",
+                "py_modules ~/.aws",
+                "py_modules $HOME/x",
+                "pip ~/.ssh/id_ed25519",
+                "uv /etc/passwd",
+                "conda ~/.config/secret.YAML"
+            ]
+        );
+        let rays = env(&json!({
+            "working_dir": "gcs://_ray_pkg_1.zip", "py_modules": ["https://x/y.zip"], "conda": "base",
+            "pip": {"packages": ["~/x"], "pip_check": false}, "uv": ["x"], "config": {"setup_timeout_seconds": 1}
+        }));
+        assert_eq!(local_paths(&rays), []);
+    }
+
+    #[test]
+    fn only_what_differs_from_the_record_was_typed() {
+        let record = env(&json!({"pip": " a.txt", "py_modules": ["~/.aws"], "excludes": ["!.git", "data"]}));
+        let typed = env(&json!({"working_dir": "a.txt", "py_modules": ["~/.aws2"], "pip": ["a.txt"]}));
+        assert_eq!(untyped(&typed, &record), None);
+        assert_eq!(untyped(&env(&json!({"pip": "a.txt "})), &record), Some(("pip", "a.txt ")));
+        assert_eq!(
+            untyped(&env(&json!({"py_modules": ["x", "~/.aws"]})), &record),
+            Some(("py_modules", "~/.aws"))
+        );
+        let excludes = env(&json!({"working_dir": "src", "excludes": ["!mine", "!.git"]}));
+        assert_eq!(widening(&excludes, &record), Some("!.git"));
+        assert_eq!(
+            widening(&env(&json!({"working_dir": "src", "excludes": ["!mine", "data"]})), &record),
+            None
+        );
+        assert_eq!(widening(&env(&json!({"excludes": ["!.git"]})), &record), None, "nothing is uploaded");
+    }
+}
