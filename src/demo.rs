@@ -13,8 +13,8 @@
 //!   the first two, and `shared` is what all connections of a head have in common.
 //! - [`google`]: Google's services, for a test alone or with a fleet behind them.
 //! - `fleet`: many heads with their SSH servers, that Google and a folder, by a plan.
-//! - `json`, `meter`, `random`, `entropy`: how Ray writes JSON, what clients cost, chance that can be repeated, and
-//!   chance that nobody can guess.
+//! - `json`, `meter`, `witness`, `random`, `entropy`: how Ray writes JSON, what clients cost, what they change, chance
+//!   that can be repeated, and chance that nobody can guess.
 
 #![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
@@ -33,12 +33,14 @@ mod random;
 mod scenario;
 mod shared;
 mod ssh;
+mod witness;
 
 pub use fleet::{Ailment, Autoscaler, Fleet, Folder, Member, Plan, PlanError, Planned};
 pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
 pub use ssh::{Keys, SshServer};
+pub use witness::Witness;
 
 use crate::model::{JobStatus, NodeId, Secret};
 use cluster::Cluster;
@@ -96,6 +98,16 @@ impl Head {
     /// Closes all open connections; new ones are accepted.
     pub fn drop_connections(&self) {
         self.shared.drop_connections();
+    }
+
+    /// Who hears from now on what clients change here.
+    pub fn witness(&self, witness: Witness) {
+        self.shared.set_witness(witness);
+    }
+
+    /// Another Ray begins on the same machine: a new session without jobs, whose workers join one after another.
+    pub fn restart(&self) {
+        self.shared.rise();
     }
 
     /// What clients have cost this head so far.

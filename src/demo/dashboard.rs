@@ -22,10 +22,11 @@ use super::shared::Shared;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE};
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
+use serde_json::Value;
 use std::future::ready;
 use std::io;
 use std::sync::Arc;
@@ -73,6 +74,11 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<R
     }
     if let Err(refusal) = authorize(&path, request.headers(), &shared) {
         return Ok(refusal);
+    }
+    // Who submits a job is heard with what is submitted.
+    let submits = path == jobs::ROUTE && request.method() == Method::POST;
+    if !submits && !matches!(*request.method(), Method::GET | Method::HEAD) {
+        shared.hear(request.method().as_str(), &path, &Value::Null);
     }
     let answer = routes::answer(request, &shared).await;
     match fault {

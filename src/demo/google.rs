@@ -12,6 +12,7 @@ pub mod tpu;
 
 use super::fleet::cloud::Cloud;
 use super::locked;
+use super::witness::Witness;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -112,6 +113,8 @@ pub struct State {
     /// Method (empty: any), words in the path, what goes wrong.
     faults: Vec<(&'static str, String, Fault)>,
     requests: Vec<String>,
+    /// Who hears what clients change.
+    pub witness: Witness,
     made: u32,
 }
 
@@ -353,6 +356,11 @@ async fn serve(
         body: if form { from_form(&text) } else { serde_json::from_slice(&text).unwrap_or_default() },
         base: format!("http://{host}"),
     };
+    if asked.method != Method::GET && asked.path != "/token" {
+        let target = parts.uri.path_and_query().map_or_else(|| path.clone(), ToString::to_string);
+        let witness = locked(&state).witness.clone();
+        witness.hear(asked.method.as_str(), &target, &asked.body);
+    }
     let (code, body) = if asked.path == "/token" {
         token(&asked, fault.as_ref())
     } else if asked.path == "/computeMetadata/v1/instance/service-accounts/default/token" {

@@ -4,8 +4,10 @@ use super::cluster::Cluster;
 use super::locked;
 use super::meter::Meter;
 use super::scenario::{Fault, Scenario, Trouble};
+use super::witness::Witness;
 use crate::model::Secret;
 use bytes::Bytes;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
@@ -30,6 +32,7 @@ pub(super) struct Shared {
     /// What clients cost it.
     pub meter: Arc<Meter>,
     gcs_death: Mutex<Option<String>>,
+    witness: Mutex<Witness>,
     /// Big answers and the cluster version that they were made of.
     kept: Mutex<HashMap<&'static str, (u64, Bytes)>>,
     /// Where all nodes' Prometheus endpoints are.
@@ -57,6 +60,7 @@ impl Shared {
             manners: Mutex::new(Manners { token, trouble: Vec::new(), deaf_to_stop: false, closed: false }),
             meter: Arc::default(),
             gcs_death: Mutex::default(),
+            witness: Mutex::default(),
             kept: Mutex::default(),
             metrics,
             scraped: AtomicUsize::new(0),
@@ -160,6 +164,17 @@ impl Shared {
     pub fn fault(&self, path: &str) -> Option<Fault> {
         let manners = locked(&self.manners);
         manners.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
+    }
+
+    /// Who hears what clients change.
+    pub fn set_witness(&self, witness: Witness) {
+        *locked(&self.witness) = witness;
+    }
+
+    /// Tells of a changing request.
+    pub fn hear(&self, method: &str, path: &str, body: &Value) {
+        let witness = locked(&self.witness).clone();
+        witness.hear(method, path, body);
     }
 
     /// The head's machine is gone, and with it the autoscaler; the TPUs stay until somebody deletes them.

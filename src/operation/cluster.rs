@@ -70,15 +70,15 @@ pub enum Outcome {
 /// Does the steps of an operation on one cluster.
 pub struct Performer {
     /// The cluster.
-    pub spec: ClusterSpec,
+    pub(super) spec: ClusterSpec,
     /// Its place in the list.
-    pub place: usize,
+    pub(super) place: usize,
     /// How to connect.
-    pub options: Options,
+    pub(super) options: Options,
     /// Our state folder; backups lie below it.
-    pub state: PathBuf,
+    pub(super) state: PathBuf,
     /// What is to be done.
-    pub task: Task,
+    pub(super) task: Task,
     /// What is known so far.
     pub facts: Facts,
     /// What its steps change something through.

@@ -13,6 +13,8 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+/// Where jobs are submitted.
+pub(super) const ROUTE: &str = "/api/jobs/";
 /// How long a submitted job waits until its driver starts, in milliseconds.
 pub(super) const START_TAKES: i64 = 1000;
 
@@ -88,6 +90,7 @@ pub(super) fn delete(id: &str, shared: &Shared) -> Response<Body> {
 pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
     let Ok(body) = request.into_body().collect().await else { return in_trouble() };
     let Ok(body) = serde_json::from_slice::<Value>(&body.to_bytes()) else { return in_trouble() };
+    shared.hear("POST", ROUTE, &body);
     let Some(entrypoint) = body["entrypoint"].as_str() else {
         let words = "Traceback (most recent call last):\nTypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'\n";
         return text(StatusCode::BAD_REQUEST, words);

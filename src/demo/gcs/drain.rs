@@ -3,7 +3,9 @@
 use super::super::shared::Shared;
 use super::methods::{Outcome, ids, parse};
 use super::wire::{DrainReply, DrainRequest};
+use crate::model::NodeId;
 use prost::Message;
+use serde_json::json;
 
 /// `DRAIN_NODE_REASON_IDLE_TERMINATION`: Ray refuses it while something runs there.
 const IDLE_TERMINATION: i32 = 1;
@@ -11,6 +13,13 @@ const IDLE_TERMINATION: i32 = 1;
 /// A node that is gone is drained already.
 pub(super) fn drain_node(message: &[u8], shared: &Shared) -> Outcome {
     let request: DrainRequest = parse(message)?;
+    let body = json!({
+        "node_id": NodeId::from_bytes(&request.node_id).map(|id| id.to_string()),
+        "reason": request.reason,
+        "reason_message": request.words,
+        "deadline_timestamp_ms": request.deadline,
+    });
+    shared.hear("POST", "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode", &body);
     let wanted = ids("DrainNode", std::iter::once(&request.node_id), shared)?;
     let busy = shared.now(|c| {
         let id = *wanted.first()?;

@@ -356,6 +356,7 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
 fn put(message: &[u8], shared: &Shared) -> Outcome {
     let request: PutRequest = parse(message)?;
     let key = String::from_utf8(request.key).map_err(|_| Status::malformed())?;
+    shared.hear("POST", "/ray.rpc.InternalKVGcsService/InternalKVPut", &key.as_str().into());
     if !request.namespace.is_empty() {
         return Err(Status::unimplemented());
     }
