@@ -5,9 +5,11 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
+type Hears = dyn Fn(&str, &str, &Value) + Send + Sync;
+
 /// Hears the method, the path with its query, and the JSON body (null without one) of each changing request.
 #[derive(Clone, Default)]
-pub struct Witness(Option<Arc<dyn Fn(&str, &str, &Value) + Send + Sync>>);
+pub struct Witness(Option<Arc<Hears>>);
 
 impl Witness {
     /// One that does this with each of them; it must not look at the double meanwhile.

@@ -1,4 +1,5 @@
-//! What an operation calls and runs, told before it is done: a line for people, an object for scripts.
+//! What an operation calls and runs to change something, as a dry run records it: a line for people, an object for
+//! scripts.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,13 +19,13 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Deed {
-    /// An HTTP call of Google's, or of the dashboard's where the URL is a path.
+    /// An HTTP call of Google's, or of the dashboard's where the URL is a path (`/ray.rpc...`: gRPC, to the GCS).
     Http {
         /// Its method.
         method: &'static str,
         /// Its address.
         url: String,
-        /// What is sent, where that is known beforehand; else null.
+        /// The JSON that is sent, without secrets; null where none is, and for a package.
         body: Value,
     },
     /// A command on this machine.
@@ -51,7 +52,7 @@ pub enum Deed {
 }
 
 impl Call {
-    /// An HTTP call whose body is not told.
+    /// An HTTP call without a JSON body.
     pub fn http(method: &'static str, url: impl Into<String>) -> Self {
         Self::of(Deed::Http { method, url: url.into(), body: Value::Null })
     }
