@@ -170,9 +170,9 @@ fn every_size_is_drawn_and_the_first_one_again() {
             t.lines().map(|l| l.chars().count()).max() == Some(usize::from(columns))
         });
         pty.send("?");
-        pty.wait_text("one row up");
+        pty.wait_text("stop the marked jobs");
         pty.send("\x1b");
-        pty.wait("no help", |t| !t.contains("one row up"));
+        pty.wait("no help", |t| !t.contains("stop the marked jobs"));
     }
     pty.resize(80, 24);
     pty.wait("tabs", |t| t.contains("4 Autoscaler") && t.lines().all(|l| l.chars().count() <= 80));

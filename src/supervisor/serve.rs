@@ -206,7 +206,10 @@ impl ClusterTask {
         };
         // Nobody begins anything over a connection that is being closed.
         self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
-        self.close_ports(&mut s).await;
+        if s.session.tunnel.as_ref().is_some_and(|(_, ports)| !ports.open().is_empty()) {
+            // They go with the connection.
+            self.out.send(News::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
+        }
         s.session.close().await;
         end
     }
