@@ -44,6 +44,7 @@ fn spec(name: &str) -> ClusterSpec {
     ClusterSpec {
         name: ClusterName::new(name),
         file: None,
+        accepted: None,
         provider: String::new(),
         zone: None,
         head,

@@ -25,6 +25,7 @@ mod run;
 mod ssh;
 mod token;
 mod tpus;
+mod trust;
 mod workers;
 
 pub use output::error_line;
@@ -173,6 +174,9 @@ pub enum Command {
     },
     /// List the backups of jobs on this machine, and delete old ones
     Backups(backups::BackupArguments),
+    /// Show what the working folder's files would do, and trust them or not
+    #[command(after_help = trust::EXAMPLES)]
+    Trust(trust::TrustArguments),
     /// Show the settings
     Config {
         /// What to do with them.
@@ -200,6 +204,7 @@ impl Command {
             | Self::DemoRay(_)
             | Self::Audit { .. }
             | Self::Backups(_)
+            | Self::Trust(_)
             | Self::Config { .. } => None,
         }
     }
@@ -217,7 +222,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::DemoRay(asked)) = &arguments.command {
         return demo_ray::run(asked);
     }
-    let env = Env::current().with_shared()?;
+    let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
         print!("{}", config::DEFAULTS);
         return Ok(ExitCode::SUCCESS);
@@ -242,16 +247,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
-    let mut config = config::load(&sources, &env, Timestamp::now())?;
+    if let Some(Command::Trust(arguments)) = &arguments.command {
+        return trust::run(arguments, &sources, env).map(|()| ExitCode::SUCCESS);
+    }
+    if arguments.command.is_none() {
+        console::check_terminal()?;
+    }
+    let loaded = config::read(&sources, &env, Timestamp::now())?;
+    let chosen = arguments.sources.cluster.as_deref();
+    if let Some(Command::Clusters { json }) = &arguments.command {
+        // It only prints: what the files lead to stays where it is.
+        list::print(&loaded.look()?, chosen, *json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (mut config, env) = trust::admit(loaded, &env)?;
     config.settings.read_only |= arguments.read_only;
     if config.settings.read_only
         && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
     {
         anyhow::bail!("{what} is refused: read-only (--read-only, or `read_only` in the settings)");
     }
-    let chosen = arguments.sources.cluster.as_deref();
     match &arguments.command {
-        Some(Command::Clusters { json }) => list::print(&config, chosen, *json)?,
         Some(Command::Workers(command)) => {
             return workers::run(command, &reach::Reach::new(arguments, &config, env)?);
         }

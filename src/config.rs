@@ -3,18 +3,22 @@
 //! A file that is broken never hides the others: it becomes an entry of its own that says where it is broken. An
 //! error names file, line and the mend.
 
+mod claims;
 mod cluster;
 mod env;
 #[cfg(test)]
 mod fuzz;
 mod google;
+mod held;
 mod launch;
 mod locate;
 mod nearest;
 mod paths;
 mod resolve;
+mod safe;
 mod settings;
 mod shared;
+mod trust;
 pub mod yaml;
 
 pub use env::Env;
@@ -23,14 +27,24 @@ pub use locate::{is_block, line_of};
 pub use nearest::nearest;
 pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};
+pub use safe::Unsafe;
 pub use settings::{CapacityField, DEFAULTS, Override, Settings, TpuVersion};
+
+pub use trust::{Records, Review, Standing, Trusted};
 
 use crate::model::text::printable;
 use crate::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp, authority,
 };
+use claims::Claim;
+use held::Held;
+use safe::Us;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// What a folder's content would make us do, and whose files.
+type Claims = BTreeMap<Claim, Vec<String>>;
 
 /// Why the console cannot start at all.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +67,9 @@ pub enum ConfigError {
         .0.display()
     )]
     NoClusters(PathBuf),
+    /// The working folder brings files that nobody said are trusted.
+    #[error("{} is not trusted; `marin-tui trust` there asks about it", printable(&.0.display().to_string()))]
+    Untrusted(PathBuf),
 }
 
 /// What the command line says about where clusters come from.
@@ -79,6 +96,7 @@ pub struct Broken {
 
 /// One row of what is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
 pub enum Entry {
     /// A cluster.
     Cluster(ClusterSpec),
@@ -107,6 +125,22 @@ pub struct Config {
     pub skipped: Vec<PathBuf>,
 }
 
+/// A cluster's file, to be handed to ray.
+///
+/// # Errors
+///
+/// The cluster has none, or it is not what it was when its folder was trusted.
+pub fn file_of(spec: &ClusterSpec) -> Result<&Path, yaml::FileError> {
+    let file = spec.file.as_deref();
+    let file = file.ok_or_else(|| {
+        yaml::FileError::new(Path::new("-"), "the cluster has no file", "name one with --infra")
+    })?;
+    if let Some(accepted) = &spec.accepted {
+        held::unchanged(file, accepted)?;
+    }
+    Ok(file)
+}
+
 /// The cluster that a file's text describes.
 pub fn cluster_of(text: &str, file: &Path, settings: &Settings) -> Result<ClusterSpec, yaml::FileError> {
     cluster::parse(text, file, settings, &Env::default())
@@ -114,71 +148,174 @@ pub fn cluster_of(text: &str, file: &Path, settings: &Settings) -> Result<Cluste
 
 /// The folders and files that clusters come from: `--infra`, else the settings', else `./infra`.
 pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf> {
+    places_and_owners(sources, settings, env).into_iter().map(|(place, _)| place).collect()
+}
+
+/// The same, and whether it is the working folder's: nobody named that very place.
+fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(PathBuf, bool)> {
+    // A relative path in the settings is another place in each folder.
+    let is_here = |p: &Path| p.is_relative() && !p.starts_with("~");
     match &sources.infra {
-        Some(place) => vec![env.expand(place)],
-        None if !settings.infra.is_empty() => settings.infra.iter().map(|p| env.expand(p)).collect(),
-        None => vec![env.cwd().join("infra")],
+        Some(place) => vec![(env.expand(place), false)],
+        None if !settings.infra.is_empty() => {
+            settings.infra.iter().map(|p| (env.expand(p), is_here(p))).collect()
+        }
+        None => vec![(env.cwd().join("infra"), true)],
     }
 }
 
-/// Reads the settings and every cluster file.
-pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, ConfigError> {
-    let settings = Settings::read(sources.config.as_deref(), env)?;
-    if let Some(spec) = direct(sources, &settings, env)? {
-        return Ok(Config { settings, entries: vec![Entry::Cluster(spec)], skipped: Vec::new() });
+/// Everything read, before it is known whether what the working folder brings is trusted.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    config: Config,
+    env: Env,
+    /// Without the variables of `.marin.yaml`.
+    plain: Env,
+    looked_in: PathBuf,
+    review: Option<Review>,
+    is_named: bool,
+}
+
+impl Loaded {
+    /// What has to be trusted; none where the working folder brings nothing.
+    pub fn review(&self) -> Option<&Review> {
+        self.review.as_ref()
     }
-    let places = places(sources, &settings, env);
-    let mut config = Config { settings, entries: Vec::new(), skipped: Vec::new() };
-    for place in &places {
-        for file in cluster_files(place)? {
-            config.add(&file, env, now);
+
+    /// Whether the command line says where the clusters are: what the working folder brings can be left out then.
+    pub fn is_named(&self) -> bool {
+        self.is_named
+    }
+
+    /// Settings, clusters and variables, for use. Without trust only where the command line says where the clusters
+    /// are, and then without the variables of `.marin.yaml`.
+    pub fn admit(self, records: &Records) -> Result<(Config, Env), ConfigError> {
+        let standing = self.review.as_ref().map(|review| (review.folder.clone(), review.standing(records)));
+        let env = match standing {
+            None | Some((_, Standing::Trusted)) => self.env.clone(),
+            Some(_) if self.is_named => self.plain.clone(),
+            Some((folder, _)) => return Err(ConfigError::Untrusted(folder)),
+        };
+        Ok((self.look()?, env))
+    }
+
+    /// Settings and clusters to be looked at: nothing may be run, sent or read that they lead to.
+    pub fn look(self) -> Result<Config, ConfigError> {
+        if self.config.entries.is_empty() {
+            return Err(ConfigError::NoClusters(self.looked_in));
         }
+        Ok(self.config)
     }
-    if config.entries.is_empty() {
-        return Err(ConfigError::NoClusters(places.into_iter().next().unwrap_or_default()));
+}
+
+/// Reads the settings and every cluster file, for looking or where all places were named.
+pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, ConfigError> {
+    read(sources, env, now)?.look()
+}
+
+/// Reads the settings, `.marin.yaml` and every cluster file, each once.
+pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, ConfigError> {
+    let settings = Settings::read(sources.config.as_deref(), env)?;
+    let us = Us::here();
+    let plain = env.clone();
+    let (env, mut files, mut claims) = with_variables(env, &us)?;
+    let is_named = sources.infra.is_some() || sources.address.is_some();
+    let mut config = Config { settings, entries: Vec::new(), skipped: Vec::new() };
+    let mut looked_in = PathBuf::new();
+    if let Some(spec) = direct(sources, &config.settings, &env)? {
+        config.entries.push(Entry::Cluster(spec));
+    } else {
+        for (place, is_here) in places_and_owners(sources, &config.settings, &env) {
+            for file in cluster_files(&place)? {
+                let Some((held, text)) = config.add(&file, is_here.then_some(&us), &env, now) else {
+                    continue;
+                };
+                if let Some(spec) = config.entries.last().and_then(Entry::cluster) {
+                    for claim in claims::of_cluster(spec, &text, &config.settings) {
+                        claims.entry(claim).or_default().push(spec.name.to_string());
+                    }
+                }
+                files.push(held);
+            }
+            if looked_in.as_os_str().is_empty() {
+                looked_in = place;
+            }
+        }
     }
     config.entries.sort_by_key(|e| match e {
         Entry::Cluster(spec) => (0, spec.name.as_str().to_owned()),
         Entry::Broken(broken) => (1, broken.file.display().to_string()),
     });
-    Ok(config)
+    let folder = env.cwd().canonicalize().unwrap_or_else(|_| env.cwd().into());
+    let review = (!files.is_empty()).then_some(Review { folder, files, claims });
+    Ok(Loaded { config, env, plain, looked_in, review, is_named })
+}
+
+/// The environment with the variables of the folder's `.marin.yaml`, the files that they come from and lead to, and
+/// what they would make us do.
+fn with_variables(env: &Env, us: &Us) -> Result<(Env, Vec<Held>, Claims), ConfigError> {
+    let file = env.cwd().join(shared::FILE);
+    if file.symlink_metadata().is_err() {
+        return Ok((env.clone(), Vec::new(), Claims::new()));
+    }
+    let held = Held::read(&file, us);
+    let variables = shared::parse(&held.text.clone()?, &file)?;
+    let env = env.clone().with_shared(variables);
+    if env.shared().is_empty() {
+        return Ok((env, Vec::new(), Claims::new()));
+    }
+    let mut files = vec![held];
+    let path = env.shared().get("RAY_AUTH_TOKEN_PATH").filter(|path| !path.is_empty());
+    let token_file = path.map(|path| {
+        let (held, place) = Held::place_of(&env.expand(Path::new(path)), us);
+        files.push(held);
+        place
+    });
+    let claims = claims::of_variables(env.shared(), token_file.as_deref());
+    let claims = claims.into_iter().map(|claim| (claim, vec![shared::FILE.to_owned()])).collect();
+    Ok((env, files, claims))
 }
 
 impl Config {
-    fn add(&mut self, file: &Path, env: &Env, now: Timestamp) {
+    /// Adds what a file describes. Of one that is the working folder's (`us` is who may have written it) the file as it
+    /// was read comes back with its text, when it describes a cluster.
+    fn add(&mut self, file: &Path, us: Option<&Us>, env: &Env, now: Timestamp) -> Option<(Held, String)> {
         if is_template_name(file) {
-            return self.skipped.push(file.into());
+            self.skipped.push(file.into());
+            return None;
         }
-        let read = yaml::read(file).map(|text| {
-            if is_template_text(&text) {
-                None
-            } else {
-                Some(cluster::parse(&text, file, &self.settings, env))
-            }
+        let held = us.map(|us| Held::read(file, us));
+        let text = held.as_ref().map_or_else(|| yaml::read(file), |held| held.text.clone());
+        let read = text.and_then(|text| {
+            let spec = (!is_template_text(&text)).then(|| cluster::parse(&text, file, &self.settings, env));
+            Ok((spec.transpose()?, text))
         });
-        let spec = match read {
-            Ok(None) => return self.skipped.push(file.into()),
-            Ok(Some(Ok(spec))) => spec,
-            Ok(Some(Err(e))) | Err(e) => return self.add_broken(file, &e.what(), &e.mend, now),
+        let (spec, text) = match read {
+            Ok((None, _)) => {
+                self.skipped.push(file.into());
+                return None;
+            }
+            Ok((Some(spec), text)) => (spec, text),
+            Err(e) => {
+                self.add_broken(file, &e.what(), &e.mend, now);
+                return None;
+            }
         };
         let twin = self.entries.iter().filter_map(Entry::cluster).find(|c| c.name == spec.name);
-        match twin.and_then(|c| c.file.clone()) {
-            Some(first) => {
-                let what = format!(
-                    "{}: cluster_name `{}` is already taken by {}",
-                    file.display(),
-                    spec.name,
-                    first.display()
-                );
-                self.add_broken(
-                    file,
-                    &what,
-                    "two clusters of one name would share tags and orphan nodes: rename one",
-                    now,
-                );
-            }
-            None => self.entries.push(Entry::Cluster(spec)),
+        if let Some(first) = twin.and_then(|c| c.file.clone()) {
+            let what = format!(
+                "{}: cluster_name `{}` is already taken by {}",
+                file.display(),
+                spec.name,
+                first.display()
+            );
+            let mend = "two clusters of one name would share tags and orphan nodes: rename one";
+            self.add_broken(file, &what, mend, now);
+            return None;
         }
+        let accepted = held.as_ref().map(|held| held.digest.clone());
+        self.entries.push(Entry::Cluster(ClusterSpec { accepted, ..spec }));
+        held.map(|held| (held, text))
     }
 
     fn add_broken(&mut self, file: &Path, what: &str, mend: &str, now: Timestamp) {
@@ -243,6 +380,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
     Ok(Some(ClusterSpec {
         name: ClusterName::new(name),
         file: None,
+        accepted: None,
         provider: String::new(),
         zone: None,
         head: HeadAddress::Direct { dashboard: dashboard.into(), gcs: sources.gcs.clone() },

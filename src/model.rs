@@ -6,6 +6,7 @@
 pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;
+pub mod digest;
 pub mod draft;
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -33,6 +34,7 @@ pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
+pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
 pub use host::{HostName, NotAHost, authority};
 pub use image::ImageName;

@@ -38,6 +38,7 @@ impl World {
         let spec = ClusterSpec {
             name: ClusterName::new("c1"),
             file: None,
+            accepted: None,
             provider: "gcp".into(),
             zone: Some(ZONE.into()),
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use marin_tui::config::{Config, ConfigError, Entry, Env, Sources, load};
+use marin_tui::config::{
+    Config, ConfigError, Entry, Env, Launch, Records, Sources, Standing, file_of, load, read,
+};
 use marin_tui::model::{HeadAddress, HostName, Timestamp};
 use std::fs;
 use std::path::Path;
@@ -133,4 +135,32 @@ fn the_example_for_own_machines_is_a_cluster_once_it_is_copied() {
         config.entries[0].cluster().unwrap().head,
         HeadAddress::Ssh(HostName::parse("10.0.0.1").unwrap())
     );
+}
+
+#[test]
+fn a_file_that_changed_since_its_folder_was_trusted_is_not_used() {
+    let dir = TempDir::new().unwrap();
+    let cluster = |max: u32| format!("cluster_name: a\nmax_workers: {max}\nprovider: {{type: gcp}}\n");
+    write(&dir, "infra/a.yaml", cluster(1));
+    let home = dir.path().join("home");
+    let env = Env::new(&[("HOME", home.to_str().unwrap())], dir.path());
+    let (records, now) = (Records::of(&env), Timestamp::default());
+    let loaded = read(&Sources::default(), &env, now).unwrap();
+    assert!(matches!(loaded.clone().admit(&records), Err(ConfigError::Untrusted(_))));
+    records.accept(loaded.review().unwrap(), now).unwrap();
+    assert_eq!(loaded.review().unwrap().standing(&records), Standing::Trusted);
+    let (config, _) = loaded.admit(&records).unwrap();
+    let spec = config.entries[0].cluster().unwrap();
+    assert!(file_of(spec).is_ok() && Launch::of(spec).is_ok());
+    write(&dir, "infra/a.yaml", cluster(2));
+    for e in [file_of(spec).unwrap_err(), Launch::of(spec).unwrap_err()] {
+        assert!(e.what().contains("has changed since its folder was trusted"), "{e}");
+    }
+    // A person's own word needs no trust, and holds for what the file says now.
+    let named = Sources { infra: Some("infra".into()), ..Sources::default() };
+    let loaded = read(&named, &env, now).unwrap();
+    assert!(loaded.review().is_none());
+    let (config, _) = loaded.admit(&records).unwrap();
+    write(&dir, "infra/a.yaml", cluster(3));
+    assert!(file_of(config.entries[0].cluster().unwrap()).is_ok());
 }

@@ -72,6 +72,7 @@ impl Place {
         ClusterSpec {
             name: ClusterName::new("lab"),
             file: None,
+            accepted: None,
             provider: "local".into(),
             zone: None,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),

@@ -36,6 +36,7 @@ impl World {
         let spec = ClusterSpec {
             name: ClusterName::new("c1"),
             file: Some("c1.yaml".into()),
+            accepted: None,
             provider: "gcp".into(),
             zone: None,
             head: HeadAddress::AskRay,

@@ -46,6 +46,7 @@ impl World {
         let spec = ClusterSpec {
             name: ClusterName::new("c1"),
             file: None,
+            accepted: None,
             provider: "gcp".into(),
             zone: None,
             head: HeadAddress::AskRay,

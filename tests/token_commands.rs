@@ -42,7 +42,9 @@ impl World {
         fs::create_dir(world.file("infra")).unwrap();
         fs::write(world.file("infra/a.yaml"), cluster("marin-a", "RAY_AUTH_TOKEN")).unwrap();
         fs::write(world.file("infra/b.yaml"), cluster("marin-b", "RAY_AUTH_TOKEN_STAGING")).unwrap();
-        fs::write(world.file("config.yaml"), format!("google_endpoint: {}\n", world.double.url())).unwrap();
+        let infra = world.file("infra").display().to_string();
+        let settings = format!("google_endpoint: {}\ninfra: [{infra}]\n", world.double.url());
+        fs::write(world.file("config.yaml"), settings).unwrap();
         world
     }
 
@@ -268,6 +270,7 @@ fn shared_variables_reach_clusters_and_jobs_and_no_child() {
         head.dashboard
     );
     fs::write(world.file(".marin.yaml"), shared).unwrap();
+    world.run("trust --yes").good();
     let submitted = world.run("submit-job --no-wait --submission-id s1 --env WANDB_API_KEY -- true").good();
     assert_eq!(submitted.trim(), "s1");
     let dry = world.run("submit-job --dry-run --env WANDB_API_KEY -- true").good();

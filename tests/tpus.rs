@@ -41,6 +41,7 @@ impl World {
         double.write_adc(home.path()).unwrap();
         let place = home.path().display();
         let settings = json!({"google_endpoint": double.url(), "ssh_config": format!("{place}/ssh_config"),
+            "infra": [format!("{place}/infra")],
             "clusters": {"marin-a": {"address": "127.0.0.1", "port": server.address.port(), "user": "ray",
                 "key": format!("{place}/key")}}});
         fs::write(home.path().join("ssh_config"), "").unwrap();

@@ -55,7 +55,7 @@ impl World {
     fn settings(&self, ssh: &str) {
         let login = json!({"address": REACHED, "port": self.sshd.port, "user": user(), "key": self.sshd.place().path("key")});
         let settings = json!({"google_endpoint": self.double.url(), "ssh": ssh,
-            "ssh_config": self.home.path().join("ssh_config"), "clusters": {"marin-a": login, "lab": login}});
+            "infra": [self.home.path().join("infra")], "ssh_config": self.home.path().join("ssh_config"), "clusters": {"marin-a": login, "lab": login}});
         self.file("config.yaml", &settings.to_string());
     }
 

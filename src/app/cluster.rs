@@ -27,6 +27,7 @@ const OLD_FIGURES: Duration = Duration::from_secs(30);
 
 /// A row of the list of clusters.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
 pub enum Listed {
     /// A cluster.
     Cluster(ClusterSpec),

@@ -37,6 +37,11 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether stderr is a terminal, so that a person can be asked there.
+pub fn asks_a_person() -> bool {
+    io::stderr().is_terminal()
+}
+
 /// Standard output, cleaned when it is a terminal.
 pub fn stdout() -> Cleaned<StdoutLock<'static>> {
     Cleaned { to: io::stdout().lock(), cleans: is_terminal(), cut: Vec::new() }

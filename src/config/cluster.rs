@@ -108,6 +108,7 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
     Ok(ClusterSpec {
         name: name.clone(),
         file: Some(path.into()),
+        accepted: None,
         provider: kind.into(),
         zone: provider.availability_zone.clone().or_else(|| provider.region.clone()),
         head: head(provider, kind, &chosen, path)?,

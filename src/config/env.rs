@@ -1,7 +1,6 @@
 //! The process environment as a value, so that nothing deeper reads it and tests need not change it.
 
 use super::shared;
-use super::yaml::FileError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,12 +29,25 @@ impl Env {
         Self { vars, cwd: cwd.into(), ..Self::default() }
     }
 
-    /// This one with the variables of the working folder's `.marin.yaml` that are not set. They go into no child's
-    /// environment: ours stays as it is.
-    pub fn with_shared(mut self) -> Result<Self, FileError> {
-        self.shared = shared::read(&self.cwd)?;
+    /// This one with the variables of a `.marin.yaml` that are not set. They go into no child's environment: ours
+    /// stays as it is.
+    #[must_use]
+    pub(super) fn with_shared(mut self, shared: BTreeMap<String, String>) -> Self {
+        self.shared = shared;
         self.shared.retain(|name, _| !self.vars.contains_key(name));
-        Ok(self)
+        self
+    }
+
+    /// The variables of `.marin.yaml` that count here.
+    pub(super) fn shared(&self) -> &BTreeMap<String, String> {
+        &self.shared
+    }
+
+    /// This one in another working folder.
+    #[must_use]
+    pub fn within(mut self, cwd: PathBuf) -> Self {
+        self.cwd = cwd;
+        self
     }
 
     /// This one with some variables changed.

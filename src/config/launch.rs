@@ -1,7 +1,9 @@
 //! What a cluster file says of how its workers are made and started (Ray cluster YAML reference: `docker`,
 //! `available_node_types`, the commands). Read when a worker is to be added, not at every start.
 
+use super::held;
 use super::yaml::{self, FileError};
+use crate::model::ClusterSpec;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -103,7 +105,18 @@ struct Type {
 }
 
 impl Launch {
-    /// Reads it from the cluster's file.
+    /// Reads it from the file of a cluster; one that was trusted must be what it was then.
+    pub fn of(spec: &ClusterSpec) -> Result<Self, FileError> {
+        match (&spec.file, &spec.accepted) {
+            (Some(file), Some(accepted)) => Self::parse(&held::unchanged(file, accepted)?, file),
+            (Some(file), None) => Self::read(file),
+            (None, _) => {
+                Err(FileError::new(Path::new("-"), "the cluster has no file", "name one with --infra"))
+            }
+        }
+    }
+
+    /// Reads it from a cluster's file.
     pub fn read(file: &Path) -> Result<Self, FileError> {
         Self::parse(&yaml::read(file)?, file)
     }

@@ -136,6 +136,10 @@ impl Settings {
     pub fn read(file: Option<&Path>, env: &Env) -> Result<Self, FileError> {
         let path = match file {
             Some(named) => env.expand(named),
+            // Without a home the platform's folder would lie in the working folder.
+            None if env.home().is_none() && env.var("XDG_CONFIG_HOME").is_none() => {
+                return Ok(Self::default());
+            }
             None => match super::Folders::new(env).config.join("config.yaml") {
                 default if default.is_file() => default,
                 _ => return Ok(Self::default()),

@@ -8,35 +8,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The file in the working folder.
-const FILE: &str = ".marin.yaml";
+pub const FILE: &str = ".marin.yaml";
 /// Variables that the console itself takes from it.
 pub const NAMES: [&str; 3] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"];
 
-/// The variables of the folder's file; none when there is no file, or no `env` in it.
-pub fn read(folder: &Path) -> Result<BTreeMap<String, String>, FileError> {
-    let file = folder.join(FILE);
-    if !file.exists() {
-        return Ok(BTreeMap::new());
-    }
-    let text = yaml::read(&file)?;
+/// The variables of a file's text; none when there is no `env` in it.
+pub fn parse(text: &str, file: &Path) -> Result<BTreeMap<String, String>, FileError> {
     if text.trim().is_empty() {
         return Ok(BTreeMap::new());
     }
     // To a value first: that tells of the place of an error, and never of what stands there.
-    let parsed: Value = yaml::parse(&text, &file)?;
+    let parsed: Value = yaml::parse(text, file)?;
     let variables = match parsed.get("env") {
         None | Some(Value::Null) => return Ok(BTreeMap::new()),
         Some(Value::Mapping(variables)) => variables,
-        Some(_) => return Err(FileError::new(&file, "`env` is no table", "write NAME: value below it")),
+        Some(_) => return Err(FileError::new(file, "`env` is no table", "write NAME: value below it")),
     };
     let mut read = BTreeMap::new();
     for (name, value) in variables {
         let Some(name) = name.as_str().filter(|n| !n.is_empty() && !n.contains(['=', '\0'])) else {
-            return Err(FileError::new(
-                &file,
-                "`env` holds a name that no variable has",
-                "correct that name",
-            ));
+            return Err(FileError::new(file, "`env` holds a name that no variable has", "correct that name"));
         };
         let value = match value {
             Value::Null => continue,
@@ -48,7 +39,7 @@ pub fn read(folder: &Path) -> Result<BTreeMap<String, String>, FileError> {
                 let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
                 let what = if is_plain { format!("`env.{name}`") } else { "a variable in `env`".to_owned() };
                 let why = format!("{what} is no single value");
-                return Err(FileError::new(&file, why, "write it as one text, in quotes"));
+                return Err(FileError::new(file, why, "write it as one text, in quotes"));
             }
         };
         read.insert(name.to_owned(), value);
@@ -60,12 +51,9 @@ pub fn read(folder: &Path) -> Result<BTreeMap<String, String>, FileError> {
 mod tests {
     use super::super::Env;
     use super::*;
-    use std::fs;
 
     fn env(text: &str, vars: &[(&str, &str)]) -> Result<Env, FileError> {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(FILE), text).unwrap();
-        Env::new(vars, dir.path()).with_shared()
+        Ok(Env::new(vars, "/w").with_shared(parse(text, Path::new(FILE))?))
     }
 
     #[test]
@@ -89,8 +77,6 @@ mod tests {
 
     #[test]
     fn without_a_file_or_a_table_there_is_nothing_and_errors_show_no_value() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(Env::new(&[], dir.path()).with_shared().unwrap().var("RAY_AUTH_TOKEN").is_none());
         for text in ["", "\n", "other: 1\n", "env:\n"] {
             assert!(env(text, &[]).is_ok(), "{text:?}");
         }

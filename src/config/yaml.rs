@@ -49,11 +49,17 @@ impl std::error::Error for FileError {}
 
 /// The file's text.
 pub fn read(file: &Path) -> Result<String, FileError> {
-    let fail = |e: std::io::Error| {
-        FileError::new(file, format!("cannot be read: {e}"), "check that it exists and that you may read it")
-    };
+    read_open(fs::File::open(file).map_err(|e| unreadable(file, &e))?, file)
+}
+
+pub(super) fn unreadable(file: &Path, e: &std::io::Error) -> FileError {
+    FileError::new(file, format!("cannot be read: {e}"), "check that it exists and that you may read it")
+}
+
+/// The text of a file that is open.
+pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError> {
     let mut bytes = Vec::new();
-    fs::File::open(file).and_then(|f| f.take(LIMIT + 1).read_to_end(&mut bytes)).map_err(fail)?;
+    open.take(LIMIT + 1).read_to_end(&mut bytes).map_err(|e| unreadable(file, &e))?;
     if bytes.len() as u64 > LIMIT {
         return Err(FileError::new(
             file,

@@ -1,6 +1,6 @@
 //! A cluster as its cluster-launcher YAML and the settings describe it.
 
-use super::HostName;
+use super::{Digest, HostName};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -131,6 +131,9 @@ pub struct ClusterSpec {
     pub name: ClusterName,
     /// The YAML it came from; none with `--address`.
     pub file: Option<PathBuf>,
+    /// What that file was when its folder was trusted; none when somebody named it (`--infra`, settings). The file is
+    /// not used again once it is another.
+    pub accepted: Option<Digest>,
     /// `provider.type`, e.g. `local`, `gcp`; empty with `--address`.
     pub provider: String,
     /// Where it runs, in the provider's words (`us-central2-b`), when the YAML says so.

@@ -7,6 +7,7 @@ use super::journal::{Journal, JournalError};
 use super::preview::would_back_up;
 use super::trouble;
 use super::worker::{self, WorkerFacts};
+use crate::config;
 use crate::model::{
     AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, Snapshot, StepName, Task, Text,
     Timestamp,
@@ -255,7 +256,7 @@ impl Performer {
     }
 
     pub(super) fn file(&self) -> Result<&Path, Problem> {
-        self.spec.file.as_deref().ok_or_else(|| trouble("the cluster has no file", ""))
+        config::file_of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))
     }
 
     async fn check(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
@@ -493,6 +494,7 @@ mod tests {
         let spec = |provider: &str, file: Option<&str>| ClusterSpec {
             name: ClusterName::new("c"),
             file: file.map(PathBuf::from),
+            accepted: None,
             provider: provider.into(),
             zone: None,
             head: HeadAddress::AskRay,

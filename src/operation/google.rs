@@ -55,7 +55,7 @@ impl Performer {
             let hosts: Vec<String> = kept.into_iter().flat_map(|(_, hosts)| hosts).collect();
             return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
         }
-        let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
+        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))?;
         Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
     }
 

@@ -70,7 +70,7 @@ impl Performer {
             return Ok("its machines are deleted".to_owned());
         }
         let hosts: Vec<&str> = machines(&self.spec, &self.facts.workers).collect();
-        let launch = Launch::read(self.file()?).map_err(|e| trouble(e.what(), &e.mend))?;
+        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {

@@ -2,6 +2,7 @@
 
 use super::task::Out;
 use super::{Options, SECRET_VARIABLES};
+use crate::config;
 use crate::gcp::{GcpError, Head};
 use crate::model::{ClusterSpec, HeadAddress, HostName, Link, News, Problem, ProblemKind, Timestamp};
 use std::process::Stdio;
@@ -133,7 +134,9 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Prob
         );
         Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
     };
-    let (Some((program, arguments)), Some(file)) = (options.ray.split_first(), &spec.file) else {
+    let file = config::file_of(spec)
+        .map_err(|e| Problem::new(ProblemKind::Config, e.what(), &e.mend, Timestamp::now()))?;
+    let Some((program, arguments)) = options.ray.split_first() else {
         return Err(failed("there is no ray command to ask for the head's address".into()));
     };
     let mut command = Command::new(program);

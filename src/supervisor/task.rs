@@ -359,6 +359,7 @@ mod tests {
         let spec = ClusterSpec {
             name: ClusterName::new("a"),
             file: None,
+            accepted: None,
             provider: "local".into(),
             zone: None,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),

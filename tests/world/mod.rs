@@ -48,6 +48,7 @@ impl World {
         );
         world.program("ssh", "exec /usr/bin/ssh \"$@\"\n");
         let settings = json!({"google_endpoint": world.double.url(), "ssh_config": format!("{place}/ssh_config"),
+            "infra": [format!("{place}/infra")],
             "ray": [format!("{place}/ray")], "ssh": format!("{place}/ssh"),
             "clusters": {"marin-a": {"user": "ray", "key": format!("{place}/key")}}});
         world.file("config.yaml", &settings.to_string());

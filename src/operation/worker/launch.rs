@@ -25,9 +25,7 @@ pub(in super::super) struct Launcher<'a> {
 
 /// How the cluster's file starts its workers.
 pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
-    let file = spec.file.as_deref();
-    let file = file.ok_or_else(|| trouble(format!("{} has no cluster file", spec.name), "name one"))?;
-    Launch::read(file).map_err(|e| trouble(e.what(), &e.mend))
+    Launch::of(spec).map_err(|e| trouble(e.what(), &e.mend))
 }
 
 /// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container: what

@@ -1,0 +1,262 @@
+//! What the content of a folder would make us do: the commands, hosts, secrets, files and addresses that a person is
+//! asked about before any of it happens.
+
+use super::settings::Settings;
+use crate::model::text::printable;
+use crate::model::{ClusterSpec, HeadAddress};
+use serde_yaml::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What would be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Deed {
+    /// A command on this machine.
+    Run,
+    /// A connection to a host or a service.
+    Contact,
+    /// A file or a secret.
+    Read,
+    /// Something of ours to somebody else.
+    Send,
+}
+
+impl Deed {
+    /// The verb, as the list and JSON have it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Contact => "contact",
+            Self::Read => "read",
+            Self::Send => "send",
+        }
+    }
+}
+
+/// One thing that the content would make us do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// Its kind.
+    pub deed: Deed,
+    /// The command, host, file, secret or address, as the content has it.
+    pub what: String,
+    /// What for, and when.
+    pub why: String,
+}
+
+impl Claim {
+    pub(super) fn new(deed: Deed, what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { deed, what: what.into(), why: why.into() }
+    }
+}
+
+/// What a cluster's file leads to; `text` is the file's.
+pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Claim> {
+    let mut all = Vec::new();
+    let mut claim = |deed, what: String, why: &str| all.push(Claim::new(deed, what, why));
+    let file = spec.file.as_deref().unwrap_or(Path::new("")).display();
+    let ray = settings.ray.join(" ");
+    let is_google = spec.provider == "gcp";
+    let project = spec.google.project.as_deref().filter(|_| is_google);
+    if let Some(project) = project {
+        claim(Deed::Contact, format!("Google Cloud, project {project}"), "for the head and the TPUs");
+    }
+    let user = spec.auth.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+    match &spec.head {
+        HeadAddress::Ssh(host) => {
+            let port = spec.auth.port.map(|port| format!(" port {port}")).unwrap_or_default();
+            claim(Deed::Contact, format!("{user}{host}{port}"), "by ssh, as the head");
+        }
+        HeadAddress::AskRay => {
+            let when =
+                if project.is_some() { "for the head, when Google cannot be asked" } else { "for the head" };
+            claim(Deed::Run, format!("{ray} get-head-ip {file}"), when);
+            claim(Deed::Contact, format!("{user}<the head that is found>"), "by ssh");
+        }
+        HeadAddress::Direct { .. } => {}
+    }
+    claim(Deed::Run, format!("{ray} up, {ray} down {file}"), "when you start, stop or restart the cluster");
+    claim(Deed::Send, "the cluster's Ray token".into(), "to the head, if it wants one");
+    if let Some(key) = &spec.auth.private_key {
+        claim(Deed::Read, key.display().to_string(), "by ssh, to log in");
+    }
+    if let Some(secret) = &spec.google.token_secret {
+        claim(
+            Deed::Read,
+            format!("secret {secret}"),
+            "from Google's Secret Manager, as the cluster's Ray token",
+        );
+    }
+    let value: Value = serde_yaml::from_str(text).unwrap_or_default();
+    all.extend(of_value(&value, spec));
+    all
+}
+
+/// What stands in the file beside the fields of a [`ClusterSpec`]: anchors and merge keys are resolved by the caller's
+/// parser for those, and looked through here in every mapping of the file.
+fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
+    let mut all = Vec::new();
+    if let Some(proxy) = &spec.auth.proxy_command {
+        all.push(Claim::new(Deed::Run, proxy.clone(), "by ssh, to reach the head (ssh_proxy_command)"));
+    }
+    let mut commands = 0;
+    each_entry(value, &mut |key, value| match key {
+        // Elsewhere than in `auth`, and as a map by region, only ray reads it.
+        "ssh_proxy_command" => each_text(value, &mut |text| {
+            if spec.auth.proxy_command.as_deref() != Some(text) {
+                all.push(Claim::new(Deed::Run, text, "by ray, to reach the machines (ssh_proxy_command)"));
+            }
+        }),
+        "module" => each_text(value, &mut |text| {
+            all.push(Claim::new(Deed::Run, text, "a Python module that ray loads (provider.module)"));
+        }),
+        "coordinator_address" => each_text(value, &mut |text| {
+            all.push(Claim::new(Deed::Contact, text, "by ray (provider.coordinator_address)"));
+        }),
+        "worker_ips" => each_text(value, &mut |text| {
+            all.push(Claim::new(
+                Deed::Contact,
+                text,
+                "by ssh, when workers are started or stopped (worker_ips)",
+            ));
+        }),
+        "file_mounts" => {
+            if let Value::Mapping(mounts) = value {
+                for (_, from) in mounts {
+                    each_text(from, &mut |text| all.push(sent(text, key)));
+                }
+            }
+        }
+        "cluster_synced_files" | "ssh_public_key" => each_text(value, &mut |text| all.push(sent(text, key))),
+        key if key.ends_with("_commands") => each_text(value, &mut |_| commands += 1),
+        _ => {}
+    });
+    if commands > 0 {
+        let what = format!("{commands} commands of the file, on the cluster's machines");
+        all.push(Claim::new(Deed::Run, what, "when you start the cluster or a worker"));
+    }
+    all
+}
+
+fn sent(text: &str, key: &str) -> Claim {
+    Claim::new(Deed::Send, text, format!("to the cluster's machines, when you start them ({key})"))
+}
+
+/// Every `key: value` of a value, however deep.
+fn each_entry(value: &Value, see: &mut impl FnMut(&str, &Value)) {
+    match value {
+        Value::Mapping(entries) => {
+            for (key, value) in entries {
+                see(key.as_str().unwrap_or_default(), value);
+                each_entry(value, see);
+            }
+        }
+        Value::Sequence(items) => items.iter().for_each(|item| each_entry(item, see)),
+        Value::Tagged(tagged) => each_entry(&tagged.value, see),
+        _ => {}
+    }
+}
+
+/// Every text of a value, however deep.
+fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => see(text),
+        Value::Sequence(items) => items.iter().for_each(|item| each_text(item, see)),
+        Value::Mapping(entries) => entries.iter().for_each(|(_, value)| each_text(value, see)),
+        Value::Tagged(tagged) => each_text(&tagged.value, see),
+        _ => {}
+    }
+}
+
+/// What the variables of `.marin.yaml` lead to. `token_file` is where `RAY_AUTH_TOKEN_PATH` leads, links resolved.
+pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Path>) -> Vec<Claim> {
+    let mut all = Vec::new();
+    if let Some(address) = variables.get("RAY_ADDRESS") {
+        all.push(Claim::new(Deed::Contact, address, "as the cluster's dashboard (RAY_ADDRESS)"));
+        all.push(Claim::new(Deed::Send, format!("the Ray token to {address}"), "if it asks for one"));
+    }
+    if variables.contains_key("RAY_AUTH_TOKEN") {
+        all.push(Claim::new(Deed::Send, "the token in .marin.yaml", "to every cluster (RAY_AUTH_TOKEN)"));
+    }
+    if let Some(file) = token_file {
+        let what = format!("the first line of {}", file.display());
+        all.push(Claim::new(Deed::Read, &what, "as the Ray token of every cluster (RAY_AUTH_TOKEN_PATH)"));
+        all.push(Claim::new(Deed::Send, what, "to every cluster, if it wants a token"));
+    }
+    let others: Vec<&str> =
+        variables.keys().map(String::as_str).filter(|name| !super::shared::NAMES.contains(name)).collect();
+    if !others.is_empty() {
+        let why = "to a cluster whose job asks for it with `submit-job --env NAME`";
+        all.push(Claim::new(Deed::Send, format!("the values of {}", others.join(", ")), why));
+    }
+    all
+}
+
+/// The claims as lines for a person, those of several clusters once, with whose they are.
+pub fn lines(claims: &BTreeMap<Claim, Vec<String>>) -> Vec<String> {
+    let line = |(claim, of): (&Claim, &Vec<String>)| {
+        let of = match of.as_slice() {
+            [] => String::new(),
+            few if few.len() <= 3 => format!("; {}", few.join(", ")),
+            many => format!("; {} clusters", many.len()),
+        };
+        printable(&format!("  {:<8} {}  ({}{of})", claim.deed.word(), claim.what, claim.why)).into_owned()
+    };
+    claims.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Env, cluster};
+    use super::*;
+
+    fn claims(text: &str) -> Vec<String> {
+        let env = Env::new(&[("HOME", "/home/me")], "/w");
+        let spec = cluster::parse(text, Path::new("/w/infra/c.yaml"), &Settings::default(), &env).unwrap();
+        let all = of_cluster(&spec, text, &Settings::default());
+        all.into_iter().map(|c| format!("{} {} | {}", c.deed.word(), c.what, c.why)).collect()
+    }
+
+    #[test]
+    fn everything_that_a_file_leads_to_is_named() {
+        let all = claims(
+            "cluster_name: a\nprovider: {type: local, head_ip: 10.0.0.1, worker_ips: [w1, w2], coordinator_address: 'c:1'}\n\
+             auth: {ssh_user: me, ssh_private_key: ~/.ssh/id, ssh_proxy_command: 'nc evil 22'}\n\
+             file_mounts: {/there: ~/.aws}\ncluster_synced_files: [/etc/passwd]\n\
+             setup_commands: [one, 'gcloud secrets versions access latest --secret=S --project=p-1 > ~/.ray/auth_token']\n",
+        );
+        for wanted in [
+            "run nc evil 22 |",
+            "contact me@10.0.0.1 |",
+            "contact w1 |",
+            "contact w2 |",
+            "contact c:1 |",
+            "read /home/me/.ssh/id |",
+            "read secret S of p-1 |",
+            "send the cluster's Ray token |",
+            "send ~/.aws |",
+            "send /etc/passwd |",
+            "run 2 commands of the file",
+            "run ray up, ray down /w/infra/c.yaml |",
+        ] {
+            assert!(all.iter().any(|c| c.starts_with(wanted)), "{wanted}: {all:#?}");
+        }
+        let all = claims(
+            "cluster_name: a\nx: &p {ssh_proxy_command: {r1: 'nc a', r2: [nc b]}}\n\
+             provider: {type: external, module: evil.provider}\nauth: {<<: *p}\n",
+        );
+        for wanted in
+            ["run nc a |", "run nc b |", "run evil.provider |", "run ray get-head-ip /w/infra/c.yaml |"]
+        {
+            assert!(all.iter().any(|c| c.starts_with(wanted)), "{wanted}: {all:#?}");
+        }
+    }
+
+    #[test]
+    fn a_list_shows_nothing_that_a_terminal_acts_on() {
+        let claim = Claim::new(Deed::Run, "a\u{1b}[2Jb\nc", "x");
+        let many = (0..4).map(|n| format!("c{n}")).collect();
+        let lines = lines(&BTreeMap::from([(claim, many)]));
+        assert!(lines[0].contains("4 clusters") && !lines[0].contains(['\u{1b}', '\n']), "{lines:?}");
+    }
+}

@@ -1,0 +1,90 @@
+//! A file of the working folder, read once: what was checked and hashed is what is used.
+
+use super::safe::{Unsafe, Us};
+use super::yaml::{self, FileError};
+use crate::model::Digest;
+use rustix::fs::{Mode, OFlags};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file as it was read.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The file as it was named.
+    pub path: PathBuf,
+    /// Its text; an error of reading is a row of its own in the console.
+    pub text: Result<String, FileError>,
+    /// What was read, and where.
+    pub digest: Digest,
+    /// Who else could change it.
+    pub fault: Option<Unsafe>,
+}
+
+impl Held {
+    /// Reads a file by an absolute path, and looks who could have written it.
+    pub fn read(path: &Path, us: &Us) -> Self {
+        let opened = open_regular(path);
+        let (text, seen) = match opened {
+            Ok((file, meta)) => (yaml::read_open(file, path), Some((meta.dev(), meta.ino()))),
+            Err(e) => (Err(e), None),
+        };
+        let (place, mut fault) = match us.walk(path) {
+            Ok(Ok(place)) => (place, None),
+            Ok(Err(fault)) => (path.to_owned(), Some(fault)),
+            Err(_) => (path.to_owned(), None),
+        };
+        // The way was looked at after the file was opened: both must have come to the same one.
+        let same = |(dev, ino)| fs::metadata(&place).is_ok_and(|m| m.dev() == dev && m.ino() == ino);
+        if fault.is_none() && seen.is_some_and(|seen| !same(seen)) {
+            let why = "was replaced while it was read".to_owned();
+            fault = Some(Unsafe { place: path.into(), why, fix: "start again".into() });
+        }
+        let bytes = text.as_ref().map(String::as_bytes).unwrap_or_default();
+        Self { digest: digest(&place, bytes), path: path.into(), text, fault }
+    }
+
+    /// A file that is only led to, and not read yet: its place counts.
+    pub fn place_of(path: &Path, us: &Us) -> (Self, PathBuf) {
+        let (place, fault) = match us.walk(path) {
+            Ok(Ok(place)) => (place, None),
+            Ok(Err(fault)) => (path.to_owned(), Some(fault)),
+            Err(_) => (path.to_owned(), None),
+        };
+        let digest = digest(&place, b"");
+        (Self { path: path.into(), text: Ok(String::new()), digest, fault }, place)
+    }
+}
+
+/// The text of a file that was accepted with that digest.
+///
+/// # Errors
+///
+/// The file has changed since, or cannot be read.
+pub(super) fn unchanged(path: &Path, accepted: &Digest) -> Result<String, FileError> {
+    let (file, _) = open_regular(path)?;
+    let text = yaml::read_open(file, path)?;
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if digest(&place, text.as_bytes()) == *accepted {
+        return Ok(text);
+    }
+    let mend = "start marin-tui again: it asks whether you trust the new content";
+    Err(FileError::new(path, "has changed since its folder was trusted", mend))
+}
+
+fn digest(place: &Path, text: &[u8]) -> Digest {
+    Digest::of(place.as_os_str().as_bytes(), text)
+}
+
+/// Opens a regular file without waiting: a pipe in its place would keep us for ever.
+fn open_regular(path: &Path) -> Result<(File, Metadata), FileError> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(Into::into).and_then(|fd| {
+        let file = File::from(fd);
+        let meta = file.metadata()?;
+        if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is not a regular file")) }
+    });
+    opened.map_err(|e| yaml::unreadable(path, &e))
+}
