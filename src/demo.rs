@@ -168,6 +168,11 @@ impl Head {
         self.shared.now(|c| c.renew(id))
     }
 
+    /// Another machine joins, like this node's but at that address; false when there is no such node.
+    pub fn join_node(&self, like: NodeId, address: &str) -> bool {
+        self.shared.now(|c| c.join(like, address))
+    }
+
     /// Takes back what a node's agent measured, as before its first report.
     pub fn silence_agent(&self, id: NodeId) -> bool {
         self.shared.now(|c| {

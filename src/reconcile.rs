@@ -313,6 +313,7 @@ mod tests {
 
     fn vm(name: &str, kind: &str, state: VmState, hosts: &[&str], minutes: i64) -> TpuVm {
         TpuVm {
+            id: None,
             name: Text::new(name),
             accelerator_type: Text::new(kind),
             state,

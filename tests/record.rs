@@ -129,12 +129,17 @@ fn seen(world: &World) -> Vec<Value> {
     all
 }
 
+/// In the path of a mark on a head.
+const MARK: &str = "marin-tui-operation-";
+
 fn looks(seen: &Value) -> bool {
     let line = seen["line"].as_str().unwrap_or_default();
     match seen["kind"].as_str().unwrap() {
         "run" => line.ends_with("/ray --version"),
         // That of a login which only asks for the host's key.
-        "ssh" => line == "exit" || LOOKS.iter().any(|look| line.contains(look)),
+        "ssh" => line == "exit" || LOOKS.iter().any(|look| line.contains(look)) || line.contains(MARK),
+        // The mark of the operation is left beside its steps.
+        "http" => seen["url"].as_str().is_some_and(|url| url.contains("/instanceGroups")),
         _ => false,
     }
 }

@@ -367,7 +367,7 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
     let place = |words: &str| {
         calls.iter().position(|c| c.contains(words)).unwrap_or_else(|| panic!("{words}: {out}"))
     };
-    assert!(place("instances/head-1") < place("nodes/of-autoscaler-1"), "{out}");
+    assert!(place("(head-1)") < place("nodes/of-autoscaler-1"), "{out}");
     assert!(
         place("nodes/of-autoscaler-2") < place(" down -y")
             && place(" down -y") < place(" up -y --no-config-cache")
@@ -393,9 +393,8 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
     let asked = fs::read_to_string(asked).unwrap();
     let words: Vec<&str> = asked.lines().filter_map(|l| l.split(' ').next()).collect();
     assert_eq!(words, ["--version", "--version", "down", "up"], "the dry run looks for the ray command, too");
-    let deleted: Vec<String> =
-        world.double.requests().into_iter().filter(|r| r.starts_with("DELETE")).collect();
-    assert!(deleted.len() == 3 && deleted[0].contains("/instances/head-1"), "{deleted:?}");
+    let deleted = world.deletions();
+    assert!(deleted.len() == 3 && deleted[0].contains("/instances/7"), "{deleted:?}");
     let names = world.double.state().nodes.iter().map(|n| n["name"].to_string()).collect::<String>();
     assert!(
         names.contains("by-hand") && names.contains("others") && !names.contains("of-autoscaler"),
@@ -482,7 +481,7 @@ fn a_cluster_is_started_alone() {
     assert!(code == Some(0) && out.contains("start marin-a: done"), "{out}{said}");
     // The dry run looked for the ray command, too.
     assert_eq!(
-        (world.asked(), world.double.asked("DELETE")),
+        (world.asked(), world.deletions().len()),
         (["--version", "--version", "up"].map(str::to_owned).to_vec(), 0)
     );
     // It runs: nothing is begun again.
@@ -508,13 +507,11 @@ fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
     let all = Arc::new(Semaphore::new(0));
     world.double.fail_at("DELETE", "/nodes/", Fault::Held(all.clone()));
     world.file("hold-down", "");
-    let deletions = || {
-        let all = world.double.requests().into_iter();
-        all.filter(|r| r.starts_with("DELETE")).collect::<Vec<_>>()
-    };
+    let head = world.double.state().instances[0]["id"].as_str().unwrap().to_owned();
+    let deletions = || world.deletions();
     let stopping = world.spawn("stop-cluster --yes");
     until("all are asked for", || deletions().iter().filter(|d| d.contains("/nodes/")).count() == 3);
-    assert!(deletions()[0].contains("/instances/head-1"), "{:#?}", deletions());
+    assert!(deletions()[0].contains(&format!("/instances/{head}")), "{:#?}", deletions());
     all.add_permits(3);
     until("ray down is run", || world.asked().iter().any(|w| w == "down"));
     {
@@ -588,7 +585,7 @@ fn a_living_tpu_vm_is_removed_from_google_and_seen_gone_from_ray() {
     }
     let (code, _, said) = removing.ends();
     assert!(code == Some(0) && said.contains("by-hand is gone"), "{said}");
-    assert_eq!(world.double.asked("DELETE"), 1);
+    assert_eq!(world.deletions().len(), 1);
     let (_, log, _) = world.run("audit");
     assert!(log.contains("remove-worker by-hand"), "{log}");
 }

@@ -115,6 +115,12 @@ impl App {
                 plan.blind = !plan.blind;
                 Vec::new()
             }
+            Spot::TakeOver => {
+                if let Some(marked) = &mut plan.marked {
+                    marked.take_over = !marked.take_over;
+                }
+                Vec::new()
+            }
             Spot::Name => {
                 plan.turn(1);
                 Vec::new()
@@ -124,7 +130,11 @@ impl App {
                     plan.said = why;
                     return Vec::new();
                 }
-                let order = Order::Begin(plan.operation.task.clone(), plan.affected_others());
+                let (task, others) = (plan.operation.task.clone(), plan.affected_others());
+                let order = match &plan.marked {
+                    Some(marked) => Order::TakeOver(task, others, marked.mark.id.clone()),
+                    None => Order::Begin(task, others),
+                };
                 let cluster = plan.operation.cluster.clone();
                 self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
                 vec![Effect::Operate(cluster, order)]
@@ -223,6 +233,16 @@ impl App {
             OperationNews::Previewed(task, preview) => {
                 if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
                     plan.see(preview);
+                }
+            }
+            OperationNews::Marked(mark) => {
+                if let Some(Dialog::Plan(plan)) = self.dialog.as_mut().map(Dialog::meant)
+                    && plan.operation.cluster == *name
+                {
+                    plan.see_mark(mark.clone());
+                }
+                if let Some(cluster) = self.cluster_mut(name) {
+                    cluster.mark = mark;
                 }
             }
             OperationNews::Standing(standing) => self.standing(name, standing.map(Running::standing)),

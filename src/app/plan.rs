@@ -3,7 +3,8 @@
 use super::worker::WorkerForm;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, DRAIN_SECS, Doomed, Fate, NewWorker, Operation, Others, Preview, Problem, StepName, Task,
+    ClusterName, DRAIN_SECS, Doomed, Fate, NewWorker, Operation, OperationMark, Others, Preview, Problem,
+    StepName, Task,
 };
 
 /// Whether it is known yet what an operation would hit.
@@ -30,10 +31,21 @@ pub enum Spot {
     Others,
     /// Whether it is begun although nobody can tell whom it hits.
     Blind,
+    /// Whether it is begun in the place of another operator's operation.
+    TakeOver,
     /// The cluster's name.
     Name,
     /// The button that begins.
     Go,
+}
+
+/// Another operator's operation, in whose place this one may be begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// Its mark.
+    pub mark: OperationMark,
+    /// This one is begun in its place.
+    pub take_over: bool,
 }
 
 /// An operation that is about to begin.
@@ -49,6 +61,8 @@ pub struct Plan {
     pub others: bool,
     /// It is begun although nobody can tell whom it hits.
     pub blind: bool,
+    /// Another operator's operation on the cluster.
+    pub marked: Option<Marked>,
     /// More on whom is meant; may be empty.
     pub note: String,
     /// The worker as its row names it, where the operation knows it by its address alone; may be empty.
@@ -80,6 +94,7 @@ impl Plan {
             preview,
             others: false,
             blind: false,
+            marked: None,
             note: String::new(),
             called: String::new(),
             form: None,
@@ -127,6 +142,12 @@ impl Plan {
         }
     }
 
+    /// Takes in whether somebody else operates on the cluster. What was allowed was allowed for that one operation.
+    pub fn see_mark(&mut self, mark: Option<OperationMark>) {
+        let before = self.marked.take().filter(|m| m.take_over).map(|m| m.mark.id);
+        self.marked = mark.map(|mark| Marked { take_over: before.as_ref() == Some(&mark.id), mark });
+    }
+
     /// Takes in what was seen. Where it could not be looked, the jobs that were known before are kept.
     pub fn see(&mut self, mut preview: Preview) {
         if preview.trouble.is_some() {
@@ -157,6 +178,7 @@ impl Plan {
         });
         spots.extend((!self.affected_others().is_empty()).then_some(Spot::Others));
         spots.extend(self.is_blind().then_some(Spot::Blind));
+        spots.extend(self.marked.is_some().then_some(Spot::TakeOver));
         spots.extend(self.wants_name().then_some(Spot::Name));
         spots.push(Spot::Go);
         spots
@@ -233,6 +255,9 @@ impl Plan {
             }
             Looked::Seen if self.is_blind() && !self.blind => {
                 Some("nobody can tell whom it hits: ask around, then allow it above".to_owned())
+            }
+            Looked::Seen if self.marked.as_ref().is_some_and(|m| !m.take_over) => {
+                Some("another operator's operation is under way: ask them, then allow it above".to_owned())
             }
             Looked::Seen if self.wants_name() && self.name != self.operation.cluster.as_str() => {
                 Some("type the cluster's whole name first".to_owned())

@@ -165,6 +165,7 @@ impl App {
             ("--resume", key(Action::Resume)),
             ("--leave", key(Action::RollForward)),
             ("--abandon", key(Action::Abandon)),
+            ("--take-over", "the switch of the dialog that begins it".to_owned()),
             ("--preserve-jobs", format!("{} and its first switch", key(Action::Restart))),
             ("--now", format!("{} and its first switch", key(Action::RemoveWorker))),
             ("add-worker", key(Action::AddWorker)),

@@ -5,10 +5,12 @@ use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    Doomed, Fate, NewWorker, Operation, OperationKind, Preview, Problem, Progress, StepName, Task,
-    runs_already,
+    Doomed, Fate, NewWorker, Operation, OperationKind, OperationMark, Preview, Problem, Progress, StepName,
+    Task, Timestamp, runs_already,
 };
-use crate::operation::{Call, Facts, Journal, Outcome, Performer, Scope, Unfinished, preflight, preview};
+use crate::operation::{
+    Call, Facts, Journal, Outcome, Performer, Scope, Unfinished, gate, preflight, preview, remove_mark,
+};
 use crate::ray::Poller;
 use clap::Args;
 use serde_json::{Value, json};
@@ -34,6 +36,9 @@ pub struct OperateArguments {
     /// Forget the operation that stopped
     #[arg(long, conflicts_with = "dry_run")]
     abandon: bool,
+    /// Go on in the place of another operator's operation, whose program stops at its next step
+    #[arg(long, conflicts_with_all = ["abandon", "dry_run"])]
+    take_over: bool,
 }
 
 /// What a command wants.
@@ -81,6 +86,9 @@ pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Ex
         let operation = u.operation(&reach.spec.name);
         if arguments.abandon {
             journal.end("abandoned")?;
+            if let Err(problem) = remove_mark(&reach.spec, &reach.options, &u.facts).await {
+                eprintln!("{}; {}", problem.what, problem.mend);
+            }
             reach.note(&operation.deed(), "abandoned");
             eprintln!("{} is forgotten{}", operation.title, what_stays(u));
             print_rows(wish, &[])?;
@@ -98,17 +106,25 @@ pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Ex
                 Err(e) => return Err(e),
             }
         }
-        return perform(operation, unfinished, &mut journal, wish, reach).await;
+        let marked = gate(&reach.spec, &reach.options, &u.facts, arguments.take_over).await;
+        let marked = marked.map_err(|p| reach.error(&p))?;
+        return perform((operation, unfinished), marked, &mut journal, wish, reach).await;
     }
     let task = wish.task.as_ref().filter(|_| !arguments.resume && !arguments.abandon);
     let Some(task) = task else { anyhow::bail!("no operation on {} stopped half way", reach.spec.name) };
     let operation = Operation::new(task.clone(), reach.spec.name.clone());
+    let may_go_on = arguments.take_over || arguments.dry_run;
+    let theirs = gate(&reach.spec, &reach.options, &Facts::default(), may_go_on).await;
+    let theirs = theirs.map_err(|p| reach.error(&p))?;
+    if let Some(mark) = theirs.as_ref().filter(|_| arguments.dry_run) {
+        eprintln!("{}", mark.refusal(Timestamp::now()).what);
+    }
     let Some(scope) = begins(&operation, wish, reach).await? else { return Ok(ExitCode::SUCCESS) };
     journal.begin(task, &scope)?;
     if !wish.kind.is_of_cluster() {
         reach.note(&operation.deed(), "begun");
     }
-    perform(operation, None, &mut journal, wish, reach).await
+    perform((operation, None), theirs, &mut journal, wish, reach).await
 }
 
 /// Says what it does and whom it hits, and asks; what is meant, when it is to begin.
@@ -187,8 +203,8 @@ fn performer(operation: &Operation, facts: Facts, reach: &Reach) -> Performer {
 }
 
 async fn perform(
-    mut operation: Operation,
-    mut unfinished: Option<Unfinished>,
+    (mut operation, mut unfinished): (Operation, Option<Unfinished>),
+    theirs: Option<OperationMark>,
     journal: &mut Journal,
     wish: &Wish<'_>,
     reach: &Reach,
@@ -202,6 +218,7 @@ async fn perform(
     }
     let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
     let mut performer = performer(&operation, unfinished.map(|u| u.facts).unwrap_or_default(), reach);
+    performer.take_over = theirs.map(|mark| mark.id);
     let (tell, heard) = mpsc::unbounded_channel();
     let showing = tokio::spawn(show_all(operation.clone(), heard));
     // An interrupt drops the work where it is, and what it runs here ends with it.
@@ -234,6 +251,7 @@ async fn perform(
         None => {
             // Without a terminal nothing can be shown any more.
             let at = showing.await.ok().flatten();
+            performer.interrupted(&operation, at, &done).await;
             let said = interrupted_at(&operation, at, &done, journal, reach)?;
             anyhow::bail!("{said}{saved}")
         }

@@ -243,6 +243,18 @@ impl Cluster {
         was_alive
     }
 
+    /// Another machine joins, like that node's but at that address; false when there is no such node.
+    pub fn join(&mut self, like: NodeId, address: &str) -> bool {
+        let Some(mut other) = self.node(like).cloned() else { return false };
+        other.id = NodeId::from_bytes(&self.random.bytes::<28>()).unwrap_or(like);
+        other.ip = address.into();
+        other.started = self.now;
+        other.hold(0.0, self.now);
+        self.nodes.push(other);
+        self.version += 1;
+        true
+    }
+
     /// The hosts that a job has to itself, by its place in the job table: none outside a life.
     pub fn hosts_of(&self, job: usize) -> &[NodeId] {
         self.life.as_ref().map_or(&[], |l| l.hosts_of(job))

@@ -51,7 +51,7 @@ impl Google {
     }
 
     /// Deletes a machine of Compute Engine.
-    pub fn instance_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
+    pub(super) fn instance_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
         let base = format!("{}/compute/v1/projects/{project}/zones/{zone}", self.inner.endpoints.compute);
         Change {
             method: "DELETE",
@@ -62,12 +62,12 @@ impl Google {
     }
 
     /// Deletes a TPU VM.
-    pub fn tpu_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
+    pub(super) fn tpu_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
         self.tpu_change(TpuApi::V2, "DELETE", (project, zone), &format!("nodes/{name}"), Value::Null)
     }
 
     /// Deletes a queued resource, its TPU VMs included.
-    pub fn queued_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
+    pub(super) fn queued_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
         let what = format!("queuedResources/{name}?force=true");
         self.tpu_change(TpuApi::V2, "DELETE", (project, zone), &what, Value::Null)
     }

@@ -85,6 +85,9 @@ impl Google {
         if !vm.is_left_by(&place.cluster) {
             return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
         }
+        if vm.created != leftover.created {
+            return Ok(made_anew());
+        }
         match self.execute(&self.tpu_deletion(&place.project, &place.zone, name)).await {
             Err(GcpError::NotFound { .. }) => Ok(Cleaned::GoneAlready),
             answer => answer.map(|()| Cleaned::Deleted),
@@ -100,6 +103,9 @@ impl Google {
             };
             if !request.is_left_by(&place.cluster) {
                 return Ok(left_alone(request.state.word(), request.ray_cluster.as_ref(), place));
+            }
+            if request.created != leftover.created {
+                return Ok(made_anew());
             }
             match self.execute(&self.idle_queued_deletion(&place.project, &place.zone, name)).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
@@ -166,6 +172,11 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
             view.queued.iter().any(|q| q.name == leftover.name && q.state != QueuedState::Deleting)
         }
     }
+}
+
+/// One of the same name was made since it was looked at.
+fn made_anew() -> Cleaned {
+    Cleaned::LeftAlone("it was deleted and made anew meanwhile".into())
 }
 
 fn left_alone(state: &str, label: Option<&Text>, place: &TpuPlace) -> Cleaned {

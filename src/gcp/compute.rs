@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
+    /// The number that Google gave it and gives no other machine; empty when it named none.
+    pub id: String,
     /// Its name.
     pub name: String,
     /// Its zone.
@@ -94,11 +96,14 @@ pub(super) fn last_part(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or_default()
 }
 
-fn instance(value: &Value) -> Option<Instance> {
+pub(super) fn instance(value: &Value) -> Option<Instance> {
     let word = |v: &Value| v.as_str().map(str::to_owned);
     let card = &value["networkInterfaces"][0];
     let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(str::to_owned);
+    // It becomes a part of an address.
+    let id = word(&value["id"]).filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
     Some(Instance {
+        id: id.unwrap_or_default(),
         name: word(&value["name"])?,
         zone: last_part(value["zone"].as_str().unwrap_or_default()).to_owned(),
         status: word(&value["status"]).unwrap_or_default(),

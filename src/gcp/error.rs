@@ -76,6 +76,12 @@ pub enum GcpError {
         /// Google's words.
         message: String,
     },
+    /// What was to be deleted is not what was chosen any more; nothing was sent.
+    #[error("it is not what was to be deleted, so nothing was sent: {what}")]
+    Changed {
+        /// Which, and what differs.
+        what: String,
+    },
     /// Too many requests, or no quota left.
     #[error("quota: {message}")]
     Quota {
@@ -166,6 +172,9 @@ impl GcpError {
             Self::NotFound { .. } => "check the name and the project".into(),
             Self::Exists { .. } => "choose another name, or use what is there".into(),
             Self::State { .. } => "enable it (`gcloud secrets versions enable`), or add a new version".into(),
+            Self::Changed { .. } => {
+                "look what is there now (`marin-tui tpus`, the Google Cloud console), and begin anew".into()
+            }
             Self::Quota { .. } => "wait a minute; if it stays, ask for more quota".into(),
             Self::Unavailable { .. } => "wait; status.cloud.google.com tells whether it is known".into(),
             Self::NotJson { code: 500.., .. } => "wait; a load balancer of Google's answered".into(),

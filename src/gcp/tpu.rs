@@ -88,27 +88,25 @@ impl Google {
     }
 
     /// TPU VMs of this cluster by who looks after them, label `ray-node-type`: `worker` are the autoscaler's,
-    /// `unmanaged` a person's. Each with the addresses of its hosts.
-    pub async fn tpus_of_kind(
-        &self,
-        place: &TpuPlace,
-        kind: &str,
-    ) -> Result<Vec<(String, Vec<String>)>, GcpError> {
+    /// `unmanaged` a person's.
+    pub async fn tpus_of_kind(&self, place: &TpuPlace, kind: &str) -> Result<Vec<TpuVm>, GcpError> {
+        let nodes = self.raw_nodes(place).await?;
+        let is_ours = |node: &&Value| {
+            let labels = &node["labels"];
+            labels["ray-cluster-name"] == place.cluster.as_str() && labels["ray-node-type"] == kind
+        };
+        Ok(nodes.iter().filter(is_ours).map(vm).collect())
+    }
+
+    /// Every TPU VM of the zone as Google has it; an error where one could be missing.
+    pub(super) async fn raw_nodes(&self, place: &TpuPlace) -> Result<Vec<Value>, GcpError> {
         let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
         let pages: Vec<RawPage> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
         if let Some(zone) = pages.iter().flat_map(|p| &p.unreachable).next() {
             let message = format!("the list of TPU VMs lacks {}", last_part(zone));
             return Err(GcpError::Refused { code: 200, message });
         }
-        let is_ours = |node: &&Value| {
-            let labels = &node["labels"];
-            labels["ray-cluster-name"] == place.cluster.as_str() && labels["ray-node-type"] == kind
-        };
-        let one = |node: &Value| {
-            let vm = vm(node);
-            (vm.name.raw().to_owned(), vm.hosts.iter().map(|h| h.raw().to_owned()).collect())
-        };
-        Ok(pages.iter().flat_map(|p| &p.nodes).filter(is_ours).map(one).collect())
+        Ok(pages.into_iter().flat_map(|p| p.nodes).collect())
     }
 
     /// One TPU VM as it is now.
@@ -141,7 +139,7 @@ fn short(value: &Value) -> Option<Text> {
     value.as_str().map(last_part).filter(|s| !s.is_empty()).map(Text::new)
 }
 
-fn vm(node: &Value) -> TpuVm {
+pub(super) fn vm(node: &Value) -> TpuVm {
     let endpoints = || node["networkEndpoints"].as_array().into_iter().flatten();
     // Addresses go to ssh's command line.
     let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(Text::new);
@@ -154,6 +152,7 @@ fn vm(node: &Value) -> TpuVm {
     };
     let health = node["health"].as_str().filter(|h| !matches!(*h, "HEALTHY" | "HEALTH_UNSPECIFIED"));
     TpuVm {
+        id: text(&node["id"]),
         name: short(&node["name"]).unwrap_or_else(|| Text::new("")),
         accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
         state: VmState::from_api(node["state"].as_str().unwrap_or_default()),
@@ -169,7 +168,7 @@ fn vm(node: &Value) -> TpuVm {
     }
 }
 
-fn queued_resource(queued: &Value) -> QueuedResource {
+pub(super) fn queued_resource(queued: &Value) -> QueuedResource {
     let specs: Vec<&Value> = queued["tpu"]["nodeSpec"].as_array().into_iter().flatten().collect();
     let node = specs.first().map_or(&Value::Null, |s| &s["node"]);
     let capacity = match () {

@@ -85,6 +85,8 @@ impl Capacity {
 /// A TPU VM: one host, or a slice of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpuVm {
+    /// The number that Google gave it and gives no other TPU VM; none where it named none.
+    pub id: Option<Text>,
     /// Its name.
     pub name: Text,
     /// E.g. `v4-32`.

@@ -144,6 +144,7 @@ mod tests {
 
     fn vm(name: &str, state: VmState, cluster: Option<&str>, queued: Option<&str>) -> TpuVm {
         TpuVm {
+            id: None,
             name: name.into(),
             accelerator_type: "v4-32".into(),
             state,

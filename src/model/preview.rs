@@ -2,8 +2,8 @@
 
 use super::work::{is_bytes, rank};
 use super::{
-    Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Operation, OperationKind, Others, Problem, Progress,
-    StepName, Task, Text, Timestamp,
+    Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Operation, OperationKind, OperationMark, Others,
+    Problem, Progress, StepName, Task, Text, Timestamp,
 };
 
 /// A job that an operation would end.
@@ -132,6 +132,8 @@ pub enum Order {
     Look(Task),
     /// Begin it, although these jobs of other people end by it.
     Begin(Task, Others),
+    /// The same in the place of another operator's operation, whose mark has this id.
+    TakeOver(Task, Others, String),
     /// Go on with the one that stopped.
     Resume,
     /// Go on with it, past the step at which it stopped.
@@ -168,6 +170,8 @@ pub enum OperationNews {
     Refused(OperationKind, Problem),
     /// What that would hit: the task is named whole, for a dialog may have become another one's meanwhile.
     Previewed(Task, Preview),
+    /// The mark of another operator's operation on the cluster, looked at for a dialog; none when there is none.
+    Marked(Option<OperationMark>),
     /// One stands half way, here or in another program; none when none does.
     Standing(Option<Standing>),
     /// It begins, or goes on.

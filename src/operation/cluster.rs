@@ -3,7 +3,9 @@
 use super::backup::{self, Backed, Restored};
 use super::call::Call;
 use super::executor::{Executor, Recorded};
+use super::google::KnownHead;
 use super::journal::{Journal, JournalError};
+use super::mark::Marked;
 use super::preview::would_back_up;
 use super::trouble;
 use super::worker::{self, WorkerFacts};
@@ -35,8 +37,12 @@ pub struct Facts {
     pub workers: Vec<String>,
     /// Those of them that no autoscaler starts: a person added them.
     pub manual: Vec<String>,
-    /// Head machines that it deletes.
-    pub heads: Vec<String>,
+    /// When the operation began, in milliseconds since the epoch.
+    pub begun: Option<i64>,
+    /// The id of the mark that it leaves on the cluster.
+    pub mark: Option<String>,
+    /// The heads that were there at its first look; no other one is ever deleted.
+    pub known_heads: Option<Vec<KnownHead>>,
     /// Address of the head machine that this operation deleted: a new one there has a new key.
     pub deleted_head: Option<String>,
     /// Submission ids of its jobs that had not ended.
@@ -82,6 +88,8 @@ pub struct Performer {
     pub(super) task: Task,
     /// What is known so far.
     pub facts: Facts,
+    /// The id of another operator's mark that this operation is to take over.
+    pub take_over: Option<String>,
     /// What its steps change something through.
     pub(super) executor: Executor,
     /// What the backup of a dry run would hold.
@@ -127,7 +135,8 @@ impl Performer {
         task: Task,
         facts: Facts,
     ) -> Self {
-        Self { spec, place, options, state, task, facts, executor: Executor::Real, backed: None }
+        let (take_over, executor) = (None, Executor::Real);
+        Self { spec, place, options, state, task, facts, take_over, executor, backed: None }
     }
 
     /// What the operation would change if it began now: its steps are run, but whatever they would change is only
@@ -142,7 +151,7 @@ impl Performer {
         // What the steps say as they go on would read as if it were done.
         let (tell, _) = mpsc::unbounded_channel();
         let (_nobody, mut cancels) = mpsc::unbounded_channel();
-        self.run(operation, &mut Journal::nowhere(), &[], &tell, &mut cancels).await?;
+        self.steps((operation, &[]), &mut Journal::nowhere(), None, &tell, &mut cancels).await?;
         Ok(recorded.calls())
     }
 
@@ -154,6 +163,32 @@ impl Performer {
         operation: &Operation,
         journal: &mut Journal,
         done: &[(StepName, String)],
+        tell: &mpsc::UnboundedSender<Progress>,
+        cancels: &mut mpsc::UnboundedReceiver<()>,
+    ) -> Result<Outcome, Problem> {
+        let next = operation.steps.iter().copied().find(|step| !done.iter().any(|(d, _)| d == step));
+        let marked = match self.leave_mark(operation, next, journal, tell).await {
+            Ok(marked) => marked,
+            Err(problem) => {
+                // Nothing of it is left to be resumed.
+                if done.is_empty() {
+                    journal.end("refused")?;
+                }
+                return Err(problem);
+            }
+        };
+        let outcome = self.steps((operation, done), journal, marked.as_ref(), tell, cancels).await;
+        if let Some(marked) = marked.filter(|_| outcome.is_ok()) {
+            marked.remove(tell).await;
+        }
+        outcome
+    }
+
+    async fn steps(
+        &mut self,
+        (operation, done): (&Operation, &[(StepName, String)]),
+        journal: &mut Journal,
+        marked: Option<&Marked>,
         tell: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
@@ -174,12 +209,13 @@ impl Performer {
                 continue;
             }
             say(Progress::Began(step));
+            let number = operation.number(step);
             let cancelled = operation.cancelled_again(step, done);
             // Boxed: what asks Google and Ray at once is large.
             let ended = tokio::select! {
                 biased;
                 Some(()) = cancels.recv(), if cancelled.is_some() => None,
-                ended = Box::pin(self.step(step, journal, tell)) => Some(ended),
+                ended = Box::pin(self.marked_step((step, number), journal, marked, tell)) => Some(ended),
             };
             let Some(ended) = ended else {
                 let how = cancelled.unwrap_or_default();
@@ -196,6 +232,9 @@ impl Performer {
                 }
                 Err(problem) => {
                     journal.failed(step, &problem.what)?;
+                    if let Some(marked) = marked {
+                        marked.stop(number).await;
+                    }
                     say(Progress::Failed(step, problem.clone()));
                     return Err(problem);
                 }
@@ -203,6 +242,22 @@ impl Performer {
         }
         journal.end("done")?;
         Ok(Outcome::Done)
+    }
+
+    /// Does a step while the operation's mark says so.
+    async fn marked_step(
+        &mut self,
+        (step, number): (StepName, usize),
+        journal: &mut Journal,
+        marked: Option<&Marked>,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<String, Problem> {
+        let Some(marked) = marked else { return self.step(step, journal, tell).await };
+        marked.reach(number, tell).await?;
+        tokio::select! {
+            ended = self.step(step, journal, tell) => ended,
+            never = marked.beat(number) => match never {},
+        }
     }
 
     async fn step(
@@ -274,6 +329,7 @@ impl Performer {
     }
 
     async fn look(&mut self) -> Result<String, Problem> {
+        self.facts.known_heads = self.known_heads().await?;
         let session = match self.connect().await {
             Ok(session) => session,
             Err(problem) if self.preserves() => {
@@ -309,7 +365,7 @@ impl Performer {
             0 => said,
             n => format!("{said}; {n} of the workers were added by hand"),
         };
-        self.facts = Facts { session: name, workers, manual, jobs, autoscaler, ..Facts::default() };
+        self.facts = Facts { session: name, workers, manual, jobs, autoscaler, ..self.facts.clone() };
         Ok(said)
     }
 
@@ -364,6 +420,10 @@ impl Performer {
         match self.connect().await {
             Ok(session) => {
                 let seen = self.open_jobs(&session, say).await;
+                let seen = match seen {
+                    Ok(()) => self.joined_since(&session, say).await,
+                    refused => refused,
+                };
                 session.close().await;
                 seen?;
             }
@@ -372,6 +432,29 @@ impl Performer {
         }
         self.facts.stopping = true;
         Ok(journal.facts(&self.facts)?)
+    }
+
+    /// Workers that have joined since the first look: they run jobs, too, and must be cleared of them.
+    async fn joined_since(&mut self, session: &Session, say: impl Fn(String)) -> Result<(), Problem> {
+        let snapshot = match Poller::new(session.client.clone()).refresh().await {
+            Ok(snapshot) => snapshot,
+            // A Ray that is half stopped; what it had is known.
+            Err(e) => {
+                say(format!("workers that joined since cannot be looked for: {e}"));
+                return Ok(());
+            }
+        };
+        let living = living_workers(&snapshot);
+        let new: Vec<String> = living.into_iter().filter(|w| !self.facts.workers.contains(w)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = new.iter().map(|w| Text::from(w.as_str()).to_string()).collect();
+        say(format!("joined since: {}", names.join(", ")));
+        let by_hand = self.manual(&new).await?;
+        self.facts.manual.extend(by_hand);
+        self.facts.workers.extend(new);
+        Ok(())
     }
 
     /// The jobs as they stand now, in the facts and in the backup.

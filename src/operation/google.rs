@@ -1,14 +1,17 @@
 //! The machines of a cluster in Google Cloud. The head goes first, so that it starts no new TPUs while the others go;
 //! then the TPUs of its autoscaler, all at once. Those that a person added stay: they join the new head by themselves.
 
-use super::cluster::{Facts, LOOK, Performer};
+use super::cluster::{LOOK, Performer};
 use super::journal::Journal;
 use super::{trouble, worker};
 use crate::config::Launch;
-use crate::gcp::{GcpError, Google, Head, TpuPlace};
-use crate::model::{Problem, ProblemKind, Progress, Text};
+use crate::gcp::{ChosenTpu, GcpError, Google, Head, TpuPlace};
+use crate::model::cloud::TpuVm;
+use crate::model::time::brief;
+use crate::model::{Problem, ProblemKind, Progress, Text, Timestamp};
 use crate::supervisor;
 use futures_util::stream::{self, StreamExt};
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -16,6 +19,24 @@ use tokio::sync::mpsc;
 const SIDE_BY_SIDE: usize = 16;
 /// What Google may take to drop what it has deleted from its lists.
 const DROPPING: Duration = Duration::from_secs(120);
+
+/// A head machine as an operation found it at its first look: no other one may be deleted by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownHead {
+    /// The number that Google gave it.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When it was created, in milliseconds since the epoch.
+    pub created: Option<i64>,
+}
+
+impl From<&Head> for KnownHead {
+    fn from(head: &Head) -> Self {
+        let created = head.created.map(Timestamp::as_millis);
+        Self { id: head.id.clone(), name: head.name.clone(), created }
+    }
+}
 
 fn problem(e: &GcpError) -> Problem {
     trouble(e.to_string(), format!("{}; then resume", e.mend()))
@@ -52,11 +73,48 @@ impl Performer {
             let place = supervisor::tpu_place(&self.spec)?;
             let kept =
                 self.options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
-            let hosts: Vec<String> = kept.into_iter().flat_map(|(_, hosts)| hosts).collect();
+            let hosts: Vec<String> =
+                kept.iter().flat_map(|vm| &vm.hosts).map(|host| host.raw().to_owned()).collect();
             return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
         }
         let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))?;
         Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
+    }
+
+    /// The heads that there are, as they are recorded at an operation's first look; none on other providers.
+    pub(super) async fn known_heads(&self) -> Result<Option<Vec<KnownHead>>, Problem> {
+        if !self.is_google() {
+            return Ok(None);
+        }
+        let place = supervisor::tpu_place(&self.spec)?;
+        let found = heads(&self.options.google, &place).await?;
+        Ok(Some(found.iter().map(KnownHead::from).collect()))
+    }
+
+    /// An error when one of these heads was not there at the first look, or is younger than the operation: then it is
+    /// somebody else's, and so are the workers that it makes.
+    fn only_known(&self, found: &[Head]) -> Result<(), Problem> {
+        let known = self.facts.known_heads.as_deref();
+        let begun = self.facts.begun.map(Timestamp::from_millis);
+        let is_new = |head: &&Head| {
+            let was_there = known.is_some_and(|known| known.contains(&KnownHead::from(*head)));
+            !was_there || head.created.zip(begun).is_some_and(|(created, begun)| created > begun)
+        };
+        let Some(head) = found.iter().find(is_new) else { return Ok(()) };
+        let age = head.created.map_or_else(
+            || "at an unknown time".to_owned(),
+            |at| format!("{} ago", brief(at.age(Timestamp::now()))),
+        );
+        let name = Text::from(head.name.as_str());
+        let what = if known.is_some() {
+            format!(
+                "somebody has started another head since ({name}, number {}, in {}, created {age}); it is left alone",
+                head.id, head.zone
+            )
+        } else {
+            format!("the journal does not say whether head {name} was there when this operation began")
+        };
+        Err(trouble(what, self.begin_anew()))
     }
 
     /// Deletes the head, then the autoscaler's TPUs side by side, and sees that Google lists none of them.
@@ -69,35 +127,38 @@ impl Performer {
         let google = self.options.google.clone();
         let say = |words: String| drop(tell.send(Progress::Output(words)));
         let found = heads(&google, &place).await?;
-        if let Some(new) =
-            found.iter().find(|h| !self.facts.heads.is_empty() && !self.facts.heads.contains(&h.name))
-        {
-            let what = format!("somebody has started another head since ({})", Text::from(new.name.as_str()));
-            return Err(trouble(what, self.begin_anew()));
-        }
+        self.only_known(&found)?;
         if let Some(head) = found.first() {
             let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
-            let heads = found.iter().map(|h| h.name.clone()).collect();
-            self.facts = Facts { deleted_head: address.clone(), heads, ..self.facts.clone() };
+            self.facts.deleted_head.clone_from(address);
             journal.facts(&self.facts)?;
         }
         for head in &found {
             say(format!("deleting the head {} in {}", head.name, head.zone));
-            let deletion = google.instance_deletion(&place.project, &head.zone, &head.name);
-            match self.executor.google(&google, &deletion, None).await {
+            let Some(deletion) = google.head_deletion(&place, head).await.map_err(|e| problem(&e))? else {
+                continue;
+            };
+            match self.executor.google(&google, &deletion, Some(&head.name)).await {
                 Ok(()) | Err(GcpError::NotFound { .. }) => {}
                 Err(e) => return Err(problem(&e)),
             }
         }
+        // A head that came meanwhile has workers of the same label.
+        self.only_known(&heads(&google, &place).await?)?;
         let workers = google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))?;
         say(format!("deleting {} TPU VMs of its autoscaler", workers.len()));
-        let one = |(name, _): (String, Vec<String>)| {
-            let deletion = google.tpu_deletion(&place.project, &place.zone, &name);
-            let (executor, google) = (&self.executor, &google);
+        let one = |vm: TpuVm| {
+            let (executor, google, place) = (&self.executor, &google, &place);
             async move {
-                match executor.google(google, &deletion, None).await {
+                let chosen = ChosenTpu::from(&vm);
+                let deleted = match google.tpu_deletion_of(place, Some("worker"), &chosen).await {
+                    Ok(None) => Ok(()),
+                    Ok(Some(deletion)) => executor.google(google, &deletion, None).await,
+                    Err(e) => Err(e),
+                };
+                match deleted {
                     Ok(()) | Err(GcpError::NotFound { .. }) => None,
-                    Err(e) => Some((name, e)),
+                    Err(e) => Some((chosen.name, e)),
                 }
             }
         };
@@ -126,9 +187,10 @@ impl Performer {
         let deadline = Instant::now() + DROPPING;
         loop {
             let heads = heads(google, place).await?;
+            self.only_known(&heads)?;
             let workers = google.tpus_of_kind(place, "worker").await.map_err(|e| problem(&e))?;
-            let first =
-                heads.first().map(|h| h.name.clone()).or_else(|| workers.first().map(|(n, _)| n.clone()));
+            let worker = || workers.first().map(|vm| vm.name.raw().to_owned());
+            let first = heads.first().map(|h| h.name.clone()).or_else(worker);
             match first {
                 None => return Ok(()),
                 Some(name) if Instant::now() > deadline => {

@@ -49,7 +49,7 @@ enum Event {
         step: StepName,
         said: String,
     },
-    Facts(Facts),
+    Facts(Box<Facts>),
     Failed {
         step: StepName,
         why: String,
@@ -195,7 +195,7 @@ impl Journal {
 
     /// What is known now.
     pub fn facts(&mut self, facts: &Facts) -> Result<(), JournalError> {
-        self.write(Event::Facts(facts.clone()))
+        self.write(Event::Facts(Box::new(facts.clone())))
     }
 
     /// A step failed; the operation stays unfinished.
@@ -287,7 +287,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
                 o.why.clear();
             }
             (Event::Scope(scope), Some(o)) => o.scope = scope,
-            (Event::Facts(facts), Some(o)) => o.facts = facts,
+            (Event::Facts(facts), Some(o)) => o.facts = *facts,
             (Event::Failed { why, .. }, Some(o)) => o.why = why,
             (Event::End { .. }, _) => open = None,
             (Event::Held { .. }, _) | (_, None) => {}

@@ -32,7 +32,9 @@ pub async fn preview(
     };
     let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
     if let Some(worker) = worker {
-        let rows = hit(client, &snapshot, cluster, worker, drains).await?;
+        let rows =
+            hit(client, &snapshot, cluster, (worker, matches!(task, Task::RemoveWorker { .. })), drains)
+                .await?;
         let looks = rows.into_iter().enumerate().map(|(i, (job, doomed))| async move {
             let holds = match &job {
                 Some(job) if i < LOOKED_AT => client.held(&job.ids()).await.ok(),

@@ -8,7 +8,8 @@ use crate::model::{
     Others, Preview, Problem, ProblemKind, SubmissionId, Task, Timestamp,
 };
 use crate::operation::{
-    Audit, Desk, Journal, Outcome, Performer, Scope, Unfinished, offer, preflight, preview, standing,
+    Audit, Desk, Facts, Journal, Outcome, Performer, Scope, Unfinished, offer, others_mark, preflight,
+    preview, remove_mark, standing,
 };
 use crate::supervisor::{self, Options, Session};
 use std::collections::{BTreeMap, HashMap};
@@ -169,7 +170,7 @@ impl Errand {
     async fn run(self, order: Order) {
         // The screen refuses it too; here nothing can get past.
         let changes = match &order {
-            Order::Begin(task, _) => Some(task.kind()),
+            Order::Begin(task, _) | Order::TakeOver(task, ..) => Some(task.kind()),
             Order::Resume | Order::Forward => Some(self.kind()),
             Order::Offer | Order::Look(_) | Order::Abandon | Order::Cancel => None,
         };
@@ -185,10 +186,11 @@ impl Errand {
                 self.say(OperationNews::Offered(offered));
             }
             Order::Look(task) => self.look(task).await,
-            Order::Begin(task, others) => self.begin(task, others).await,
+            Order::Begin(task, others) => self.begin(task, others, None).await,
+            Order::TakeOver(task, others, mark) => self.begin(task, others, Some(mark)).await,
             Order::Resume => self.resume(false).await,
             Order::Forward => self.resume(true).await,
-            Order::Abandon => self.abandon(),
+            Order::Abandon => self.abandon().await,
             Order::Cancel => {}
         }
     }
@@ -207,6 +209,14 @@ impl Errand {
         supervisor::connect(self.spec.clone(), self.place, options, |_| ()).await
     }
 
+    /// An error when somebody else's operation is marked on the cluster, unless it is the one to be taken over.
+    async fn is_unmarked(&self, ours: &Facts, take_over: Option<&str>) -> Result<(), Problem> {
+        match others_mark(&self.spec, &self.ground.options, ours).await {
+            Some(mark) if take_over != Some(mark.id.as_str()) => Err(mark.refusal(Timestamp::now())),
+            _ => Ok(()),
+        }
+    }
+
     async fn look(&self, task: Task) {
         let kind = task.kind();
         if let Err(problem) = preflight(&self.spec, &self.ground.options, &task) {
@@ -215,6 +225,8 @@ impl Errand {
         if let Err(problem) = self.is_free() {
             return self.say(OperationNews::Refused(kind, problem));
         }
+        let mark = others_mark(&self.spec, &self.ground.options, &Facts::default()).await;
+        self.say(OperationNews::Marked(mark));
         let me = self.ground.me.clone();
         if !kind.may_end_jobs() {
             return self.say(OperationNews::Previewed(task, Preview { me, ..Preview::default() }));
@@ -263,8 +275,16 @@ impl Errand {
         Ok(Journal::open(&self.ground.state, &self.spec.name)?)
     }
 
-    async fn begin(&self, task: Task, others: Others) {
+    async fn begin(&self, task: Task, others: Others, take_over: Option<String>) {
         let kind = task.kind();
+        // First what runs here: its mark would be told as somebody else's.
+        let free = match self.is_free() {
+            Ok(()) => self.is_unmarked(&Facts::default(), take_over.as_deref()).await,
+            busy => busy,
+        };
+        if let Err(problem) = free {
+            return self.say(OperationNews::Refused(kind, problem));
+        }
         // What runs on a worker stood in the dialog.
         let scope = Scope { others, now: true, ..Scope::of(&self.spec) };
         let opened =
@@ -288,7 +308,7 @@ impl Errand {
                 if !kind.is_of_cluster() {
                     self.note(&operation.deed(), "begun");
                 }
-                self.work(operation, journal, None).await;
+                self.work(operation, journal, None, take_over).await;
             }
             Err(problem) => self.say(OperationNews::Refused(kind, problem)),
         }
@@ -315,8 +335,11 @@ impl Errand {
         if let Err(problem) = may {
             return self.say(OperationNews::Refused(kind, problem));
         }
+        if let Err(problem) = self.is_unmarked(&unfinished.facts, None).await {
+            return self.say(OperationNews::Refused(kind, problem));
+        }
         let operation = unfinished.operation(&self.spec.name);
-        self.work(operation, journal, Some(unfinished)).await;
+        self.work(operation, journal, Some(unfinished), None).await;
     }
 
     /// As long as nothing was changed: people whose jobs it would end may have come since it was begun.
@@ -343,7 +366,7 @@ impl Errand {
         Err(Problem::new(ProblemKind::Other, what, mend, Timestamp::now()))
     }
 
-    fn abandon(&self) {
+    async fn abandon(&self) {
         let mut journal = match self.journal() {
             Ok(journal) => journal,
             Err(problem) => return self.say(OperationNews::Refused(self.kind(), problem)),
@@ -353,20 +376,29 @@ impl Errand {
             if let Err(e) = journal.end("abandoned") {
                 return self.say(OperationNews::Refused(unfinished.task.kind(), e.into()));
             }
+            if let Err(problem) = remove_mark(&self.spec, &self.ground.options, &unfinished.facts).await {
+                tracing::warn!("{}; {}", problem.what, problem.mend);
+            }
             self.note(&deed, "abandoned");
         }
         self.say(OperationNews::Ended(OperationEnd::Abandoned));
     }
 
     /// Does the steps. While it does, nothing of the journal is told but by us.
-    async fn work(&self, operation: Operation, mut journal: Journal, unfinished: Option<Unfinished>) {
+    async fn work(
+        &self,
+        operation: Operation,
+        mut journal: Journal,
+        unfinished: Option<Unfinished>,
+        take_over: Option<String>,
+    ) {
         let (cancel, mut cancels) = mpsc::unbounded_channel();
         {
             let mut works = locked(&self.works);
             works.insert(self.spec.name.clone(), cancel);
             self.say(OperationNews::Began(operation.clone()));
         }
-        let end = self.steps(&operation, &mut journal, unfinished, &mut cancels).await;
+        let end = self.steps(&operation, &mut journal, (unfinished, take_over), &mut cancels).await;
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
@@ -384,7 +416,7 @@ impl Errand {
         &self,
         operation: &Operation,
         journal: &mut Journal,
-        unfinished: Option<Unfinished>,
+        (unfinished, take_over): (Option<Unfinished>, Option<String>),
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> OperationEnd {
         let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
@@ -392,6 +424,7 @@ impl Errand {
         let (cluster, options) = ((self.spec.clone(), self.place), self.ground.options.clone());
         let state = self.ground.state.clone();
         let mut performer = Performer::new(cluster, options, state, operation.task.clone(), facts);
+        performer.take_over = take_over;
         let (tell, mut heard) = mpsc::unbounded_channel();
         let ended = {
             let running = performer.run(operation, journal, &done, &tell, cancels);

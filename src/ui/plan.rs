@@ -275,6 +275,17 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         let text = switch(plan.blind, "go on although it cannot be told whom it hits".into());
         lines.extend(Line::of(Spot::Blind, text, d.theme.warn, width));
     }
+    if let (Some(marked), true) = (&plan.marked, spots.contains(&Spot::TakeOver)) {
+        let mark = &marked.mark;
+        let told = mark.refusal(d.now);
+        let text = format!("{}; {}", told.what, told.mend.split("; --take-over").next().unwrap_or_default());
+        lines.extend(Line::told(&text, d.theme.bad, width));
+        let text = switch(
+            marked.take_over,
+            format!("take over from {}, whose program stops at its next step", mark.user()),
+        );
+        lines.extend(Line::of(Spot::TakeOver, text, d.theme.warn, width));
+    }
     if plan.operation.destructive && spots.contains(&Spot::Go) {
         let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));
         lines.extend(Line::told(&text, d.theme.dim, width));

@@ -6,6 +6,7 @@ use marin_tui::reconcile::Standing;
 
 fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
     TpuVm {
+        id: None,
         name: name.into(),
         accelerator_type: "v4-8".into(),
         state,

@@ -282,6 +282,7 @@ fn a_head_is_no_worker() {
 fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
     let mut app = shown();
     let vm = TpuVm {
+        id: None,
         name: "ray-slice".into(),
         accelerator_type: "v4-16".into(),
         state: VmState::Ready,
@@ -330,6 +331,7 @@ fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
 #[test]
 fn on_the_tpus_a_worker_goes_by_its_name() {
     let vm = |name: &str, state, hosts: &[&str]| TpuVm {
+        id: None,
         name: name.into(),
         accelerator_type: "v4-8".into(),
         state,

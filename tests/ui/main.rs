@@ -290,6 +290,7 @@ fn no_size_is_too_small() {
 fn cloud() -> cloud::CloudView {
     use cloud::{Capacity, QueuedResource, QueuedState, TpuVm, VmState};
     let vm = |name: &str, kind: &str, state, hosts: &[&str]| TpuVm {
+        id: None,
         name: format!("ray-marin-us-central2-worker-{name}-tpu").into(),
         accelerator_type: kind.into(),
         state,

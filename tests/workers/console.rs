@@ -77,9 +77,9 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait("the other plan", |text| text.contains("[ ] drain it") && text.contains("[ ] hit the jobs"));
     pty.send("\t\t\r");
     pty.wait_text("ask them, then allow it above");
-    assert_eq!(world.double.asked("DELETE"), 0);
+    assert_eq!(world.deletions().len(), 0);
     pty.send("\t\t\t \t\r");
-    pty.wait("that it is deleted", |_| world.double.asked("DELETE") == 1);
+    pty.wait("that it is deleted", |_| world.deletions().len() == 1);
     let head = &world.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
     pty.wait_text("remove worker done");

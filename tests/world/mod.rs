@@ -134,6 +134,12 @@ impl World {
         asked.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned).collect()
     }
 
+    /// The deletions of machines that were asked for; the mark of an operation goes, too.
+    pub fn deletions(&self) -> Vec<String> {
+        let all = self.double.requests().into_iter();
+        all.filter(|r| r.starts_with("DELETE") && !r.contains("instanceGroups")).collect()
+    }
+
     pub fn turn(&self, name: &str, state: &str) {
         let mut double = self.double.state();
         let queued = double.queued.iter_mut().find(|q| q["name"].as_str().unwrap().ends_with(name)).unwrap();

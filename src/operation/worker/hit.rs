@@ -43,10 +43,10 @@ pub(in super::super) async fn hit(
     client: &Client,
     snapshot: &Snapshot,
     (spec, options): (&ClusterSpec, &Options),
-    worker: &str,
+    (worker, removes): (&str, bool),
     drains: bool,
 ) -> Result<Vec<(Option<Job>, Doomed)>, Problem> {
-    let machine = find(spec, options, worker).await?.ok_or_else(|| unknown(spec, worker))?;
+    let machine = find(spec, options, worker, removes).await?.ok_or_else(|| unknown(spec, worker))?;
     let nodes = alive(snapshot, &machine.hosts)?;
     let mut running = Vec::new();
     for Node { id, .. } in &nodes {

@@ -3,8 +3,9 @@
 use super::super::executor::Executor;
 use super::super::trouble;
 use super::{LOOK, problem};
-use crate::gcp::{GcpError, Google, TpuPlace};
-use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
+use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, TpuPlace};
+use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
+use crate::model::text::printable;
 use crate::model::{Problem, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -12,17 +13,47 @@ use std::time::{Duration, Instant};
 /// What Google may take until it no longer lists what is being deleted; a large slice takes minutes.
 const GOING: Duration = Duration::from_secs(600);
 
-/// A worker as it can be deleted: by the queued resource when there is one, for its TPU VM goes with it; a host that is
+/// A worker as it can be deleted: by the queued resource when there is one, for its TPU VMs go with it; a host that is
 /// not Google's has neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
     /// Queued resource.
     pub queued: Option<String>,
-    /// TPU VM.
+    /// TPU VM; of several that go together the first.
     pub vm: Option<String>,
-    /// Addresses of its hosts.
+    /// Addresses of its hosts; of several TPU VMs that go together the hosts of all.
     pub hosts: Vec<String>,
+    /// When the queued resource was created, in milliseconds since the epoch.
+    pub queued_created: Option<i64>,
+    /// All TPU VMs that are deleted with it, as they were when it was found.
+    pub vms: Vec<MachineVm>,
+}
+
+/// A TPU VM as it was found: right before it is deleted it must still be the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineVm {
+    /// Its name.
+    pub name: String,
+    /// The number that Google gave it.
+    pub id: String,
+    /// When it was created, in milliseconds since the epoch.
+    pub created: Option<i64>,
+}
+
+impl From<&TpuVm> for MachineVm {
+    fn from(vm: &TpuVm) -> Self {
+        let chosen = ChosenTpu::from(vm);
+        Self { name: chosen.name, id: chosen.id, created: chosen.created.map(Timestamp::as_millis) }
+    }
+}
+
+impl From<&MachineVm> for ChosenTpu {
+    fn from(vm: &MachineVm) -> Self {
+        let created = vm.created.map(Timestamp::from_millis);
+        Self { name: vm.name.clone(), id: vm.id.clone(), created }
+    }
 }
 
 impl Machine {
@@ -45,21 +76,106 @@ impl Machine {
 
 /// Finds what that name or address means among this cluster's TPUs.
 pub(super) fn find(view: &CloudView, place: &TpuPlace, wish: &str) -> Option<Machine> {
-    let ours = |label: &Option<Text>| label.as_ref().is_some_and(|l| l.raw() == place.cluster);
     let is_it = |vm: &&TpuVm| {
-        ours(&vm.ray_cluster) && (vm.name.raw() == wish || vm.hosts.iter().any(|h| h.raw() == wish))
+        is_ours(vm.ray_cluster.as_ref(), place)
+            && (vm.name.raw() == wish || vm.hosts.iter().any(|h| h.raw() == wish))
     };
     let vm = view.vms.iter().find(is_it);
     let named = vm.and_then(|vm| vm.queued_resource.as_ref()).map_or(wish, |q| q.raw());
-    let queued = view.queued.iter().find(|q| q.name.raw() == named && ours(&q.ray_cluster));
+    let queued = view.queued.iter().find(|q| q.name.raw() == named && is_ours(q.ray_cluster.as_ref(), place));
     // A queued resource's own name is not its TPU VM's when another program made it.
-    let vm = vm.or_else(|| view.vms.iter().find(|vm| queued.is_some_and(|q| q.nodes.contains(&vm.name))));
+    let vm = vm.or_else(|| view.vms.iter().find(|vm| queued.is_some_and(|q| is_in(vm, q))));
     let found = queued.is_some() || vm.is_some();
     found.then(|| Machine {
         queued: queued.map(|q| q.name.raw().to_owned()),
         vm: vm.map(|vm| vm.name.raw().to_owned()),
         hosts: vm.into_iter().flat_map(|vm| &vm.hosts).map(|h| h.raw().to_owned()).collect(),
+        queued_created: queued.and_then(|q| q.created).map(Timestamp::as_millis),
+        vms: vm.into_iter().map(MachineVm::from).collect(),
     })
+}
+
+/// The same with everything that Google deletes together: every TPU VM of the queued resource, and all their hosts.
+///
+/// # Errors
+///
+/// One of them is another cluster's, or there are several and only one of them was named.
+pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Result<Option<Machine>, Problem> {
+    let Some(found) = find(view, place, wish) else { return Ok(None) };
+    let first = found.vm.as_deref().and_then(|name| view.vms.iter().find(|vm| vm.name.raw() == name));
+    let named = found.queued.as_deref().or_else(|| first?.queued_resource.as_ref().map(Text::raw));
+    let queued = named.and_then(|name| view.queued.iter().find(|q| q.name.raw() == name));
+    let Some(queued) = queued else { return Ok(Some(found)) };
+    let all: Vec<&TpuVm> = view.vms.iter().filter(|vm| is_in(vm, queued)).collect();
+    let label = |cluster: Option<&Text>| cluster.map_or_else(|| "no cluster".to_owned(), ToString::to_string);
+    let together = "google deletes a queued resource with all its TPU VMs";
+    if !is_ours(queued.ray_cluster.as_ref(), place) {
+        let what = format!(
+            "{} belongs to queued resource {}, whose label names {}; {together}",
+            printable(wish),
+            queued.name,
+            label(queued.ray_cluster.as_ref())
+        );
+        return Err(trouble(what, "ask whose it is; correct the label if it is wrong"));
+    }
+    if let Some(other) = all.iter().find(|vm| !is_ours(vm.ray_cluster.as_ref(), place)) {
+        let what = format!(
+            "queued resource {} also holds {}, whose label names {}; {together}",
+            queued.name,
+            other.name,
+            label(other.ray_cluster.as_ref())
+        );
+        return Err(trouble(what, "ask whose it is; correct the label if it is wrong"));
+    }
+    let count = all.len().max(queued.nodes.len());
+    if count > 1 && wish != queued.name.raw() {
+        let names: Vec<_> = all.iter().map(|vm| vm.name.to_string()).collect();
+        let what = format!(
+            "{} is one of {} TPU VMs of queued resource {} ({}); {together}",
+            printable(wish),
+            count,
+            queued.name,
+            names.join(", ")
+        );
+        let mend = format!("name the queued resource to remove all of them: remove-worker {}", queued.name);
+        return Err(trouble(what, mend));
+    }
+    Ok(Some(Machine {
+        queued: Some(queued.name.raw().to_owned()),
+        hosts: all.iter().flat_map(|vm| &vm.hosts).map(|h| h.raw().to_owned()).collect(),
+        queued_created: queued.created.map(Timestamp::as_millis),
+        vms: all.into_iter().map(MachineVm::from).collect(),
+        ..found
+    }))
+}
+
+fn is_ours(label: Option<&Text>, place: &TpuPlace) -> bool {
+    label.is_some_and(|l| l.raw() == place.cluster)
+}
+
+fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
+    vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name)
+}
+
+/// The requests that delete it, after everything of it was read once more and is what was found; none when it is gone.
+async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Result<Vec<Change>, GcpError> {
+    if let Some(name) = &machine.queued {
+        let chosen = ChosenQueued {
+            name: name.clone(),
+            created: machine.queued_created.map(Timestamp::from_millis),
+            vms: machine.vms.iter().map(ChosenTpu::from).collect(),
+        };
+        let deletion = google.queued_deletion_of(place, &chosen).await?;
+        if let Some(deletion) = deletion {
+            return Ok(vec![deletion]);
+        }
+    }
+    let mut all = Vec::new();
+    for vm in &machine.vms {
+        let deletion = google.tpu_deletion_of(place, None, &ChosenTpu::from(vm)).await?;
+        all.extend(deletion);
+    }
+    Ok(all)
 }
 
 /// Deletes it, and sees that Google no longer lists it.
@@ -70,14 +186,23 @@ pub(super) async fn delete(
     machine: &Machine,
 ) -> Result<(), Problem> {
     let (project, zone) = (place.project.as_str(), place.zone.as_str());
-    let deletion = match (&machine.queued, &machine.vm) {
-        (Some(queued), _) => google.queued_deletion(project, zone, queued),
-        (None, Some(vm)) => google.tpu_deletion(project, zone, vm),
-        (None, None) => return Ok(()),
+    if machine.vm.is_some() && machine.vms.is_empty() {
+        let what = "the journal does not say which TPU VM of that name was meant: an older version wrote it";
+        return Err(trouble(what, "--abandon, and begin anew"));
+    }
+    let done = async {
+        for deletion in deletions(google, place, machine).await? {
+            match executor.google(google, &deletion, None).await {
+                Ok(()) | Err(GcpError::NotFound { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     };
-    match executor.google(google, &deletion, None).await {
+    match done.await {
         Ok(()) if executor.is_recording() => return Ok(()),
-        Ok(()) | Err(GcpError::NotFound { .. }) => {}
+        Ok(()) => {}
+        Err(e @ GcpError::Changed { .. }) => return Err(problem(&e)),
         // An interrupted attempt's deletion may still be under way, and cannot be asked for twice.
         Err(e) => {
             let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
@@ -89,7 +214,7 @@ pub(super) async fn delete(
     let deadline = Instant::now() + GOING;
     loop {
         let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
-        let vm = view.vms.iter().any(|v| machine.vm.as_deref() == Some(v.name.raw()));
+        let vm = view.vms.iter().any(|v| machine.vms.contains(&MachineVm::from(v)));
         let queued = view.queued.iter().any(|q| machine.queued.as_deref() == Some(q.name.raw()));
         if !vm && !queued {
             return Ok(());

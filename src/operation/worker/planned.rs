@@ -54,12 +54,13 @@ pub(super) fn requests(
     }
 }
 
-/// What a person's word for a worker means: at Google, or a host of a local cluster. None when Google has nothing of
-/// that name.
+/// What a person's word for a worker means: at Google, or a host of a local cluster; `whole` with everything that is
+/// deleted with it. None when Google has nothing of that name.
 pub(super) async fn find(
     spec: &ClusterSpec,
     options: &Options,
     worker: &str,
+    whole: bool,
 ) -> Result<Option<Machine>, Problem> {
     if spec.provider != "gcp" {
         supervisor::find_host(spec, options, worker, |_| ()).await?;
@@ -67,7 +68,17 @@ pub(super) async fn find(
     }
     let place = supervisor::tpu_place(spec)?;
     let view = supervisor::ask_cloud(spec, &options.google).await?;
-    match machine::find(&view, &place, worker) {
+    let found = if whole {
+        machine::find_whole(&view, &place, worker)?
+    } else {
+        machine::find(&view, &place, worker)
+    };
+    match found {
+        // One that is not listed would go unseen with the others.
+        Some(machine) if whole && machine.queued.is_some() && !view.complete => {
+            let what = "google could not list everything, so what goes with it is not known";
+            Err(trouble(what, "wait a little and try again"))
+        }
         None if !view.complete => {
             let what = format!("google could not list everything, and {} is not in it", printable(worker));
             Err(trouble(what, "wait a little and try again"))

@@ -89,7 +89,7 @@ impl Performer {
     async fn find(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let wish = self.wish()?.to_owned();
         let is_known = !self.facts.worker.machines.is_empty();
-        let Some(machine) = planned::find(&self.spec, &self.options, &wish).await? else {
+        let Some(machine) = planned::find(&self.spec, &self.options, &wish, self.removes()).await? else {
             // Cut off after it was found, and gone since.
             if self.removes() && is_known {
                 return Ok(format!("{} is gone already", self.name()));
@@ -116,8 +116,13 @@ impl Performer {
         }
         let said = match (&machine.queued, &machine.vm) {
             (Some(queued), None) => format!("queued resource {}, without a TPU VM", printable(queued)),
-            (_, Some(vm)) => {
+            (_, Some(vm)) if machine.vms.len() < 2 => {
                 format!("TPU VM {}: {} hosts, {living} in ray", printable(vm), machine.hosts.len())
+            }
+            (queued, Some(_)) => {
+                let (n, hosts) = (machine.vms.len(), machine.hosts.len());
+                let name = printable(queued.as_deref().unwrap_or_default());
+                format!("queued resource {name}: {n} TPU VMs with {hosts} hosts, {living} in ray")
             }
             (None, None) => format!("{shown}: {living} in ray"),
         };
@@ -180,6 +185,7 @@ impl Performer {
             queued: Some(name.clone()),
             vm: Some(name.clone()),
             hosts,
+            ..Machine::default()
         };
         let machines: Vec<Machine> = names.iter().zip(hosts).map(named).collect();
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
@@ -278,6 +284,7 @@ impl Performer {
             machine::delete(&self.executor, &self.options.google, &place, machine).await?;
             return Ok(format!("google has {} no longer", self.name()));
         }
+        self.still_the_same(machine).await?;
         for host in &machine.hosts {
             tell.say(format!("stopping ray on {}", printable(host)));
             let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
@@ -292,6 +299,19 @@ impl Performer {
             }
         }
         Ok(format!("ray is ended on {}", self.name()))
+    }
+
+    /// An error when another node than those that were found lives on these hosts now: somebody has started Ray there
+    /// again since, for other work.
+    async fn still_the_same(&self, machine: &Machine) -> Result<(), Problem> {
+        let before = self.before();
+        let mut watch = Watch::open(self).await?;
+        let seen = watch.look().await;
+        watch.close().await;
+        let nodes = alive(&seen?, &machine.hosts)?;
+        let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };
+        let what = format!("another node has joined ray at {} since ({})", new.address, new.id);
+        Err(trouble(what, "ask who started it; --abandon, and begin anew if it is to be removed, too"))
     }
 
     async fn still_there(&self, hosts: &[String]) -> Result<Vec<String>, Problem> {

@@ -1,0 +1,250 @@
+//! The mark that an operation leaves on its cluster, so that no other operator begins one beside it.
+//!
+//! It is placed before the first step, renewed at each step and while one takes long, and removed at the end. Where it
+//! cannot be kept the operation goes on without it and says so: that is for the operator to decide.
+
+use super::cluster::{Facts, Performer};
+use super::journal::Journal;
+use super::trouble;
+use crate::gcp::random_token;
+use crate::model::{
+    ClusterSpec, MARK_PULSE, Operation, OperationMark, Problem, Progress, StepName, Timestamp,
+};
+use crate::supervisor::{self, Held, Options};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What telling of an interruption may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Digits of a mark's id.
+const ID: usize = 16;
+
+/// What another operator's mark means for an operation that is to begin or to go on.
+///
+/// # Errors
+///
+/// Why it may not: an operation of somebody else is marked, and `take_over` does not say to go on all the same. A mark
+/// that cannot be read is no error here: the operation says so once it begins.
+pub async fn gate(
+    spec: &ClusterSpec,
+    options: &Options,
+    facts: &Facts,
+    take_over: bool,
+) -> Result<Option<OperationMark>, Problem> {
+    let theirs = others_mark(spec, options, facts).await;
+    match theirs {
+        Some(mark) if !take_over => Err(mark.refusal(Timestamp::now())),
+        theirs => Ok(theirs),
+    }
+}
+
+/// The mark of somebody else's operation on the cluster, as far as it can be read; `facts` know our own.
+pub async fn others_mark(spec: &ClusterSpec, options: &Options, facts: &Facts) -> Option<OperationMark> {
+    if !supervisor::keeps_marks(spec) {
+        return None;
+    }
+    match supervisor::read_mark(spec, options).await {
+        Ok(mark) => mark.filter(|mark| facts.mark.as_ref() != Some(&mark.id)),
+        Err(problem) => {
+            tracing::warn!(cluster = %spec.name, "{}; {}", problem.what, problem.mend);
+            None
+        }
+    }
+}
+
+/// Removes the mark of an operation that is over: abandoned or cancelled. What could not be removed is said.
+pub async fn remove_mark(spec: &ClusterSpec, options: &Options, facts: &Facts) -> Result<(), Problem> {
+    let Some(id) = facts.mark.as_ref().filter(|_| supervisor::keeps_marks(spec)) else { return Ok(()) };
+    supervisor::remove_mark(spec, options, id).await.map_err(|p| {
+        let what = format!("other operators still see a mark of this operation: {}", p.what);
+        Problem { what, ..p }
+    })
+}
+
+/// The mark of an operation that runs here.
+pub(super) struct Marked {
+    mark: OperationMark,
+    spec: ClusterSpec,
+    options: Options,
+}
+
+impl Marked {
+    fn at(&self, step: usize, stopped: bool) -> OperationMark {
+        OperationMark { step, stopped, seen_ms: Timestamp::now().as_millis(), ..self.mark.clone() }
+    }
+
+    /// Renews the mark for as long as it is awaited.
+    pub(super) async fn beat(&self, step: usize) -> std::convert::Infallible {
+        loop {
+            tokio::time::sleep(MARK_PULSE).await;
+            let renewed = supervisor::renew_mark(&self.spec, &self.options, &self.at(step, false)).await;
+            if let Err(problem) = renewed {
+                tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
+            }
+        }
+    }
+
+    /// Says at which step the operation is. An error when somebody has taken the mark over: then nothing more may be
+    /// done here.
+    pub(super) async fn reach(
+        &self,
+        step: usize,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
+        let mark = self.at(step, false);
+        match supervisor::renew_mark(&self.spec, &self.options, &mark).await {
+            Ok(Held::Ours) => Ok(()),
+            Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
+            // Somebody has removed it by hand.
+            Ok(Held::Lost(None)) => match supervisor::place_mark(&self.spec, &self.options, &mark).await {
+                Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
+                Ok(_) => Ok(()),
+                Err(problem) => {
+                    say_unmarked(tell, &problem);
+                    Ok(())
+                }
+            },
+            Err(problem) => {
+                say_unmarked(tell, &problem);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says that the operation has stopped at that step.
+    pub(super) async fn stop(&self, step: usize) {
+        let stopped = supervisor::renew_mark(&self.spec, &self.options, &self.at(step, true)).await;
+        if let Err(problem) = stopped {
+            tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
+        }
+    }
+
+    /// Removes it: the operation is over.
+    pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
+        if let Err(p) = supervisor::remove_mark(&self.spec, &self.options, &self.mark.id).await {
+            let words = format!("other operators still see a mark of this operation: {}; {}", p.what, p.mend);
+            // Nobody has to listen.
+            drop(tell.send(Progress::Output(words)));
+        }
+    }
+}
+
+fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
+    let words =
+        format!("warning: other operators do not see this operation: {}; {}", problem.what, problem.mend);
+    // Nobody has to listen.
+    drop(tell.send(Progress::Output(words)));
+}
+
+fn taken_over(other: &OperationMark) -> Problem {
+    let what = format!("this operation was taken over: {}", other.refusal(Timestamp::now()).what);
+    trouble(what, format!("ask {}; --abandon forgets this one", other.who))
+}
+
+impl Performer {
+    /// Says in the mark that somebody has interrupted the operation at that step; one that is over by that has none.
+    pub async fn interrupted(
+        &self,
+        operation: &Operation,
+        at: Option<StepName>,
+        done: &[(StepName, String)],
+    ) {
+        let Some(id) = self.facts.mark.clone().filter(|_| supervisor::keeps_marks(&self.spec)) else {
+            return;
+        };
+        let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
+        let tell = async {
+            if operation.cancelled_again(step, done).is_some() {
+                return supervisor::remove_mark(&self.spec, &self.options, &id).await;
+            }
+            let now = Timestamp::now();
+            let mark = OperationMark::new(id.clone(), operation, &self.options.who, std::process::id(), now);
+            let since_ms = self.facts.begun.unwrap_or(mark.since_ms);
+            let mark = OperationMark { step: operation.number(step), stopped: true, since_ms, ..mark };
+            supervisor::renew_mark(&self.spec, &self.options, &mark).await.map(|_| ())
+        };
+        // Whoever interrupts does not wait for a network: without an answer the mark is seen to be stale.
+        if let Ok(Err(problem)) = tokio::time::timeout(FAREWELL, tell).await {
+            tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
+        }
+    }
+
+    /// Leaves the mark of an operation that begins or goes on; none where no mark can be kept.
+    ///
+    /// # Errors
+    ///
+    /// Somebody else's operation is marked, and it is not the one that was to be taken over.
+    pub(super) async fn leave_mark(
+        &mut self,
+        operation: &Operation,
+        step: Option<StepName>,
+        journal: &mut Journal,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<Option<Marked>, Problem> {
+        if !supervisor::keeps_marks(&self.spec) {
+            return Ok(None);
+        }
+        let now = Timestamp::now();
+        let before = self.facts.mark.clone();
+        let id = match &before {
+            Some(id) => id.clone(),
+            None => match random_token() {
+                Ok(token) => token.expose().chars().take(ID).collect(),
+                Err(e) => return Err(trouble(e.to_string(), e.mend())),
+            },
+        };
+        self.facts.mark = Some(id.clone());
+        let since = *self.facts.begun.get_or_insert(now.as_millis());
+        journal.facts(&self.facts)?;
+        let who = self.options.who.clone();
+        let mut mark = OperationMark::new(id, operation, &who, std::process::id(), now);
+        mark.since_ms = since;
+        mark.step = step.map_or(1, |step| operation.number(step)).max(1);
+        let marked = Marked { mark, spec: self.spec.clone(), options: self.options.clone() };
+        if before.is_some() {
+            // Who resumes may be another process than who began: what the mark says is written anew.
+            drop(supervisor::remove_mark(&self.spec, &self.options, &marked.mark.id).await);
+        }
+        match self.place(&marked.mark, tell).await {
+            Ok(()) => Ok(Some(marked)),
+            Err(Refused::Taken(other)) => Err(other.refusal(now)),
+            Err(Refused::NotKept(problem)) => {
+                say_unmarked(tell, &problem);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Places the mark; in the place of another one where that is to be taken over.
+    async fn place(
+        &self,
+        mark: &OperationMark,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Refused> {
+        let (spec, options) = (&self.spec, &self.options);
+        let place = async || supervisor::place_mark(spec, options, mark).await.map_err(Refused::NotKept);
+        let other = match place().await? {
+            Held::Lost(Some(other)) => other,
+            Held::Ours | Held::Lost(None) => return Ok(()),
+        };
+        if self.take_over.as_ref() != Some(&other.id) {
+            return Err(Refused::Taken(other));
+        }
+        supervisor::remove_mark(spec, options, &other.id).await.map_err(Refused::NotKept)?;
+        let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
+        // Nobody has to listen.
+        drop(tell.send(Progress::Output(words)));
+        match place().await? {
+            Held::Lost(Some(other)) => Err(Refused::Taken(other)),
+            Held::Ours | Held::Lost(None) => Ok(()),
+        }
+    }
+}
+
+/// Why a mark was not placed.
+enum Refused {
+    /// Somebody else's is there.
+    Taken(Box<OperationMark>),
+    /// There is no place for it.
+    NotKept(Problem),
+}
