@@ -54,7 +54,7 @@ fn one_slice_is_not_removed_with_the_others_of_its_request() {
     let (code, _, said) = world.run("remove-worker ms --yes");
     assert!(code == Some(1) && said.contains("something runs on ms"), "{said}");
     let (code, _, said) = world.run("remove-worker ms --now --yes");
-    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners, then say --others"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
     let removing = world.spawn("remove-worker ms --now --others --yes");
     until("google has deleted both", || world.double.state().nodes.is_empty());

@@ -153,7 +153,7 @@ fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
     world.heads[0].0.trouble(Vec::new());
     assert!(world.heads[0].0.turn_job("two", JobStatus::Succeeded));
     submit(&world, "five");
-    let resuming = world.spawn("restart-cluster --resume");
+    let resuming = world.spawn("restart-cluster --resume --others");
     renew(&mut world);
     world.file("is-up", "");
     let (code, _, said) = resuming.ends();
@@ -243,7 +243,7 @@ fn a_resumed_stop_asks_again_whose_jobs_it_ends() {
     submit_as(&world, "hers", "{\"owner\":\"alice\"}");
     world.program("ray", "echo 'ray, version 2.60.0'\n");
     let (code, _, said) = world.run("stop-cluster --resume");
-    assert!(code == Some(1) && said.contains("jobs of alice run on marin-a: ask them"), "{said}");
+    assert!(code == Some(1) && said.contains("jobs of alice run on marin-a: ask their owners"), "{said}");
     assert!(world.double.asked("DELETE") == 0 && said.contains("hers"), "{said}");
     world.heads[0].0.trouble(trouble("", Fault::HangUp));
     let (code, _, said) = world.run("stop-cluster --resume");

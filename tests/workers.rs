@@ -318,9 +318,9 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     let (code, _, said) = world.run("remove-worker by-hand --yes");
     assert!(code == Some(1) && said.contains("--drain lets it end first"), "{said}");
     let (code, _, said) = world.run("remove-worker by-hand --now --yes");
-    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners, then say --others"), "{said}");
     let (code, _, said) = world.run("init-worker by-hand --yes");
-    assert!(code == Some(1) && said.contains("ask them, then say --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners, then say --others"), "{said}");
     assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
 
     world.double.fail_at(

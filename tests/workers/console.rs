@@ -76,7 +76,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.send("\t ");
     pty.wait("the other plan", |text| text.contains("[ ] drain it") && text.contains("[ ] hit the jobs"));
     pty.send("\t\t\r");
-    pty.wait_text("ask them, then allow it above");
+    pty.wait_text("ask their owners, then allow it above");
     assert_eq!(world.deletions().len(), 0);
     pty.send("\t\t\t \t\r");
     pty.wait("that it is deleted", |_| world.deletions().len() == 1);
