@@ -40,6 +40,8 @@ pub enum FindingKind {
     Stuck,
     /// The autoscaler's report stands still.
     Silent,
+    /// The dashboard does not answer, though the GCS does.
+    DashboardSilent,
     /// The autoscaler reports an error of its own.
     AutoscalerError,
     /// Launches fail.
@@ -71,6 +73,7 @@ impl FindingKind {
             Self::Unreachable => "down",
             Self::Stuck => "STUCK",
             Self::Silent => "SILENT",
+            Self::DashboardSilent => "dashboard silent",
             Self::AutoscalerError => "autoscaler error",
             Self::LaunchesFail => "launches fail",
             Self::NoneJoins => "none joins",
@@ -165,6 +168,12 @@ pub fn findings(
         Some(Link::Up { .. }) | None => {}
     }
     let broken = found.len();
+    if let Some(Link::Up { dashboard: Some(problem), .. }) = link {
+        let long =
+            format!("{}; the state comes from the GCS; logs and job actions are not available", problem.what);
+        let (kind, since) = (FindingKind::DashboardSilent, Some(problem.since));
+        found.push(Finding::new(kind, Severity::Warn, since, "state from the GCS", long, &problem.mend));
+    }
     if let Some(snapshot) = snapshot {
         found.extend(autoscaler::findings(snapshot, history));
         found.extend(nodes::findings(snapshot));
@@ -480,7 +489,7 @@ mod tests {
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
             assert_eq!(found[0].mend, "write another");
         }
-        let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true };
+        let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true, dashboard: None };
         history.learn_link(&up);
         assert_eq!(findings(Some(&up), None, &history, &[]), []);
     }

@@ -231,6 +231,36 @@ async fn a_round_trip_that_is_not_answered_is_not_told_from_before() {
     console.end().await;
 }
 
+/// A dashboard that hangs, as after SIGSTOP; the GCS answers.
+fn hung_dashboard() -> Vec<Trouble> {
+    let hangs = |path: &str| Trouble { path: path.into(), fault: Fault::Stall };
+    vec![hangs("/api"), hangs("/nodes")]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hung_dashboard_and_a_gcs_that_answers_are_two_facts() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.ask("a", Request::Focus(true));
+    let says = |silent: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { dashboard, gcs: true, .. }) if dashboard.is_some() == silent);
+    console.until("both answer", says(false)).await;
+    console.fleet.member("a").unwrap().head.trouble(hung_dashboard());
+    console.until("the dashboard is silent", says(true)).await;
+    // One that connects now has the state all the same.
+    console.ask("a", Request::Reconnect);
+    let (mut connects, mut states) = (false, 0);
+    console
+        .until("the state from the gcs alone", |_, news| {
+            connects |= matches!(news, News::Link(Link::Connecting { .. }));
+            states += usize::from(connects && matches!(news, News::Snapshot(_)));
+            states > 0
+        })
+        .await;
+    console.until("the dashboard is still silent", says(true)).await;
+    console.fleet.member("a").unwrap().head.trouble(Vec::new());
+    console.until("it is back by itself", says(false)).await;
+    console.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
     let mut console = Console::on("clusters: [{name: a}]").await;

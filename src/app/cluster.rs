@@ -21,6 +21,8 @@ pub const FRESH: Duration = Duration::from_secs(5);
 pub const AGED: Duration = Duration::from_secs(120);
 /// Data older than this is stale, unless it is read so seldom.
 pub const STALE: Duration = Duration::from_secs(30);
+/// The same for a cluster that is read every few seconds: the screen is true within this time.
+const PROMPT: Duration = Duration::from_secs(10);
 
 /// Machine figures that have stood still for so long may no longer be true.
 const OLD_FIGURES: Duration = Duration::from_secs(30);
@@ -301,8 +303,16 @@ impl Cluster {
 
     /// Whether what is shown may no longer be true.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.age(now).is_some_and(|age| age >= STALE.max(self.pace * 2))
-            || (self.known && self.problem().is_some())
+        let old = if self.pace.is_zero() { STALE } else { PROMPT.max(self.pace * 2) };
+        self.age(now).is_some_and(|age| age >= old) || (self.known && self.problem().is_some())
+    }
+
+    /// What is wrong with the dashboard while the GCS answers for the state.
+    pub const fn silent_dashboard(&self) -> Option<&Problem> {
+        match &self.link {
+            Some(Link::Up { dashboard, .. }) => dashboard.as_ref(),
+            _ => None,
+        }
     }
 
     /// Nodes alive, on their way, lost lately.

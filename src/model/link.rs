@@ -34,6 +34,9 @@ pub enum Link {
         gcs: bool,
         /// The cluster asks for a token (`/api/authentication_mode`).
         token_auth: bool,
+        /// What is wrong with the dashboard while the GCS answers: the state is shown, but logs, job actions and
+        /// machine figures are not available.
+        dashboard: Option<Problem>,
     },
     /// Broken; tries again by itself.
     Retrying {

@@ -6,6 +6,7 @@ use super::RayError;
 use super::client::{Client, encoded};
 use super::convert::words::Words;
 use super::convert::{jobs, physical};
+use super::gcs::Gcs;
 use super::json::{self, Flag};
 use crate::model::{Job, NodeId, Physical, SubmissionId, Text};
 use reqwest::Method;
@@ -31,6 +32,14 @@ impl Client {
         let route = "/api/authentication_mode";
         let mode: Mode = json::read(route, &self.get(route).await?)?;
         Ok(mode.authentication_mode != "disabled")
+    }
+
+    /// Whether the GCS answers, and whether it wants a token: the head's other voice, for when the dashboard is silent.
+    pub async fn gcs_wants_token(&self) -> Result<bool, RayError> {
+        match Gcs::of(self)? {
+            Some(gcs) => gcs.wants_token().await,
+            None => Err(RayError::Setup("no address of the gcs is known".to_owned())),
+        }
     }
 
     /// One submitted job (`GET /api/jobs/{id}`).

@@ -218,7 +218,9 @@ impl Client {
 
     /// Words of a server, with our token masked: Ray repeats what it was sent in some of its errors.
     pub(super) fn without_token(&self, words: &str) -> String {
-        let token = self.inner.token.as_ref().map(Secret::expose).filter(|t| !t.is_empty());
+        /// A shorter token is part of ordinary words, and no secret.
+        const SECRET: usize = 8;
+        let token = self.inner.token.as_ref().map(Secret::expose).filter(|t| t.len() >= SECRET);
         token.map_or_else(|| words.to_owned(), |token| words.replace(token, "***"))
     }
 

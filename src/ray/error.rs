@@ -76,7 +76,7 @@ impl RayError {
             ),
             Self::Silent(_) => (
                 ProblemKind::DashboardSilent,
-                "a starting head needs some 10 s; otherwise look at dashboard.log on the head, or start ray there",
+                "a starting head needs some 10 s; otherwise look at dashboard.log on the head",
             ),
             Self::Setup(_) => {
                 (ProblemKind::Config, "correct the address; https needs certificate authorities")

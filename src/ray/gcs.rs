@@ -116,6 +116,8 @@ impl Gcs {
 
     pub(super) fn refusal(&self, status: &Status) -> RayError {
         match status.code() {
+            // Only what the connection itself met has a cause.
+            _ if std::error::Error::source(status).is_some() => RayError::Silent(deepest(status)),
             Code::Unauthenticated if self.authorization.is_some() => RayError::TokenRefused,
             Code::Unauthenticated => RayError::TokenMissing,
             Code::Unavailable | Code::DeadlineExceeded => RayError::Silent(deepest(status)),
@@ -134,6 +136,15 @@ impl Gcs {
         match reply.status {
             Some(s) if s.code == wire::STATUS_NOT_FOUND => Ok(None),
             status => succeeded(status.as_ref()).map(|()| Some(reply.value)),
+        }
+    }
+
+    /// Whether the GCS wants a token of whoever asks it (`CheckAlive` without ids); an error when it does not answer.
+    pub async fn wants_token(&self) -> Result<bool, RayError> {
+        match self.call(wire::path::CHECK_ALIVE, &wire::CheckAliveRequest::of(&[])).await {
+            Ok(_) => Ok(self.authorization.is_some()),
+            Err(e) if e.is_token() => Ok(true),
+            Err(e) => Err(e),
         }
     }
 

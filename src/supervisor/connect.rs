@@ -4,7 +4,7 @@ use super::connection::ConnectionState;
 use super::discover::{Found, head_address};
 use super::mark;
 use super::ports::Ports;
-use super::task::Out;
+use super::task::{Out, Pace};
 use super::{Options, Reach, TokenCare};
 use crate::model::{
     ClusterSpec, HeadAddress, HostName, Link, News, Phase, Problem, ProblemKind, Secret, Service, Timestamp,
@@ -18,6 +18,8 @@ use tokio::sync::watch;
 
 /// A dashboard that has just started accepts connections 5 to 12 s before it answers (measured on 2.53 and 2.60).
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
+/// A dashboard that is silent for longer is not waited for where the GCS answers in its place.
+const GCS_INSTEAD: Duration = Duration::from_secs(3);
 /// An open way to a cluster.
 pub struct Session {
     /// The SSH connection, and the TCP ports that were opened over it for people; none with `--address`.
@@ -26,8 +28,10 @@ pub struct Session {
     pub client: Client,
     /// The client's token; none without token auth.
     pub token: Option<Secret>,
-    /// Round trip of the dashboard's answer.
-    pub latency: Duration,
+    /// Round trip of the dashboard's answer; none when it gave none.
+    pub latency: Option<Duration>,
+    /// What is wrong with the dashboard, where the GCS answers in its place.
+    pub dashboard: Option<Problem>,
 }
 
 impl Session {
@@ -65,9 +69,9 @@ pub struct Opener {
     pub reach: watch::Sender<Reach>,
     /// Tokens.
     pub care: Arc<TokenCare>,
-    /// Whether somebody looks at the marks of other people's operations: then one is read where Ray does not answer,
-    /// for that may be why.
-    pub tells_marks: bool,
+    /// For a screen, which shows the state and other people's operations also where the dashboard does not answer; or
+    /// for a command.
+    pub pace: Pace,
 }
 
 impl Opener {
@@ -108,9 +112,9 @@ impl Opener {
             Some(before) if *before.endpoint() == endpoint => before.clone(),
             _ => Client::new(endpoint, None).map_err(|e| e.problem(Timestamp::now()))?,
         };
-        let mut session = Session { tunnel, client, token: None, latency: Duration::ZERO };
+        let mut session = Session { tunnel, client, token: None, latency: None, dashboard: None };
         let opened = async {
-            if first_answer(&mut session).await? {
+            if first_answer(&mut session, self.pace).await? {
                 put_token(&mut session, self.care.token(&self.spec).await?)?;
             }
             Ok(())
@@ -118,7 +122,8 @@ impl Opener {
         match opened.await {
             Ok(()) => Ok(session),
             Err(problem) => {
-                if let Some((tunnel, _)) = session.tunnel.as_ref().filter(|_| self.tells_marks) {
+                let told = session.tunnel.as_ref().filter(|_| self.pace == Pace::Polling);
+                if let Some((tunnel, _)) = told {
                     mark::tell(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
                 }
                 session.close().await;
@@ -128,26 +133,52 @@ impl Opener {
     }
 }
 
-/// Whether the cluster wants a token. The first answer may take long on a head that has just started; a refused channel is an answer too.
-async fn first_answer(session: &mut Session) -> Result<bool, Problem> {
-    let began = Instant::now();
-    let answer = tokio::time::timeout(FIRST_ANSWER, wants_token(&session.client)).await;
-    session.latency = began.elapsed();
-    let now = Timestamp::now();
-    match answer {
-        Ok(Ok(wanted)) => Ok(wanted),
-        Ok(Err(_)) if session.refusals() > 0 => Err(dashboard_down(now)),
-        Ok(Err(e)) => Err(e.problem(now)),
-        Err(_) => Err(Problem::new(
-            ProblemKind::DashboardSilent,
-            format!(
-                "the dashboard accepts connections but has not answered within {} s",
-                FIRST_ANSWER.as_secs()
-            ),
-            "a head that has just started needs some seconds; if it stays so, look at dashboard.log on the head",
-            now,
-        )),
+/// Whether the cluster wants a token. The first answer may take long on a head that has just started; a refused channel
+/// is an answer too. A screen is content with the GCS when the dashboard is silent: its state is most of what there is to
+/// see, and the dashboard is tried again by itself. A command needs the dashboard.
+async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem> {
+    let client = session.client.clone();
+    let dashboard = async {
+        let began = Instant::now();
+        let answer = tokio::time::timeout(FIRST_ANSWER, wants_token(&client)).await;
+        (began.elapsed(), answer)
+    };
+    tokio::pin!(dashboard);
+    let instead = async {
+        tokio::time::sleep(GCS_INSTEAD).await;
+        client.gcs_wants_token().await
+    };
+    let (took, answer) = tokio::select! {
+        answer = &mut dashboard => answer,
+        Ok(wanted) = instead, if pace == Pace::Polling => {
+            session.dashboard = Some(no_answer_within(GCS_INSTEAD));
+            return Ok(wanted);
+        }
+    };
+    let problem = match answer {
+        Ok(Ok(wanted)) => {
+            session.latency = Some(took);
+            return Ok(wanted);
+        }
+        Ok(Err(_)) if session.refusals() > 0 => dashboard_down(&client).await,
+        Ok(Err(e)) => e.problem(Timestamp::now()),
+        Err(_) => no_answer_within(FIRST_ANSWER),
+    };
+    if pace == Pace::Polling
+        && problem.kind == ProblemKind::DashboardSilent
+        && let Ok(Ok(wanted)) = tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await
+    {
+        session.dashboard = Some(problem);
+        return Ok(wanted);
     }
+    Err(problem)
+}
+
+fn no_answer_within(time: Duration) -> Problem {
+    let what = format!("the dashboard accepts connections but has not answered within {} s", time.as_secs());
+    let hint =
+        "a head that has just started needs some seconds; if it stays so, look at dashboard.log on the head";
+    Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
 }
 
 /// Forgets the known key of the cluster's head and accepts the one with this fingerprint.
@@ -157,14 +188,24 @@ pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> 
     ssh::trust(&spec, fingerprint).await.map_err(|e| e.problem(Timestamp::now()))
 }
 
-/// ssh said that nothing listens behind the forward: the only proof of "host up, Ray down".
-pub fn dashboard_down(now: Timestamp) -> Problem {
-    Problem::new(
-        ProblemKind::DashboardSilent,
-        "the tunnel works, but no dashboard listens on the head",
-        "is ray running there? `ray status` on the head tells (! logs in), `ray up` starts it",
-        now,
-    )
+/// ssh said that nothing listens behind the forward. Whether Ray runs there all the same is for the GCS to say: as long
+/// as it answers, jobs run, and `ray up` would end them.
+pub async fn dashboard_down(client: &Client) -> Problem {
+    let (what, hint) = match tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await {
+        Ok(Ok(_)) => (
+            "no dashboard listens on the head, but its GCS answers: the jobs of the cluster run on",
+            "dashboard.log on the head says why; do not start the cluster, `ray up` would end its jobs",
+        ),
+        Ok(Err(RayError::Silent(_))) => (
+            "neither a dashboard nor a GCS listens on the head: ray does not run there",
+            "`marin-tui start-cluster` starts it; `ray status` on the head tells more",
+        ),
+        Ok(Err(_)) | Err(_) => (
+            "no dashboard listens on the head; whether ray runs there is not known",
+            "`ray status` on the head tells; do not start the cluster before, `ray up` ends the jobs that run",
+        ),
+    };
+    Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
 }
 
 /// Ray before 2.52 knows neither tokens nor this route.

@@ -9,7 +9,7 @@ use crate::model::{ClusterName, LocalPorts, Phase, Problem, ProblemKind, Secret,
 use crate::ray::{Client, RayError};
 use crate::ssh::{Refusals, Remote, SshError, TunnelSpec};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Other tokens that are tried for one caller: a newer file on this machine, then the secret's latest version. After
@@ -20,6 +20,10 @@ const RENEWALS: usize = 3;
 const LONGEST_WAIT: Duration = Duration::from_secs(150);
 /// A login that stands runs an empty command within this time.
 const PROBE: Duration = Duration::from_secs(5);
+/// How long ssh's word of a refused connection is waited for.
+const REFUSAL: Duration = Duration::from_secs(2);
+/// What fails within this time was not waited for.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// Wishes that may wait for the task; a caller that is faster waits.
 const WISHES: usize = 16;
 
@@ -58,6 +62,24 @@ impl Channel {
 
     fn refused(&self) -> u64 {
         self.refusals.as_ref().map_or(0, |refusals| refusals.borrow().count)
+    }
+
+    /// Which Ray answers. A kept connection that the head has closed meanwhile says nothing about what listens there
+    /// now: after a failure at once it is asked again, over another one.
+    async fn version(&self) -> Result<(), RayError> {
+        let asked = Instant::now();
+        match self.client.version().await {
+            Err(RayError::Silent(_)) if asked.elapsed() < AT_ONCE => self.client.version().await.map(|_| ()),
+            answer => answer.map(|_| ()),
+        }
+    }
+
+    /// Whether the head refused a connection since there were so many. ssh says so on a stream of its own, which may
+    /// come a moment after the failure itself.
+    async fn refused_since(&self, before: u64) -> bool {
+        let Some(mut refusals) = self.refusals.clone() else { return false };
+        let more = refusals.wait_for(|refusals| refusals.count > before);
+        matches!(tokio::time::timeout(REFUSAL, more).await, Ok(Ok(_)))
     }
 
     /// Whether the login to the head still stands although Ray gave no answer.
@@ -185,8 +207,8 @@ impl Connection {
         loop {
             let channel = self.up(after, &mut tell).await?;
             let refused = channel.refused();
-            let error = match channel.client.version().await {
-                Ok(_) => return Ok(channel),
+            let error = match channel.version().await {
+                Ok(()) => return Ok(channel),
                 Err(e) if e.is_token() && renewals < RENEWALS => {
                     renewals += 1;
                     self.renew(channel.client.token().cloned()).await?;
@@ -197,13 +219,13 @@ impl Connection {
             let now = Timestamp::now();
             // An attempt was made for this caller already, or Ray itself answered.
             if after > 0 || !matches!(error, RayError::Silent(_)) {
-                let is_down = matches!(error, RayError::Silent(_)) && channel.refused() > refused;
-                return Err(if is_down { dashboard_down(now) } else { error.problem(now) });
+                let is_down = matches!(error, RayError::Silent(_)) && channel.refused_since(refused).await;
+                return Err(if is_down { dashboard_down(&channel.client).await } else { error.problem(now) });
             }
             // That nothing listens may only be said of a head that is known to be there.
             if channel.stands().await {
-                let is_down = channel.refused() > refused;
-                return Err(if is_down { dashboard_down(now) } else { error.problem(now) });
+                let is_down = channel.refused_since(refused).await;
+                return Err(if is_down { dashboard_down(&channel.client).await } else { error.problem(now) });
             }
             after = channel.attempt;
             self.reconnect(&channel).await;

@@ -24,6 +24,13 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 const TICK: Duration = Duration::from_secs(2);
 /// A small request measures the round trip this often.
 const PING: Duration = Duration::from_secs(15);
+/// The dashboard of the cluster on the screen gives a sign of life this often; where it gives none by itself, it is
+/// asked for one.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// A dashboard that does not answer a small request within this time is called silent.
+const SILENT: Duration = Duration::from_secs(3);
+/// Longest pause between two refreshes of the cluster on the screen, however slow its head is.
+const LONGEST_VISIBLE: Duration = Duration::from_secs(10);
 /// After a wake the way must prove itself within this time.
 const PROBE: Duration = Duration::from_secs(3);
 /// A slow head is given this many times its own answer time before it is asked again.
@@ -126,6 +133,10 @@ struct Serving {
     pinged: Option<Instant>,
     /// What was measured then.
     latency: Option<Duration>,
+    /// When the dashboard last answered.
+    dashboard_seen: Option<Instant>,
+    /// What is wrong with the dashboard; none while it answers.
+    dashboard: Option<Problem>,
     /// Since when the last answer came; none while the head does not answer as it should.
     up_since: Option<Timestamp>,
     /// Whether that answer came through the GCS.
@@ -148,7 +159,9 @@ impl ClusterTask {
             machines: Machines::default(),
             cost: CostMeter::default(),
             pinged: None,
-            latency: Some(session.latency),
+            latency: session.latency,
+            dashboard_seen: session.latency.map(|_| Instant::now()),
+            dashboard: session.dashboard.clone(),
             up_since: None,
             over_gcs: false,
             refusals: 0,
@@ -341,7 +354,8 @@ impl ClusterTask {
                     (false, None) => spread(self.options.background, self.place),
                     (false, Some(_)) => self.options.background,
                 };
-                s.polling.rest(base.max(took * POLITE));
+                let slow = took * POLITE;
+                s.polling.rest(base.max(if self.focused { slow.min(LONGEST_VISIBLE) } else { slow }));
                 self.backoff.reset();
                 if self.trouble.take().is_some() {
                     // Logs come back with the cluster, also those in which nothing is written.
@@ -388,7 +402,7 @@ impl ClusterTask {
                 Err(found_none) => problem = found_none,
             }
         } else if refused {
-            problem = connect::dashboard_down(now);
+            problem = connect::dashboard_down(&s.session.client).await;
         }
         let problem = self.dated(problem);
         let pause = s.polling.rest(self.backoff.next(LONGEST_PAUSE));
@@ -406,18 +420,20 @@ impl ClusterTask {
         if s.up_since.is_none() {
             return;
         }
-        if s.pinged.is_none_or(|at| now.duration_since(at) >= PING) {
+        if self.wants_ping(s, now) {
             let first = s.pinged.replace(now).is_none();
             let client = s.session.client.clone();
             s.asides.spawn(async move {
                 if first {
                     // It opens the connection that the others are measured on; what fails, fails again.
-                    let _ = connect::ping(&client).await;
+                    let _ = tokio::time::timeout(SILENT, connect::ping(&client)).await;
                 }
-                Aside::Latency(connect::ping(&client).await)
+                let answer = tokio::time::timeout(SILENT, connect::ping(&client)).await;
+                let late = |_| Err(RayError::Silent(format!("no answer within {} s", SILENT.as_secs())));
+                Aside::Latency(answer.unwrap_or_else(late))
             });
         }
-        if !self.visible.is_empty() && s.asides.is_empty() {
+        if !self.visible.is_empty() && s.asides.is_empty() && s.dashboard.is_none() {
             let round = s.machines.next_round(&self.visible, now);
             if !round.is_empty() {
                 s.asides.spawn(figures(s.session.client.clone(), round));
@@ -425,21 +441,35 @@ impl ClusterTask {
         }
     }
 
+    /// Whether it is time for a small request: for the round trip's sake, because the dashboard of the cluster on the
+    /// screen has been quiet, or, at each look, because it is silent and may be back.
+    fn wants_ping(&self, s: &Serving, now: Instant) -> bool {
+        let older = |at: Option<Instant>, than| at.is_none_or(|at| now.duration_since(at) >= than);
+        let quiet = self.focused && older(s.dashboard_seen, SIGN_OF_LIFE) && older(s.pinged, SIGN_OF_LIFE);
+        older(s.pinged, PING) || quiet || s.dashboard.is_some() && older(s.pinged, SILENT)
+    }
+
     async fn answered(&mut self, answer: Aside, s: &mut Serving) {
         match answer {
             Aside::Latency(Ok(latency)) => {
                 s.latency = Some(latency);
+                s.dashboard_seen = Some(Instant::now());
+                s.dashboard = None;
                 self.tell_up(s).await;
             }
-            // Where it goes through the dashboard, the next refresh meets the same trouble and tells it.
+            // Where the state comes through the dashboard, the next refresh meets the same trouble and tells it.
             Aside::Latency(Err(e)) => {
                 tracing::debug!(cluster = %self.spec.name, error = %e, "ping");
-                if s.latency.take().is_some() {
-                    self.tell_up(s).await;
-                }
+                s.latency = None;
+                let since = s.dashboard.as_ref().map_or_else(Timestamp::now, |before| before.since);
+                s.dashboard = s.over_gcs.then(|| e.problem(since));
+                self.tell_up(s).await;
             }
             Aside::Figures(figures) if figures.is_empty() => {}
-            Aside::Figures(figures) => self.out.send(News::Physical(figures)).await,
+            Aside::Figures(figures) => {
+                s.dashboard_seen = Some(Instant::now());
+                self.out.send(News::Physical(figures)).await;
+            }
         }
     }
 
@@ -458,7 +488,8 @@ impl ClusterTask {
     async fn tell_up(&self, s: &Serving) {
         let Some(since) = s.up_since else { return };
         let token_auth = s.session.token.is_some();
-        let link = Link::Up { since, latency: s.latency, gcs: s.over_gcs, token_auth };
+        let dashboard = s.dashboard.clone().filter(|_| s.over_gcs);
+        let link = Link::Up { since, latency: s.latency, gcs: s.over_gcs, token_auth, dashboard };
         self.out.send(News::Link(link)).await;
     }
 }

@@ -180,7 +180,7 @@ impl ClusterTask {
             state: self.held.state.clone(),
             reach: self.reach.clone(),
             care: Arc::clone(&self.care),
-            tells_marks: self.pace == Pace::Polling,
+            pace: self.pace,
         };
         let up = opener.open();
         tokio::pin!(up);

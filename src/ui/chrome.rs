@@ -83,6 +83,9 @@ fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
     }
 }
 
+/// What a silent dashboard takes away.
+const WITHOUT_DASHBOARD: &str = "logs, job actions and machine figures are not available";
+
 /// What is wrong, since when, and the mend; nothing when nothing is. Returns what is left of the area.
 pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
     let mut lines: Vec<(String, Style)> = Vec::new();
@@ -115,6 +118,12 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
         };
         lines.push((format!("  {mend}"), d.theme.text));
     } else {
+        if let Some(problem) = cluster.silent_dashboard() {
+            let since = words::minutes(problem.since.age(d.now));
+            let what = format!("! {} ({since}); state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
+            lines.push((what, d.theme.warn));
+            lines.push((format!("  {}", problem.mend), d.theme.text));
+        }
         let missing = cluster.snapshot.missing.iter().map(|m| (format!("! {}", printable(m)), d.theme.warn));
         lines.extend(missing);
     }

@@ -209,6 +209,7 @@ fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
         (_, None | Some(Link::Connecting { .. })) => ("◌", d.theme.warn),
         (Some(Finding { severity: Severity::Warn, .. }), _) => ("!", d.theme.warn),
         (Some(Finding { kind: FindingKind::Idle, .. }), _) => ("○", d.theme.dim),
+        _ if cluster.is_stale(d.now) => ("●", d.theme.warn),
         _ => ("●", d.theme.good),
     }
 }
@@ -220,8 +221,10 @@ fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
         return ("◌ away".into(), d.theme.accent);
     }
     match &cluster.link {
+        Some(Link::Up { dashboard: Some(_), .. }) if !roomy => ("! gcs only".into(), d.theme.warn),
         Some(Link::Up { latency: Some(latency), .. }) if !roomy => {
-            (format!("● {}", words::trip(*latency)), d.theme.good)
+            let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.good };
+            (format!("● {}", words::trip(*latency)), tone)
         }
         Some(Link::Connecting { .. }) if !roomy => ("◌ opening".into(), d.theme.warn),
         Some(Link::Retrying { at, .. }) if !roomy => {

@@ -73,8 +73,13 @@ pub fn link(cluster: &Cluster, now: Timestamp, theme: &Theme) -> (String, Style)
     match &cluster.link {
         None => ("○ waiting".into(), theme.dim),
         Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), theme.warn),
-        Some(Link::Up { latency: Some(latency), .. }) => (format!("● up {}", trip(*latency)), theme.good),
-        Some(Link::Up { latency: None, .. }) => ("● up".into(), theme.good),
+        Some(Link::Up { dashboard: Some(problem), .. }) => {
+            (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), theme.warn)
+        }
+        Some(Link::Up { latency, .. }) => {
+            let tone = if cluster.is_stale(now) { theme.warn } else { theme.good };
+            (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
+        }
         Some(Link::Retrying { problem, at }) => {
             (format!("✕ {}, again in {}", kind(&problem.kind), countdown(at.until(now))), theme.bad)
         }

@@ -187,7 +187,13 @@ pub fn work() -> Work {
 }
 
 pub fn up() -> Link {
-    Link::Up { since: before(100), latency: Some(Duration::from_millis(12)), gcs: true, token_auth: true }
+    Link::Up {
+        since: before(100),
+        latency: Some(Duration::from_millis(12)),
+        gcs: true,
+        token_auth: true,
+        dashboard: None,
+    }
 }
 
 pub fn problem(kind: ProblemKind, what: &str, mend: &str) -> Problem {

@@ -104,7 +104,7 @@ fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
         // Each switch, and the line that is typed into, is seen while it has the focus.
         for words in [
             "▸ [x] save",
-            "▸ [ ] end the jobs of bo, carol and",
+            "▸ [ ] end the jobs of bo, carol",
             "▸ [ ] go on although",
             "▸ type the cluster",
         ] {
