@@ -86,7 +86,8 @@ fn what_another_cluster_has_in_a_request_keeps_all_of_it() {
 #[test]
 fn a_resumed_removal_looks_again_what_has_the_name_now() {
     let unavailable = || Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "later" };
-    let changes: [(&str, fn(&mut Value)); 3] = [
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 3] = [
         ("made anew", |node| node["id"] = json!("5")),
         ("made anew", |node| node["createTime"] = json!("2026-11-21T08:00:00Z")),
         ("its label names cluster marin-b", |node| node["labels"]["ray-cluster-name"] = json!("marin-b")),
