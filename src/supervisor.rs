@@ -109,6 +109,13 @@ impl Note {
     pub fn by(write: impl Fn(&ClusterName, &str, &str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(write)))
     }
+
+    /// Writes down what was done to a cluster, and how it came out.
+    fn deed(&self, cluster: &ClusterName, what: &str, outcome: &str) {
+        if let Some(note) = &self.0 {
+            note(cluster, what, outcome);
+        }
+    }
 }
 
 impl std::fmt::Debug for Note {

@@ -64,6 +64,21 @@ impl World {
     }
 }
 
+#[test]
+fn the_host_key_of_a_first_contact_is_said_once_and_audited() {
+    let world = World::new();
+    let said = |words: &str| {
+        let running = world.start(words);
+        (running.out.whole().join("\n"), running.err.whole().join("\n"))
+    };
+    let (_, first) = said("list-jobs");
+    assert!(first.contains("first contact with 127.0.0.1: accepted SHA256:"), "{first}");
+    let (_, second) = said("list-jobs");
+    assert!(!second.contains("first contact"), "{second}");
+    let (log, _) = said("audit");
+    assert_eq!(log.matches("accepted SHA256:").count(), 1, "{log}");
+}
+
 /// What a program writes, line by line.
 struct Said {
     lines: Receiver<String>,

@@ -326,8 +326,11 @@ async fn a_changed_host_key_is_asked_about_and_only_the_accepted_one_is_trusted(
         "elsewhere ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEIlsIEBE5J7BgyYdNVd1nGnhg3RAQ58uxzBYWYX/4n2\n",
     )
     .unwrap();
-    Tunnel::open(sshd.spec()).await.unwrap();
+    let opened = Tunnel::open(sshd.spec()).await.unwrap();
     let first = place.fingerprint("host_key.pub");
+    assert_eq!(opened.first_contact(), Some(first.as_str()), "a person can compare it once");
+    assert_eq!(Tunnel::open(sshd.spec()).await.unwrap().first_contact(), None, "and only once");
+    drop(opened);
 
     place.keygen("host_key", "ed25519", "");
     sshd.restart();

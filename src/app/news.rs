@@ -73,7 +73,7 @@ impl App {
             News::Note(note) => {
                 let key = self.key_of(Action::Messages);
                 self.toasts.say_one_of_many(update.cluster.as_str(), &note, now, |n| {
-                    format!("{n} clusters have a note on their head's address; {key} lists them")
+                    format!("{n} clusters have a note on how they were reached; {key} lists them")
                 });
                 self.dirty = true;
             }

@@ -2,6 +2,7 @@
 
 use super::{columns, output};
 use crate::config::{Env, Folders};
+use crate::model::ClusterName;
 use crate::operation::{Audit, Entry};
 
 /// Who operates here, as `user@host`.
@@ -15,6 +16,13 @@ pub(super) fn who(env: &Env) -> String {
 /// The audit log of this user.
 pub(super) fn log(env: &Env, folders: &Folders) -> Audit {
     Audit::new(&folders.state, who(env))
+}
+
+/// Appends a line. That it cannot be written must not undo what was done: it is said.
+pub(super) fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &str) {
+    if let Err(e) = audit.note(cluster, what, outcome) {
+        eprintln!("the audit log cannot be written: {e}");
+    }
 }
 
 /// Prints it, oldest first.

@@ -1,9 +1,10 @@
 //! `marin-tui auth`: tunnel up, token on the clipboard, browser on the cluster's own host name.
 
+use super::audit;
 use super::token::{Desk, failed, runtime};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, Secret, SecretName, Update};
-use crate::supervisor::{Options, Supervisor};
+use crate::supervisor::{Note, Options, Supervisor};
 use crate::tui::{self, Copier, Place};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -50,6 +51,11 @@ pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) ->
         config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let mut options = Options::new(&config.settings, &folders, desk.places.clone());
+    // It is said by the news.
+    options.note = Note::by({
+        let audit = audit::log(env, &folders);
+        move |cluster, what, outcome| audit::write(&audit, cluster, what, outcome)
+    });
     let place = Place::detect(|name| env.var(name).map(str::to_owned));
     let runtime = runtime()?;
     let done = runtime.block_on(async {

@@ -4,7 +4,7 @@ use super::Arguments;
 use super::console::places;
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem};
-use crate::supervisor::{self, Options, Session};
+use crate::supervisor::{self, Note, Options, Session};
 use anyhow::Context;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +47,14 @@ impl Reach {
         }
         let mut options = Options::new(&config.settings, &folders, places(&env, &folders));
         options.who = super::audit::who(&env);
+        // What a connection does by itself is said as well: a host key that it accepted.
+        options.note = Note::by({
+            let audit = super::audit::log(&env, &folders);
+            move |cluster, what, outcome| {
+                eprintln!("{cluster}: {what}: {outcome}");
+                super::audit::write(&audit, cluster, what, outcome);
+            }
+        });
         Ok(Self { spec, options, folders, env, place })
     }
 
@@ -78,9 +86,7 @@ impl Reach {
 
     /// Writes the audit log. That it cannot be written must not undo what was done: it is said.
     pub fn note(&self, what: &str, outcome: &str) {
-        if let Err(e) = super::audit::log(&self.env, &self.folders).note(&self.spec.name, what, outcome) {
-            eprintln!("the audit log cannot be written: {e}");
-        }
+        super::audit::write(&super::audit::log(&self.env, &self.folders), &self.spec.name, what, outcome);
     }
 
     /// A problem as the error of a command.

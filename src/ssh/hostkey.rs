@@ -54,6 +54,13 @@ pub(super) async fn is_known(spec: &TunnelSpec, login: &Login) -> Result<bool, S
     Ok(!empty && keygen(&["-F", &login.filed_as, "-f"], &spec.known_hosts).await?.is_some())
 }
 
+/// Fingerprints (`SHA256:...`) of the keys that our own file has for the host; none when it has no key, or when they
+/// cannot be read.
+pub(super) async fn filed(spec: &TunnelSpec, login: &Login) -> Option<String> {
+    let text = keygen(&["-l", "-F", &login.filed_as, "-f"], &spec.known_hosts).await.ok().flatten()?;
+    Some(fingerprints(&text).join(", ")).filter(|all| !all.is_empty())
+}
+
 /// The error for a failed host key check, with both fingerprints as far as they can be learned. `elsewhere` is the
 /// file that knows the host, when it is not ours.
 pub(super) async fn changed(spec: &TunnelSpec, login: &Login, elsewhere: Option<PathBuf>) -> SshError {

@@ -62,6 +62,7 @@ pub struct Tunnel {
     lifeline: Lifeline,
     story: watch::Receiver<Story>,
     refusals: watch::Receiver<Refusals>,
+    first_contact: Option<String>,
 }
 
 impl Tunnel {
@@ -79,8 +80,13 @@ impl Tunnel {
             }
         }
         let login = Login::resolve(&spec).await?;
-        let checking = if hostkey::is_known(&spec, &login).await? { "yes" } else { "accept-new" };
-        Self::log_in(spec, checking, Some(login)).await
+        if hostkey::is_known(&spec, &login).await? {
+            return Self::log_in(spec, "yes", Some(login)).await;
+        }
+        let mut tunnel = Self::log_in(spec, "accept-new", Some(login.clone())).await?;
+        // A host that another file of the user knows is not put into ours.
+        tunnel.first_contact = hostkey::filed(&tunnel.spec, &login).await;
+        Ok(tunnel)
     }
 
     async fn log_in(spec: TunnelSpec, checking: &str, login: Option<Login>) -> Result<Self, SshError> {
@@ -97,6 +103,7 @@ impl Tunnel {
             lifeline,
             story,
             refusals,
+            first_contact: None,
         };
         let limit = tunnel.spec.connect_timeout.max(Duration::from_secs(1)) * 3;
         let ready = async { says_ready(stdout).await || std::future::pending().await };
@@ -124,6 +131,16 @@ impl Tunnel {
         if timeout(LOCAL_ANSWER, self.end()).await.is_err() {
             tracing::warn!(cluster = %self.spec.name, "ssh does not end by itself; it is killed");
         }
+    }
+
+    /// The host, as it was asked for.
+    pub fn host(&self) -> &str {
+        self.spec.host.as_str()
+    }
+
+    /// Fingerprint of the host's key (`SHA256:...`) where this login was the first to this host and accepted it.
+    pub fn first_contact(&self) -> Option<&str> {
+        self.first_contact.as_deref()
     }
 
     /// What runs commands over this connection. It outlives the tunnel harmlessly: commands then fail as lost.

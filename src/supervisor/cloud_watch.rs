@@ -4,7 +4,7 @@
 use super::cloud::{clean, tpu_place};
 use super::mark::{keeps_marks, read_mark};
 use super::task::Out;
-use super::{Note, Options};
+use super::Options;
 use crate::model::cloud::CloudView;
 use crate::model::{ClusterSpec, Leftover, News, OperationMark, Problem, ProblemKind, Request, Timestamp};
 use std::sync::Arc;
@@ -188,13 +188,4 @@ async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<L
     }
     out.send(News::Cleaned(done)).await;
     Done::Cleaned
-}
-
-impl Note {
-    /// Writes a deed down.
-    fn deed(&self, cluster: &crate::model::ClusterName, what: &str, outcome: &str) {
-        if let Some(note) = &self.0 {
-            note(cluster, what, outcome);
-        }
-    }
 }

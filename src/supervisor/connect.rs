@@ -11,6 +11,7 @@ use crate::model::{
 };
 use crate::ray::{Client, Endpoint, RayError};
 use crate::ssh::{self, Forward, KeepAlive, Local, PortPlan, Tunnel, TunnelSpec};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -88,7 +89,8 @@ impl Opener {
             let forwards = ours.map(|s| Forward { local: Local::Socket, remote: s.port() }).to_vec();
             let tunnel = Tunnel::open(tunnel_spec(&self.spec, &self.options, host.clone(), forwards)).await;
             let tunnel = tunnel.map_err(|e| e.problem(Timestamp::now()))?;
-            if let Some(note) = note {
+            let contact = first_contact(&tunnel, &self.spec, &self.options);
+            for note in note.into_iter().chain(contact) {
                 self.out.send(News::Note(note)).await;
             }
             let login = Some(tunnel_spec(&self.spec, &self.options, host, Vec::new()));
@@ -179,6 +181,16 @@ fn no_answer_within(time: Duration) -> Problem {
     let hint =
         "a head that has just started needs some seconds; if it stays so, look at dashboard.log on the head";
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
+}
+
+/// What is said of a login that accepted the key of a host that nobody knew: the fingerprint, for a person to compare
+/// once. It goes into the audit log, too.
+pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> Option<String> {
+    let (host, fingerprint) = (tunnel.host(), tunnel.first_contact()?);
+    options.note.deed(&spec.name, &format!("first contact with {host}"), &format!("accepted {fingerprint}"));
+    // Nobody comes between this machine and itself.
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
 }
 
 /// Forgets the known key of the cluster's head and accepts the one with this fingerprint.

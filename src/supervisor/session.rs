@@ -1,7 +1,7 @@
 //! One cluster's task for one command: the console's own connection, without reading the cluster's state at intervals
 //! and without a screen. And programs that are run beside it.
 
-use super::connect::tunnel_spec;
+use super::connect::{first_contact, tunnel_spec};
 use super::connection::Connection;
 use super::discover::host_name;
 use super::task::{ClusterTask, Out, Pace, Shared};
@@ -107,6 +107,9 @@ pub async fn run_on(
     // A socket of its own: the head's may be in use.
     to.name = ClusterName::new(format!("{}@{host}", spec.name));
     let tunnel = Tunnel::open(to).await.map_err(failed)?;
+    if let Some(words) = first_contact(&tunnel, spec, options) {
+        tracing::info!(cluster = %spec.name, "{words}");
+    }
     let output = tunnel.remote().run(command, limit).await.map_err(failed);
     tunnel.close().await;
     output

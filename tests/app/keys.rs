@@ -281,7 +281,9 @@ fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
 fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
     let mut app = shown();
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
-    let up = |token_auth| News::Link(Link::Up { since: NOW, latency: None, gcs: true, token_auth, dashboard: None });
+    let up = |token_auth| {
+        News::Link(Link::Up { since: NOW, latency: None, gcs: true, token_auth, dashboard: None })
+    };
     let open = |port| News::Ports { open: [(Service::Gcs, port)].into(), notes: Vec::new() };
     tell(&mut app, CLUSTER, up(true));
     tell(&mut app, CLUSTER, open(6380));

@@ -102,12 +102,9 @@ fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
         assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
         met(&mut app, size, "<up>", " above ");
         // Each switch, and the line that is typed into, is seen while it has the focus.
-        for words in [
-            "▸ [x] save",
-            "▸ [ ] end the jobs of bo, carol",
-            "▸ [ ] go on although",
-            "▸ type the cluster",
-        ] {
+        for words in
+            ["▸ [x] save", "▸ [ ] end the jobs of bo, carol", "▸ [ ] go on although", "▸ type the cluster"]
+        {
             press(&mut app, "<tab>");
             let screen = seen(&mut app, size);
             assert!(screen.contains(words), "{size:?}: {words}: {screen}");
