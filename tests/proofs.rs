@@ -83,10 +83,12 @@ fn what_another_cluster_has_in_a_request_keeps_all_of_it() {
 }
 
 /// A removal that stopped is resumed hours later: what has the name then may be another one.
+/// What somebody else does to a node meanwhile.
+type Change = fn(&mut Value);
+
 #[test]
 fn a_resumed_removal_looks_again_what_has_the_name_now() {
     let unavailable = || Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "later" };
-    type Change = fn(&mut Value);
     let changes: [(&str, Change); 3] = [
         ("made anew", |node| node["id"] = json!("5")),
         ("made anew", |node| node["createTime"] = json!("2026-11-21T08:00:00Z")),
