@@ -5,6 +5,7 @@
 //! Every failure says which place it was and what mends it; no value ever appears in one.
 
 mod keep;
+mod layout;
 
 use crate::model::text::printable;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, SecretName, Timestamp};
@@ -20,7 +21,7 @@ pub struct Places {
     pub variable: Option<Secret>,
     /// `RAY_AUTH_TOKEN_PATH`; a file that cannot be used there is an error, nothing after it is tried.
     pub path_variable: Option<PathBuf>,
-    /// Folder with one file per cluster, named as the cluster.
+    /// Folder of the token files: `clusters/NAME`, which a person writes, and `secrets/PROJECT.SECRET`, the copies.
     pub cache: PathBuf,
     /// The home folder, for `~/.ray/auth_token`.
     pub home: Option<PathBuf>,
@@ -126,9 +127,14 @@ impl TokenError {
         }
     }
 
+    /// That file could not be written.
+    pub fn is_of_writing(&self, file: &Path) -> bool {
+        matches!(self, Self::Unwritable { file: failed, .. } if failed == file)
+    }
+
     /// What to show for that cluster.
     pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
-        let mend = self.mend(&places.cache.join(cluster.as_str()));
+        let mend = self.mend(&places.cluster_file(cluster));
         Problem::new(ProblemKind::TokenMissing, self.to_string(), mend, since)
     }
 }
@@ -147,16 +153,14 @@ pub fn find(
     if let Some(file) = places.path_variable.as_ref().filter(|p| !p.as_os_str().is_empty()) {
         return read(file);
     }
-    let own = file_name(cluster).map(|name| (places.cache.join(name), false));
-    let kept = secret.map(|s| (places.file_of(s), true));
+    let own = places.own_files(cluster).into_iter().map(|file| (file, false));
+    let kept = secret.into_iter().flat_map(|s| places.copies(s)).map(|file| (file, true));
     let home = places.home_file().filter(|_| secret.is_none_or(SecretName::is_default));
     let home = home.map(|file| (file, secret.is_some()));
     let (mut tried, mut broken) = (Vec::new(), None);
-    for (file, from_secret) in [own, kept, home].into_iter().flatten() {
+    for (file, from_secret) in own.chain(kept).chain(home) {
         match read(&file).map(|found| Found { from_secret, ..found }) {
-            Err(TokenError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                tried.push(file);
-            }
+            Err(TokenError::Unreadable { error, .. }) if is_missing(&error) => tried.push(file),
             // A copy that is broken is no loss: the next one, or Google, has it.
             Err(e) if from_secret => {
                 tracing::warn!("{e}");
@@ -172,10 +176,9 @@ pub fn find(
     Err(broken.unwrap_or(TokenError::NotFound { tried }))
 }
 
-/// The cluster's name as a file name, unless it would lead elsewhere.
-fn file_name(cluster: &ClusterName) -> Option<&str> {
-    let name = cluster.as_str();
-    (!name.contains(['/', '\\', '\0']) && !matches!(name, "" | "." | "..")).then_some(name)
+/// There is no such file. A file in its folder's place is the token of a cluster in the older layout.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn read(file: &Path) -> Result<Found, TokenError> {
@@ -235,7 +238,7 @@ mod tests {
 
     fn places(dir: &TempDir) -> Places {
         let cache = dir.path().join("cache");
-        fs::create_dir_all(&cache).unwrap();
+        fs::create_dir_all(cache.join("clusters")).unwrap();
         fs::create_dir_all(dir.path().join(".ray")).unwrap();
         Places { cache, home: Some(dir.path().into()), ..Places::default() }
     }
@@ -251,7 +254,7 @@ mod tests {
         assert!(matches!(find_for(&places), Err(TokenError::NotFound { tried }) if tried.len() == 2));
         fs::write(dir.path().join(".ray/auth_token"), "home\n").unwrap();
         assert_eq!(find_for(&places).unwrap().token.expose(), "home");
-        fs::write(places.cache.join("c1"), "cached\r\nrest").unwrap();
+        fs::write(places.cache.join("clusters/c1"), "cached\r\nrest").unwrap();
         assert_eq!(find_for(&places).unwrap().token.expose(), "cached");
         let by_path = dir.path().join("by-path");
         fs::write(&by_path, "  by path  \n").unwrap();
@@ -288,7 +291,7 @@ mod tests {
     fn a_file_that_others_can_read_is_noticed() {
         let dir = TempDir::new().unwrap();
         let places = places(&dir);
-        let file = places.cache.join("c1");
+        let file = places.cache.join("clusters/c1");
         fs::write(&file, "secret").unwrap();
         for (mode, exposed) in [(0o600, false), (0o640, true), (0o604, true)] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();

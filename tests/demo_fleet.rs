@@ -97,7 +97,10 @@ async fn the_default_fleet_arrives_and_its_troubles_say_so() {
     assert!(
         config.entries.iter().filter_map(Entry::cluster).all(|c| c.provider == "gcp" && c.zone.is_some())
     );
-    assert!(folders.tokens.join("marin-big-run").exists(), "tokens lie where the console looks for them");
+    assert!(
+        folders.tokens.join("clusters/marin-big-run").exists(),
+        "tokens lie where the console looks for them"
+    );
     let mut seen = BTreeMap::new();
     let wanted = plan.clusters.len();
     console

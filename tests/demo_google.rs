@@ -197,7 +197,7 @@ fn a_rotated_token_is_fetched_once_the_old_one_is_removed() {
     let world = World::new();
     let refused = world.run("marin-us-central2-staging", "list-jobs");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("refuses this token"), "{refused:?}");
-    let stale = world.fleet.folder().path().join("cache/marin-tui/tokens/marin-us-central2-staging");
+    let stale = world.fleet.folder().path().join("cache/marin-tui/tokens/clusters/marin-us-central2-staging");
     std::fs::remove_file(stale).unwrap();
     world.says("marin-us-central2-staging", "list-jobs");
 }

@@ -122,7 +122,7 @@ impl World {
     }
 
     fn kept(&self) -> PathBuf {
-        self.at(&format!("home/.cache/marin-tui/tokens/{PROJECT}.{SECRET}"))
+        self.at(&format!("home/.cache/marin-tui/tokens/secrets/{PROJECT}.{SECRET}"))
     }
 
     /// The cluster and the secret move on.

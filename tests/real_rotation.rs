@@ -83,7 +83,7 @@ impl Person {
     }
 
     fn kept(&self) -> String {
-        let file = self.folder.join(format!("cache/marin-tui/tokens/{PROJECT}.{SECRET}"));
+        let file = self.folder.join(format!("cache/marin-tui/tokens/secrets/{PROJECT}.{SECRET}"));
         fs::read_to_string(file).unwrap_or_default().trim().to_owned()
     }
 }
@@ -139,8 +139,11 @@ fn a_console_recovers_from_a_rotation_without_a_key_and_commands_too() {
             assert_eq!(fs::read_to_string(TOKEN).unwrap(), new, "Ray's own file is left alone");
 
             // The secret moves on and the cluster does not: the version that is refused is named.
-            fs::write(latecomer.folder.join(format!("cache/marin-tui/tokens/{PROJECT}.{SECRET}")), "stale")
-                .unwrap();
+            fs::write(
+                latecomer.folder.join(format!("cache/marin-tui/tokens/secrets/{PROJECT}.{SECRET}")),
+                "stale",
+            )
+            .unwrap();
             let ahead = made_up();
             double.put_secret(SECRET, &ahead);
             let refused = latecomer.run(&["list-jobs"]);

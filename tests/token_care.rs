@@ -206,10 +206,10 @@ async fn a_secret_that_is_slow_to_come_delays_no_other_and_is_asked_for_once() {
 async fn what_a_person_put_there_is_not_replaced() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
-    let own = world.places.cache.join("c1");
+    let own = world.places.cache.join("clusters/c1");
     put(&own, OLD);
     let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
-    assert!(problem.what.contains("tokens/c1") && problem.mend.contains("remove it"), "{problem:?}");
+    assert!(problem.what.contains("tokens/clusters/c1") && problem.mend.contains("remove it"), "{problem:?}");
     world.places.variable = Some(Secret::new(OLD));
     let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
     assert!(problem.what.contains("from RAY_AUTH_TOKEN"), "{problem:?}");
@@ -410,8 +410,85 @@ async fn no_file_is_readable_by_others_for_a_moment_nor_ever_half_written() {
     }
     stop.store(true, Ordering::Relaxed);
     watcher.join().unwrap();
-    let left = fs::read_dir(&world.places.cache).unwrap().count();
+    let left = fs::read_dir(world.kept().parent().unwrap()).unwrap().count();
     assert_eq!(left, 2, "the token and its version, nothing else");
+}
+
+#[tokio::test]
+async fn a_cluster_named_like_a_secret_gets_its_own_token_and_not_the_secrets() {
+    let mut world = World::new("RAY_AUTH_TOKEN_STAGING").await;
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", OLD);
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    let with_secret = world.spec.clone();
+    let name = format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING");
+    (world.spec.name, world.spec.google.token_secret) = (ClusterName::new(name.as_str()), None);
+    let problem = world.care().token(&world.spec).await.unwrap_err();
+    assert_eq!(problem.kind, ProblemKind::TokenMissing);
+    let own = world.places.cache.join("clusters").join(&name);
+    assert!(problem.mend.contains(own.to_str().unwrap()), "{problem:?}");
+    put(&own, NEW);
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
+    assert_eq!(world.care().token(&with_secret).await.unwrap().expose(), OLD);
+}
+
+#[tokio::test]
+async fn files_of_the_older_layout_are_found_after_the_new_place_and_told_apart() {
+    let mut world = World::new("RAY_AUTH_TOKEN_STAGING").await;
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", NEW);
+    let (cache, name) = (world.places.cache.clone(), format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING"));
+    let (old, version) = (cache.join(&name), cache.join(format!("{name}.version")));
+    // A copy of the secret, as its version file says, and nobody else's token.
+    put(&old, OLD);
+    put(&version, "7 00000000\n");
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    let mut like_a_secret = world.spec.clone();
+    like_a_secret.google.token_secret = None;
+    // The folders of the new layout are no tokens either.
+    fs::create_dir_all(cache.join("clusters")).unwrap();
+    for name in [name.as_str(), &format!("{name}.version"), "clusters"] {
+        like_a_secret.name = ClusterName::new(name);
+        let problem = world.care().token(&like_a_secret).await.unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::TokenMissing);
+        assert!(problem.what.contains("is not set and there is no"), "{problem:?}");
+    }
+    // Without one it is what a person wrote for a cluster of that name, and the secret has no copy.
+    fs::remove_file(&version).unwrap();
+    like_a_secret.name = ClusterName::new(name.as_str());
+    assert_eq!(world.care().token(&like_a_secret).await.unwrap().expose(), OLD);
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
+    assert_eq!(fs::read_to_string(&old).unwrap(), OLD, "a person's file stays");
+    // A cluster's own file: the new place counts first, also before the old one of the same cluster.
+    put(&cache.join("c1"), OLD);
+    world.spec.google.token_secret = None;
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    put(&cache.join("clusters/c1"), NEW);
+    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
+}
+
+#[tokio::test]
+async fn a_copy_of_the_older_layout_moves_when_the_secret_is_kept_anew() {
+    let world = World::new("RAY_AUTH_TOKEN_STAGING").await;
+    let name = format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING");
+    let old = world.places.cache.join(&name);
+    let old_version = world.places.cache.join(format!("{name}.version"));
+    // Kept by a console of before: what it wrote is what we write, in another folder.
+    world.places.keep(world.secret(), "1", &Secret::new(OLD));
+    let new = world.places.cache.join("secrets").join(&name);
+    let new_version = world.places.cache.join("secrets").join(format!("{name}.version"));
+    fs::rename(&new, &old).unwrap();
+    fs::rename(&new_version, &old_version).unwrap();
+    let care = world.care();
+    assert_eq!(care.token(&world.spec).await.unwrap().expose(), OLD);
+    assert_eq!(world.places.version_of(world.secret(), &Secret::new(OLD)).as_deref(), Some("1"));
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", OLD);
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", NEW);
+    assert_eq!(care.renew(&world.spec, &Secret::new(OLD)).await.unwrap().expose(), NEW);
+    assert!(!old.exists() && !old_version.exists(), "the old copy is gone");
+    assert_eq!(fs::read_to_string(&new).unwrap().trim(), NEW);
+    assert_eq!(world.places.version_of(world.secret(), &Secret::new(NEW)).as_deref(), Some("2"));
+    for file in [&new, &new_version] {
+        assert_eq!((mode(file), mode(file.parent().unwrap())), (0o600, 0o700), "{}", file.display());
+    }
 }
 
 #[tokio::test]

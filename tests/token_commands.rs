@@ -53,7 +53,7 @@ impl World {
     }
 
     fn kept(&self, secret: &str) -> PathBuf {
-        self.file(&format!(".cache/marin-tui/tokens/{PROJECT}.{secret}"))
+        self.file(&format!(".cache/marin-tui/tokens/secrets/{PROJECT}.{secret}"))
     }
 
     fn command(&self, words: &str) -> Command {
@@ -132,7 +132,7 @@ fn what_is_wrong_with_files_is_told_with_its_mend() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
     // A person's own file is theirs to close.
-    let own = world.file(".cache/marin-tui/tokens/marin-a");
+    let own = world.file(".cache/marin-tui/tokens/clusters/marin-a");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&own, TOKEN).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o640)).unwrap();
@@ -145,8 +145,11 @@ fn what_is_wrong_with_files_is_told_with_its_mend() {
     let mut command = world.command("token fetch --cluster a");
     let out = Ran::of(&command.env("XDG_CACHE_HOME", "/proc").output().unwrap());
     let err = out.bad();
-    assert!(err.contains("/proc/marin-tui/tokens/") && err.contains("cannot be written"), "{err}");
-    assert!(err.contains("; make /proc/marin-tui/tokens writable") && err.contains("is not kept"), "{err}");
+    assert!(err.contains("/proc/marin-tui/tokens/secrets/") && err.contains("cannot be written"), "{err}");
+    assert!(
+        err.contains("; make /proc/marin-tui/tokens/secrets writable") && err.contains("is not kept"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -166,6 +169,36 @@ fn the_path_leads_rays_commands_to_the_token() {
     assert!(world.run("auth-env --cluster b --shell csh").good().contains("setenv RAY_AUTH_TOKEN_PATH '/"));
     let variable = world.command("auth-env --cluster b").env("RAY_AUTH_TOKEN", TOKEN).output().unwrap();
     assert!(Ran::of(&variable).bad().contains("comes from RAY_AUTH_TOKEN"));
+}
+
+#[test]
+fn the_place_that_is_used_is_told_in_the_older_layout_too() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let tokens = world.file(".cache/marin-tui/tokens");
+    fs::create_dir_all(&tokens).unwrap();
+    let says = |place: &str| {
+        let (place, table) = (tokens.join(place), world.run("token status").good());
+        let row = table.lines().find(|l| l.starts_with("marin-b")).unwrap();
+        assert!(row.ends_with(&format!(" {}", place.display())), "{}: {table}", place.display());
+        assert_eq!(world.run("token path --cluster b").good().trim(), place.to_str().unwrap());
+    };
+    let copy = format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING");
+    let write = |name: &str, text: &str| {
+        fs::write(tokens.join(name), text).unwrap();
+        fs::set_permissions(tokens.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write(&copy, "an-older-one");
+    write(&format!("{copy}.version"), "1 00000000\n");
+    says(&copy);
+    world.run("token fetch --cluster b").good();
+    assert!(!tokens.join(&copy).exists());
+    says(&format!("secrets/{copy}"));
+    write("marin-b", "a-persons-own");
+    says("marin-b");
+    fs::create_dir_all(tokens.join("clusters")).unwrap();
+    write("clusters/marin-b", "a-persons-own");
+    says("clusters/marin-b");
 }
 
 #[test]
@@ -309,7 +342,10 @@ fn a_missing_home_is_no_obstacle() {
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
     let mut command = world.command("token path --cluster a");
     let path = Ran::of(&command.env_remove("HOME").output().unwrap()).good();
-    assert!(path.trim().ends_with(".marin-tui/.cache/marin-tui/tokens/hai-test.RAY_AUTH_TOKEN"), "{path}");
+    assert!(
+        path.trim().ends_with(".marin-tui/.cache/marin-tui/tokens/secrets/hai-test.RAY_AUTH_TOKEN"),
+        "{path}"
+    );
     assert!(!world.file(".ray").exists());
     world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
     let mut command = world.command("token fetch --cluster a");

@@ -1,8 +1,9 @@
 //! `marin-tui auth`: tunnel up, token on the clipboard, browser on the cluster's own host name.
 
 use super::audit;
+use super::console::make_folders;
 use super::token::{Desk, failed, runtime};
-use crate::config::{self, Config, Entry, Env, Folders};
+use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, Secret, SecretName, Update};
 use crate::supervisor::{Note, Options, Supervisor};
 use crate::tui::{self, Copier, Place};
@@ -47,9 +48,7 @@ pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) ->
     let desk = Desk::new(config, env, chosen);
     let spec = desk.cluster()?.clone();
     let folders = Folders::new(env);
-    for folder in [&folders.state, &folders.tokens, &folders.run] {
-        config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
+    make_folders(&folders, &desk.places)?;
     let mut options = Options::new(&config.settings, &folders, desk.places.clone());
     // It is said by the news.
     options.note = Note::by({

@@ -31,16 +31,15 @@ pub fn check_terminal() -> anyhow::Result<()> {
 pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
     check_terminal()?;
     let folders = Folders::new(env);
-    for folder in [&folders.state, &folders.tokens, &folders.run] {
-        config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
+    let places = places(env, &folders);
+    make_folders(&folders, &places)?;
     let log = log_to(&folders)?;
     let chosen = match &arguments.sources.cluster {
         Some(name) => Some(config::resolve(name, &config.entries)?.name.clone()),
         None => None,
     };
     let keymap = Keymap::with_changes(&config.settings.keys)?;
-    let mut options = Options::new(&config.settings, &folders, places(env, &folders));
+    let mut options = Options::new(&config.settings, &folders, places);
     options.who = super::audit::who(env);
     let audit = super::audit::log(env, &folders);
     options.note = Note::by(move |cluster, what, outcome| {
@@ -93,6 +92,15 @@ fn listed(entry: Entry) -> Listed {
             Listed::Broken { file: broken.file.display().to_string(), problem: broken.problem }
         }
     }
+}
+
+/// Makes the folders of our own, those for token files too: a person writes into one of them.
+pub(super) fn make_folders(folders: &Folders, places: &token::Places) -> anyhow::Result<()> {
+    let of_tokens = places.folders();
+    for folder in [&folders.state, &folders.tokens, &folders.run].into_iter().chain(&of_tokens) {
+        config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 pub(super) fn places(env: &Env, folders: &Folders) -> token::Places {

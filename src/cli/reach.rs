@@ -1,11 +1,10 @@
 //! From a command's arguments to a cluster that answers, with progress on stderr for what takes longer than a second.
 
 use super::Arguments;
-use super::console::places;
+use super::console::{make_folders, places};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem};
 use crate::supervisor::{self, Note, Options, Session};
-use anyhow::Context;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -42,10 +41,9 @@ impl Reach {
         };
         let place = clusters().position(|c| c.name == spec.name).unwrap_or(0);
         let folders = Folders::new(&env);
-        for folder in [&folders.state, &folders.tokens, &folders.run] {
-            config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        }
-        let mut options = Options::new(&config.settings, &folders, places(&env, &folders));
+        let places = places(&env, &folders);
+        make_folders(&folders, &places)?;
+        let mut options = Options::new(&config.settings, &folders, places);
         options.who = super::audit::who(&env);
         // What a connection does by itself is said as well: a host key that it accepted.
         options.note = Note::by({

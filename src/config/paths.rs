@@ -14,7 +14,7 @@ pub struct Folders {
     pub config: PathBuf,
     /// Known hosts and the log file.
     pub state: PathBuf,
-    /// Cached tokens.
+    /// Token files: `clusters/NAME`, and `secrets/PROJECT.SECRET` for the copies of secrets.
     pub tokens: PathBuf,
     /// Control sockets: short, because a Unix socket's path has room for about 100 bytes.
     pub run: PathBuf,

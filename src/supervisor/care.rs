@@ -131,7 +131,7 @@ impl TokenCare {
         let keep = move || care.places.keep(&name, &kept.0, &kept.1);
         let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
         let own = self.places.file_of(secret);
-        let kept = !troubles.iter().any(|e| matches!(e, TokenError::Unwritable { file, .. } if *file == own));
+        let kept = !troubles.iter().any(|e| e.is_of_writing(&own));
         let troubles = troubles.iter().map(|e| format!("{e}; {}", e.mend(&self.places.cache)));
         let troubles: Vec<String> = troubles.collect();
         for trouble in &troubles {

@@ -1,10 +1,10 @@
 //! One cluster's TPUs watched at Google Cloud: asked slowly, beside the way to its head and independent of it, and
 //! cleaned when somebody asks.
 
+use super::Options;
 use super::cloud::{clean, tpu_place};
 use super::mark::{keeps_marks, read_mark};
 use super::task::Out;
-use super::Options;
 use crate::model::cloud::CloudView;
 use crate::model::{ClusterSpec, Leftover, News, OperationMark, Problem, ProblemKind, Request, Timestamp};
 use std::sync::Arc;

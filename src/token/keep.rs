@@ -2,28 +2,17 @@
 //!
 //! A file is replaced in one step and is its owner's alone from its first byte on.
 
+use super::layout::version_file;
 use super::{Places, TokenError, read};
 use crate::model::{Secret, SecretName};
 use sha1::{Digest, Sha1};
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 impl Places {
-    /// Where the secret's token is kept.
-    pub fn file_of(&self, secret: &SecretName) -> PathBuf {
-        // Letters, digits, `-`, `_`, `.` and `:` only: it leads nowhere else.
-        let project = secret.project.as_deref().filter(|p| SecretName::is_project(p)).unwrap_or("unknown");
-        self.cache.join(format!("{project}.{}", secret.name))
-    }
-
-    /// `~/.ray/auth_token`, unless there is no home.
-    pub fn home_file(&self) -> Option<PathBuf> {
-        self.home.as_ref().map(|home| home.join(".ray/auth_token"))
-    }
-
     /// Keeps the token of that version. Returns what could not be kept: the token works all the same.
     pub fn keep(&self, secret: &SecretName, version: &str, token: &Secret) -> Vec<TokenError> {
         let file = self.file_of(secret);
@@ -41,21 +30,31 @@ impl Places {
                 write(&home, &format!("{}\n", token.expose()));
             }
         }
+        if !troubles.iter().any(|e| e.is_of_writing(&file)) {
+            troubles.extend(self.remove_old_copy(secret));
+        }
         troubles
+    }
+
+    /// Removes the secret's copy in the older layout, which nobody would renew any more. The token goes first: without
+    /// its version file it would pass for a cluster's own.
+    fn remove_old_copy(&self, secret: &SecretName) -> Option<TokenError> {
+        let old = self.old_copy(secret)?;
+        let removed = fs::remove_file(&old).and_then(|()| fs::remove_file(version_file(&old)));
+        let error = removed.err().filter(|e| e.kind() != io::ErrorKind::NotFound)?;
+        let error = io::Error::new(error.kind(), format!("this old copy cannot be removed: {error}"));
+        Some(TokenError::Unwritable { file: old, error })
     }
 
     /// The version that the kept token is, if it is still the one that was fetched.
     pub fn version_of(&self, secret: &SecretName, token: &Secret) -> Option<String> {
-        let text = fs::read_to_string(version_file(&self.file_of(secret))).ok()?;
-        let (version, print) = text.trim().split_once(' ')?;
-        (print == fingerprint(token)).then(|| version.chars().filter(char::is_ascii_alphanumeric).collect())
+        self.copies(secret).iter().find_map(|copy| {
+            let text = fs::read_to_string(version_file(copy)).ok()?;
+            let (version, print) = text.trim().split_once(' ')?;
+            (print == fingerprint(token))
+                .then(|| version.chars().filter(char::is_ascii_alphanumeric).collect())
+        })
     }
-}
-
-fn version_file(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".version");
-    name.into()
 }
 
 /// Tells two tokens apart in a file that is its owner's alone; too short to tell the token.

@@ -96,7 +96,7 @@ fn at_work() -> App {
     let refused = problem(
         ProblemKind::TokenRefused,
         "the cluster refuses the token (403)",
-        "write the cluster's token into ~/.cache/marin-tui/tokens/marin-us-east1-d",
+        "write the cluster's token into ~/.cache/marin-tui/tokens/clusters/marin-us-east1-d",
     );
     lived(&mut app, NAMES[2], &[calm(2, 0, 0)]);
     tell(&mut app, NAMES[2], News::Link(Link::Stopped { problem: refused }));

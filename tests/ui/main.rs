@@ -109,7 +109,7 @@ fn a_refused_token_shows_its_mend() {
     let refused = problem(
         ProblemKind::TokenRefused,
         "the cluster refuses the token (403)",
-        "write the cluster's token into ~/.cache/marin-tui/tokens/marin-us-central2",
+        "write the cluster's token into ~/.cache/marin-tui/tokens/clusters/marin-us-central2",
     );
     tell(
         &mut app,

@@ -80,7 +80,7 @@ impl Folder {
         let path = base.join(format!("{PREFIX}{id:08x}"));
         fs::rename(&young, &path)?;
         let folder = Self { path, _lock: lock };
-        for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens"] {
+        for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens/clusters"] {
             DirBuilder::new().mode(0o700).recursive(true).create(folder.path.join(part))?;
         }
         // Nothing of the person's own ssh configuration is meant for these heads.
@@ -127,9 +127,9 @@ impl Folder {
         env
     }
 
-    /// Puts a cluster's token where the console caches tokens.
+    /// Puts a cluster's token where the console looks for its own file.
     pub fn write_token(&self, cluster: &str, token: &Secret) -> io::Result<()> {
-        self.write(&format!("cache/marin-tui/tokens/{cluster}"), &format!("{}\n", token.expose()))
+        self.write(&format!("cache/marin-tui/tokens/clusters/{cluster}"), &format!("{}\n", token.expose()))
     }
 
     /// Writes the key, the cluster files, the Google login and the settings of a fleet; `ray` are the words that pass on
@@ -229,7 +229,7 @@ mod tests {
         folder.furnish(&keys, &[place("marin-us-east1-d", 1), place("other", 2)], &google, &[]).unwrap();
         folder.write_token("other", &Secret::new("t")).unwrap();
         let path = folder.path().to_owned();
-        let tokens = path.join("cache/marin-tui/tokens");
+        let tokens = path.join("cache/marin-tui/tokens/clusters");
         for (file, mode) in [
             (&path, 0o700),
             (&folder.key(), 0o600),

@@ -1,0 +1,83 @@
+//! Where token files lie: a cluster's own in `clusters/NAME`, which a person writes, and a secret's copy in
+//! `secrets/PROJECT.SECRET`, which [`Places::keep`] writes. In folders of their own no name of one meets one of the other.
+//!
+//! Both once lay side by side. What is left there is still found after the new place, and a copy is told from a
+//! cluster's own file by the version file that stands beside it.
+
+use super::Places;
+use crate::model::{ClusterName, SecretName};
+use std::path::{Path, PathBuf};
+
+impl Places {
+    /// The folders of the token files: the clusters' own, and the copies of secrets.
+    pub fn folders(&self) -> [PathBuf; 2] {
+        [self.cache.join("clusters"), self.cache.join("secrets")]
+    }
+
+    /// Where a person writes the cluster's own token.
+    pub fn cluster_file(&self, cluster: &ClusterName) -> PathBuf {
+        let [clusters, _] = self.folders();
+        clusters.join(cluster.as_str())
+    }
+
+    /// Where the secret's token is kept.
+    pub fn file_of(&self, secret: &SecretName) -> PathBuf {
+        let [_, secrets] = self.folders();
+        secrets.join(copy_name(secret))
+    }
+
+    /// `~/.ray/auth_token`, unless there is no home.
+    pub fn home_file(&self) -> Option<PathBuf> {
+        self.home.as_ref().map(|home| home.join(".ray/auth_token"))
+    }
+
+    /// The cluster's own files, first to last; none when its name would lead elsewhere.
+    pub(super) fn own_files(&self, cluster: &ClusterName) -> Vec<PathBuf> {
+        let name = cluster.as_str();
+        if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
+            return Vec::new();
+        }
+        let old = Some(self.cache.join(name)).filter(|f| is_there(f) && !is_copy(f) && !is_version(f));
+        [Some(self.cluster_file(cluster)), old].into_iter().flatten().collect()
+    }
+
+    /// The secret's copies, first to last.
+    pub(super) fn copies(&self, secret: &SecretName) -> Vec<PathBuf> {
+        [Some(self.file_of(secret)), self.old_copy(secret)].into_iter().flatten().collect()
+    }
+
+    /// The secret's copy in the older layout, if it is still there.
+    pub(super) fn old_copy(&self, secret: &SecretName) -> Option<PathBuf> {
+        Some(self.cache.join(copy_name(secret))).filter(|file| is_there(file) && is_copy(file))
+    }
+}
+
+/// Letters, digits, `-`, `_`, `.` and `:` only: it leads nowhere else.
+fn copy_name(secret: &SecretName) -> String {
+    let project = secret.project.as_deref().filter(|p| SecretName::is_project(p)).unwrap_or("unknown");
+    format!("{project}.{}", secret.name)
+}
+
+const VERSION: &str = ".version";
+
+/// The file beside a secret's copy that says which version it is.
+pub(super) fn version_file(copy: &Path) -> PathBuf {
+    let mut name = copy.as_os_str().to_owned();
+    name.push(VERSION);
+    name.into()
+}
+
+/// A folder is none: `clusters` and `secrets` lie where the older layout has the files.
+fn is_there(file: &Path) -> bool {
+    file.exists() && !file.is_dir()
+}
+
+fn is_copy(file: &Path) -> bool {
+    is_there(&version_file(file))
+}
+
+/// It stands beside a copy and is no token itself.
+fn is_version(file: &Path) -> bool {
+    let copy = file.to_str().and_then(|name| name.strip_suffix(VERSION));
+    copy.is_some_and(|copy| is_there(Path::new(copy)))
+}
