@@ -193,8 +193,9 @@ impl Command {
             Self::Operate(command) => command.changes(),
             Self::Token { action } => action.changes(),
             Self::Tpus(command) => command.changes(),
-            Self::Workers(command) => command.changes(),
-            Self::Clusters { .. }
+            // The operations service has a gate of its own.
+            Self::Workers(_)
+            | Self::Clusters { .. }
             | Self::Configs { .. }
             | Self::Auth(_)
             | Self::AuthEnv { .. }

@@ -6,6 +6,7 @@
 pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;
+pub mod consent;
 pub mod digest;
 pub mod draft;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
+pub use consent::{Confirmation, Confirmed, Consent, Gate, Refusal, TakeOver};
 pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
 pub use host::{HostName, NotAHost, authority};
@@ -47,7 +49,7 @@ pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, 
 pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task, runs_already};
 pub use others::{OWNER_UNKNOWN, Others};
 pub use preview::{
-    Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, WorkerOffer, WorkerType,
+    Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, Touched, WorkerOffer, WorkerType,
 };
 pub use secret::Secret;
 pub use service::{LocalPorts, Service};

@@ -240,6 +240,11 @@ impl Supervisor {
         self.handles.get(cluster).map(|handle| handle.connection.clone())
     }
 
+    /// The connections of all clusters, by name.
+    pub fn connections(&self) -> BTreeMap<ClusterName, Connection> {
+        self.handles.iter().map(|(name, handle)| (name.clone(), handle.connection.clone())).collect()
+    }
+
     /// The cluster's token, for the clipboard. Reads files.
     pub fn token(&self, cluster: &ClusterName) -> Result<Secret, Problem> {
         self.token_finder(cluster)()

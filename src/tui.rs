@@ -5,19 +5,17 @@
 
 mod clipboard;
 mod input;
-mod operate;
 mod perform;
-mod submit;
 mod terminal;
 
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
 pub use input::{Inputs, QuitSignals, quit_signals};
-pub use operate::Ground;
 pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event, Outcome};
 use crate::model::{Timestamp, Update};
+use crate::operation::Environment;
 use crate::supervisor::Supervisor;
 use crate::ui::{self, Theme};
 use futures_util::{Stream, StreamExt};
@@ -51,13 +49,13 @@ pub async fn run(
     app: &mut App,
     first: Vec<Effect>,
     theme: &Theme,
-    (supervisor, ground): (Supervisor, Ground),
+    (supervisor, environment): (Supervisor, Environment),
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
 ) -> io::Result<()> {
     let mut signals = QuitSignals::listen()?;
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
-    performer = performer.operating(ground);
+    performer = performer.operating(environment);
     performer.perform_all(first);
     loop {
         let mut asked = Asked::Leave;
@@ -184,7 +182,7 @@ pub async fn meanwhile<T>(
             biased;
             outcome = &mut ended => return outcome,
             Some(update) = updates.recv() => app.update(Event::Update(update), Timestamp::now()),
-            () = performer.look_after_clipboard() => Vec::new(),
+            event = performer.beside_a_program() => app.update(event, Timestamp::now()),
         };
         performer.perform_all(effects);
     }

@@ -197,6 +197,10 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     console.send("p");
     console.wait_text("resumes at this step");
     console.send("r");
+    // Nobody can tell whose jobs it would end: that is asked, as the command asks for --others.
+    console.wait_text("To go on allows it");
+    assert_eq!(place.asked(), "--version\n");
+    console.send("y");
     console.wait_text("restart stopped at 2/9");
     assert_eq!(place.asked(), "--version\n--version\n");
 }

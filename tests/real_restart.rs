@@ -168,7 +168,10 @@ fn restart_with_jobs(bed: Bed) {
     let log: Value = serde_json::from_slice(&run(bed, &["audit", "--json"]).stdout).unwrap();
     assert_eq!(log.as_array().unwrap().last().unwrap()["outcome"], "done");
     let again = run(bed, &["restart-cluster", "--resume"]);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("stopped half way"), "nothing is left to resume");
+    assert!(
+        String::from_utf8_lossy(&again.stderr).contains("stopped before its end"),
+        "nothing is left to resume"
+    );
 
     // The backup is still there; submitting it again submits nothing.
     let dir = bed.on("client", &["sh", "-c", "ls -d ~/.local/state/marin-tui/backups/*"]);

@@ -23,7 +23,7 @@ use world::{HEAD, WORKER, World, ZONE, labels, until};
 /// The other worker of the simulated head; the cluster's file does not name it.
 const BY_HAND: &str = "10.128.0.3";
 /// What only looks, of the commands on other machines. Anything else counts as a change.
-const LOOKS: [&str; 2] = ["pgrep -x gcs_server", "cat ~/.ray/auth_token"];
+const LOOKS: [&str; 3] = ["pgrep -x gcs_server", "cat ~/.ray/auth_token", " sh ':'"];
 
 /// Writes a line of what was seen. One write, so that lines of several programs stay whole.
 fn note(file: &Path, line: &Value) {

@@ -15,13 +15,13 @@ use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::google::{Fault, PROJECT, tpu};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
-    ClusterName, NewWorker, OperationEnd, OperationNews, Order, Others, Progress, Task, Timestamp,
-    WorkerOffer, WorkerType,
+    ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress, Task,
+    Timestamp, WorkerOffer, WorkerType,
 };
-use marin_tui::operation::Audit;
+use marin_tui::operation::{Audit, Environment};
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::Places;
-use marin_tui::tui::{Ground, Multiplexer, Performer, Place};
+use marin_tui::tui::{Multiplexer, Performer, Place};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
@@ -50,7 +50,8 @@ impl World {
         let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
         let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
         options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
-        let ground = Ground {
+        let environment = Environment {
+            connections: std::collections::BTreeMap::new(),
             clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
             options: options.clone(),
             audit: Audit::new(&folders.state, "me@here"),
@@ -60,9 +61,9 @@ impl World {
             read_only,
         };
         let _runtime = self.runtime.enter();
-        let supervisor = Supervisor::start(Vec::new(), options, &mpsc::channel(1).0);
+        let supervisor = Supervisor::start(environment.clusters.clone(), options, &mpsc::channel(1).0);
         let place = Place { remote: true, multiplexer: Multiplexer::None };
-        Console { world: self, performer: Performer::new(supervisor, place).operating(ground) }
+        Console { world: self, performer: Performer::new(supervisor, place).operating(environment) }
     }
 }
 
@@ -100,7 +101,10 @@ impl Console<'_> {
     fn refused(&mut self, order: Order) -> String {
         self.order(order);
         self.hears(|news| match news {
-            OperationNews::Refused(_, problem) => Some(format!("{}; {}", problem.what, problem.mend)),
+            OperationNews::Refused(_, refusal) => {
+                let problem = refusal.problem;
+                Some(format!("{}; {}", problem.what, problem.mend))
+            }
             _ => None,
         })
     }
@@ -257,7 +261,7 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     let (code, _, said) = adding.ends();
     assert_eq!(code, Some(0), "{said}");
     let (code, _, said) = world.run("add-worker --resume");
-    assert!(code == Some(1) && said.contains("no operation on marin-a stopped half way"), "{said}");
+    assert!(code == Some(1) && said.contains("no operation on marin-a stopped before its end"), "{said}");
 }
 
 #[test]
@@ -278,16 +282,17 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert!(said.contains("its types are tpu_worker"), "{said}");
 
     let add = Task::AddWorker(wanted("v4-8"));
-    console.order(Order::Begin(add.clone(), Others::default()));
+    let agreed = Consent { confirmed: Confirmed::Yes, ..Consent::default() };
+    console.order(Order::Begin(add.clone(), agreed.clone()));
     console.says("by-console: waiting");
-    let busy = console.refused(Order::Begin(Task::Stop, Others::default()));
-    assert!(busy.contains("add worker by-console (marin-a) stands half way"), "{busy}");
-    assert!(busy.contains("may be cancelled where it runs"), "{busy}");
+    let busy = console.refused(Order::Begin(Task::Stop, agreed.clone()));
+    assert!(busy.contains("add worker by-console (marin-a), begun"), "{busy}");
+    assert!(busy.contains("cancel it where it runs"), "{busy}");
     console.order(Order::Cancel);
     let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
     assert!(how.contains("google keeps the request"), "{how}");
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
-    console.order(Order::Begin(add, Others::default()));
+    console.order(Order::Begin(add, agreed.clone()));
     console.says("google has it already");
     world.grant("by-console");
     assert_eq!(console.ends(), OperationEnd::Done);
@@ -302,7 +307,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
     assert!(fates.contains("1 task runs there; may end first"), "{fates}");
     let mut locked = world.console(true);
-    let said = locked.refused(Order::Begin(remove("by-console"), Others::default()));
+    let said = locked.refused(Order::Begin(remove("by-console"), agreed));
     assert!(said.contains("remove-worker is refused: read-only"), "{said}");
 }
 

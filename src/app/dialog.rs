@@ -3,7 +3,7 @@
 use super::form::Form;
 use super::plan::{Plan, Spot};
 use super::worker::WorkerForm;
-use crate::model::{ClusterName, JobIds, Leftover, SubmissionId};
+use crate::model::{ClusterName, JobIds, Leftover, Order, SubmissionId};
 
 /// A dialog.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +70,13 @@ pub enum Question {
     Abandon {
         /// On this cluster.
         cluster: ClusterName,
+    },
+    /// Allow what a gate has refused.
+    Allow {
+        /// On this cluster.
+        cluster: ClusterName,
+        /// The order with that allowed.
+        order: Box<Order>,
     },
     /// Delete TPUs that were preempted.
     CleanPreempted {

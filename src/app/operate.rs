@@ -6,8 +6,8 @@ use super::running::{Mark, Running, Stand};
 use super::workers::stays;
 use super::{Action, App, Cluster, Effect, Tone, describe};
 use crate::model::{
-    ClusterName, Doomed, Link, OperationEnd, OperationKind, OperationNews, Order, Progress, Request, Task,
-    Timestamp, runs_already,
+    ClusterName, Doomed, Link, OperationEnd, OperationKind, OperationNews, Order, Progress, Refusal, Request,
+    Task, Timestamp, runs_already,
 };
 
 impl App {
@@ -130,11 +130,7 @@ impl App {
                     plan.said = why;
                     return Vec::new();
                 }
-                let (task, others) = (plan.operation.task.clone(), plan.affected_others());
-                let order = match &plan.marked {
-                    Some(marked) => Order::TakeOver(task, others, marked.mark.id.clone()),
-                    None => Order::Begin(task, others),
-                };
+                let order = Order::Begin(plan.operation.task.clone(), plan.consent());
                 let cluster = plan.operation.cluster.clone();
                 self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
                 vec![Effect::Operate(cluster, order)]
@@ -151,8 +147,8 @@ impl App {
         };
         let mut say = None;
         let order = match action {
-            Action::Resume if running.is_stopped() => Some(Order::Resume),
-            Action::RollForward if running.may_be_passed() => Some(Order::Forward),
+            Action::Resume if running.is_stopped() => Some(Order::Resume(running.meant())),
+            Action::RollForward if running.may_be_passed() => Some(Order::Forward(running.meant())),
             Action::RollForward if running.is_stopped() => {
                 say = Some("what comes next rests on this step: it cannot be passed over");
                 None
@@ -226,10 +222,13 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         self.dirty = true;
-        let reconnect = || vec![Effect::Ask(name.clone(), Request::Reconnect)];
+        // Whoever works on the cluster uses the same connection: it is not taken away.
+        let refresh = || vec![Effect::Ask(name.clone(), Request::Refresh)];
         match news {
             OperationNews::Offered(offer) => self.offered(name, offer),
-            OperationNews::Refused(kind, problem) => self.refused(name, kind, problem, now),
+            OperationNews::Refused(kind, refusal) => self.refused(name, kind, refusal, now),
+            // Its steps have said so.
+            OperationNews::Touched(_) => {}
             OperationNews::Previewed(task, preview) => {
                 if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
                     plan.see(preview);
@@ -257,7 +256,7 @@ impl App {
                     running.take(progress, now);
                 }
                 if answers {
-                    return reconnect();
+                    return refresh();
                 }
             }
             OperationNews::Ended(end) => {
@@ -267,24 +266,27 @@ impl App {
                 self.arrange_list();
                 // A worker comes and goes without the way to the cluster being touched.
                 let news = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
-                return if is_of_cluster { reconnect() } else { news.to_vec() };
+                return if is_of_cluster { refresh() } else { news.to_vec() };
             }
         }
         self.arrange_list();
         Vec::new()
     }
 
-    fn refused(
-        &mut self,
-        name: &ClusterName,
-        kind: OperationKind,
-        problem: crate::model::Problem,
-        now: Timestamp,
-    ) {
+    fn refused(&mut self, name: &ClusterName, kind: OperationKind, refusal: Refusal, now: Timestamp) {
+        let Refusal { problem, allow, .. } = refusal;
         if let Some(plan) = self.plan_of(name, kind) {
             plan.looked = Looked::Refused(problem);
             plan.focus(Spot::Cancel);
             plan.top = 0;
+        } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
+            let lines = [
+                (name.to_string(), problem.what),
+                ("now".to_owned(), problem.mend),
+                (String::new(), "Nothing was changed. To go on allows it all the same.".to_owned()),
+            ];
+            let question = Question::Allow { cluster: name.clone(), order };
+            self.dialog = Some(Dialog::ask(question, kind.word(), lines.to_vec(), "Allow"));
         } else {
             let text = format!("{name}: {} cannot begin: {}; {}", kind.word(), problem.what, problem.mend);
             self.toasts.say(Tone::Bad, text, now);
@@ -295,6 +297,12 @@ impl App {
                 self.dialog = None;
             }
         }
+    }
+
+    /// Whether the progress on that cluster is before the eyes: the person waits for what was ordered.
+    fn is_watched(&mut self, name: &ClusterName) -> bool {
+        let watched = self.dialog.as_mut().map(Dialog::meant);
+        matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
     }
 
     fn standing(&mut self, name: &ClusterName, running: Option<Running>) {

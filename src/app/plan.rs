@@ -3,8 +3,8 @@
 use super::worker::WorkerForm;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, DRAIN_SECS, Doomed, Fate, NewWorker, Operation, OperationMark, Others, Preview, Problem,
-    StepName, Task,
+    ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, Doomed, Fate, Gate, NewWorker, Operation,
+    OperationMark, Others, Preview, Problem, StepName, TakeOver, Task,
 };
 
 /// Whether it is known yet what an operation would hit.
@@ -186,7 +186,7 @@ impl Plan {
 
     /// Whether the cluster's name is to be typed: all of it is hit.
     pub fn wants_name(&self) -> bool {
-        self.operation.destructive && self.operation.kind().is_of_cluster()
+        self.operation.confirmation() == Confirmation::Name
     }
 
     /// Whether something that runs would end, and nobody can tell what.
@@ -244,25 +244,45 @@ impl Plan {
         }
     }
 
+    /// What was allowed and confirmed so far.
+    pub fn consent(&self) -> Consent {
+        Consent {
+            others: if self.others { self.affected_others() } else { Others::default() },
+            unknown: self.blind,
+            take_over: match &self.marked {
+                Some(marked) if marked.take_over => TakeOver::Mark(marked.mark.id.clone()),
+                _ => TakeOver::Nobody,
+            },
+            // What runs on a worker stands above the button that ends it.
+            now: !self.operation.kind().is_of_cluster(),
+            confirmed: if self.wants_name() { Confirmed::Typed(self.name.clone()) } else { Confirmed::Yes },
+            ..Consent::default()
+        }
+    }
+
     /// Why it cannot begin now, if something stands in the way.
     pub fn obstacle(&self) -> Option<String> {
-        let others = self.affected_others();
         match &self.looked {
-            Looked::Refused(problem) => Some(format!("{}; {}", problem.what, problem.mend)),
-            Looked::Looking => Some("it is still being looked at what it would hit".to_owned()),
-            Looked::Seen if !self.others && !others.is_empty() => {
-                Some(format!("{others} run here: ask their owners, then allow it above"))
-            }
-            Looked::Seen if self.is_blind() && !self.blind => {
+            Looked::Refused(problem) => return Some(format!("{}; {}", problem.what, problem.mend)),
+            Looked::Looking => return Some("it is still being looked at what it would hit".to_owned()),
+            Looked::Seen => {}
+        }
+        let consent = self.consent();
+        match consent.missing(&self.operation, &self.preview) {
+            Some(Gate::UnknownJobs) => {
                 Some("nobody can tell whom it hits: ask around, then allow it above".to_owned())
             }
-            Looked::Seen if self.marked.as_ref().is_some_and(|m| !m.take_over) => {
+            Some(_) => {
+                let others = self.affected_others();
+                Some(format!("{others} run here: ask their owners, then allow it above"))
+            }
+            None if self.marked.as_ref().is_some_and(|m| !m.take_over) => {
                 Some("another operator's operation is under way: ask them, then allow it above".to_owned())
             }
-            Looked::Seen if self.wants_name() && self.name != self.operation.cluster.as_str() => {
+            None if !consent.confirms(&self.operation) => {
                 Some("type the cluster's whole name first".to_owned())
             }
-            Looked::Seen => None,
+            None => None,
         }
     }
 }

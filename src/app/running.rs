@@ -1,7 +1,7 @@
 //! An operation on a cluster or its workers as the screen shows it: its steps, what its programs say, and how it stands.
 
 use crate::model::text::log_line;
-use crate::model::{Operation, OperationEnd, Problem, Progress, Standing, StepName, Timestamp};
+use crate::model::{Consent, Operation, OperationEnd, Problem, Progress, Standing, StepName, Timestamp};
 use std::collections::VecDeque;
 
 /// Lines of output kept.
@@ -126,6 +126,11 @@ impl Running {
         if let Some(i) = self.operation.number(step).checked_sub(1) {
             self.marks[i] = mark;
         }
+    }
+
+    /// That this very operation is meant when it is resumed.
+    pub fn meant(&self) -> Consent {
+        Consent { means: Some(self.operation.kind()), ..Consent::default() }
     }
 
     /// The step it is at, or at which it stopped.

@@ -278,6 +278,10 @@ impl App {
         match question {
             Question::Quit => vec![Effect::Quit],
             Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
+            Question::Allow { cluster, order } => {
+                self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
+                vec![Effect::Operate(cluster, *order)]
+            }
             Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
             Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
             Question::CleanPreempted { cluster, left } => {

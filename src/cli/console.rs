@@ -4,11 +4,13 @@ use super::{Arguments, Colors, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{Secret, Timestamp};
+use crate::operation::Environment;
 use crate::supervisor::{Note, Options, Supervisor};
 use crate::token;
-use crate::tui::{self, Ground};
+use crate::tui;
 use crate::ui::{self, Theme};
 use anyhow::Context;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -48,8 +50,10 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         }
     });
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
-    let ground = Ground {
+    let environment = Environment {
         clusters: specs.clone(),
+        // Those of the tasks that are started below.
+        connections: BTreeMap::new(),
         options: options.clone(),
         state: folders.state.clone(),
         env: env.clone(),
@@ -75,7 +79,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);
         let effects = app.start(chosen.as_ref());
-        tui::run(&mut app, effects, &theme, (supervisor, ground), news, !arguments.look.no_mouse).await
+        tui::run(&mut app, effects, &theme, (supervisor, environment), news, !arguments.look.no_mouse).await
     })?;
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();

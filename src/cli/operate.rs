@@ -82,10 +82,10 @@ impl OperateCommand {
     pub(super) fn changes(&self) -> Option<&'static str> {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
-            Self::RestartCluster(a) => name("restart-cluster", a.stop.common.dry_run),
-            Self::StartCluster(a) => name("start-cluster", a.dry_run),
-            Self::StopCluster(a) => name("stop-cluster", a.common.dry_run),
-            Self::BackupJobs(_) => None,
+            // The operations service has a gate of its own.
+            Self::RestartCluster(_) | Self::StartCluster(_) | Self::StopCluster(_) | Self::BackupJobs(_) => {
+                None
+            }
             Self::RestoreJobs(a) => name("restore-jobs", a.dry_run),
         }
     }

@@ -4,7 +4,9 @@ use super::Arguments;
 use super::console::{make_folders, places};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem};
-use crate::supervisor::{self, Note, Options, Session};
+use crate::operation::Environment;
+use crate::supervisor::{self, Connection, Note, Options, Session};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,6 +26,8 @@ pub(super) struct Reach {
     pub env: Env,
     /// Its place in the list.
     pub place: usize,
+    /// Nothing may be changed on it.
+    pub read_only: bool,
 }
 
 impl Reach {
@@ -53,7 +57,8 @@ impl Reach {
                 super::audit::write(&audit, cluster, what, outcome);
             }
         });
-        Ok(Self { spec, options, folders, env, place })
+        let read_only = config.settings.read_only;
+        Ok(Self { spec, options, folders, env, place, read_only })
     }
 
     /// Runs a command's work to its end.
@@ -72,14 +77,22 @@ impl Reach {
 
     /// The same; a problem is the caller's to tell.
     pub async fn open(&self, progress: &Progress) -> Result<Session, Problem> {
-        let tell = |phase| {
-            progress.tell(match phase {
-                Phase::Address => "looking for the head's address",
-                Phase::Tunnel => "opening the tunnel",
-                Phase::Dashboard => "waiting for the dashboard",
-            });
-        };
+        let tell = |phase| progress.phase(phase);
         supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await
+    }
+
+    /// What operations on this one cluster need to know of the world.
+    pub fn environment(&self, connection: Connection) -> Environment {
+        Environment {
+            clusters: vec![self.spec.clone()],
+            connections: BTreeMap::from([(self.spec.name.clone(), connection)]),
+            options: self.options.clone(),
+            state: self.folders.state.clone(),
+            env: self.env.clone(),
+            me: self.env.user().unwrap_or_default().to_owned(),
+            audit: super::audit::log(&self.env, &self.folders),
+            read_only: self.read_only,
+        }
     }
 
     /// Writes the audit log. That it cannot be written must not undo what was done: it is said.
@@ -121,6 +134,15 @@ impl Progress {
             }
         });
         Self { state, timer }
+    }
+
+    /// Says what a connection is at.
+    pub fn phase(&self, phase: Phase) {
+        self.tell(match phase {
+            Phase::Address => "looking for the head's address",
+            Phase::Tunnel => "opening the tunnel",
+            Phase::Dashboard => "waiting for the dashboard",
+        });
     }
 
     /// Says what is being done now.

@@ -5,13 +5,12 @@ use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    Doomed, Fate, NewWorker, Operation, OperationKind, OperationMark, Preview, Problem, Progress, StepName,
-    Task, Timestamp, runs_already,
+    Confirmation, Confirmed, Consent, Doomed, Fate, Gate, NewWorker, Operation, OperationEnd, OperationKind,
+    OperationMark, OperationNews, Order, Preview, Problem, Progress, Refusal, Standing, StepName, TakeOver,
+    Task, Timestamp, Touched,
 };
-use crate::operation::{
-    Call, Facts, Journal, Outcome, Performer, Scope, Unfinished, gate, preflight, preview, remove_mark,
-};
-use crate::ray::Poller;
+use crate::operation::{Call, Journals, News, Operations};
+use crate::supervisor::{self, Connection, ConnectionState};
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -74,236 +73,255 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// Does it.
+/// Does it: drives the operations service, prints and asks.
 pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<ExitCode> {
-    let arguments = wish.arguments;
-    if let Some(task) = &wish.task {
-        preflight(&reach.spec, &reach.options, task).map_err(|p| reach.error(&p))?;
-    }
-    let mut journal = Journal::open(&reach.folders.state, &reach.spec.name)?;
-    let unfinished = journal.unfinished().cloned();
-    if let Some(u) = &unfinished {
-        let operation = u.operation(&reach.spec.name);
-        if arguments.abandon {
-            journal.end("abandoned")?;
-            if let Err(problem) = remove_mark(&reach.spec, &reach.options, &u.facts).await {
-                eprintln!("{}; {}", problem.what, problem.mend);
+    let attached = supervisor::attach(reach.spec.clone(), reach.place, reach.options.clone());
+    let environment = reach.environment(attached.connection.clone());
+    let (operations, news) = Operations::start(environment, Journals::Asked);
+    let connection = attached.connection.clone();
+    let mut front = Front { wish, reach, operations, news, connection, standing: None, mark: None };
+    let done = front.run().await;
+    drop(front);
+    attached.close().await;
+    done
+}
+
+/// The command line in front of the service.
+struct Front<'a> {
+    wish: &'a Wish<'a>,
+    reach: &'a Reach,
+    operations: Operations,
+    news: mpsc::Receiver<News>,
+    connection: Connection,
+    /// The interrupted operation, as it was told last.
+    standing: Option<Standing>,
+    /// The mark of another operator's operation, as it was told last.
+    mark: Option<OperationMark>,
+}
+
+/// How an order came out that does no steps.
+enum Answer {
+    /// What would be affected.
+    Previewed(Preview),
+    /// It is forgotten.
+    Abandoned,
+    /// It is refused.
+    Refused(Refusal),
+}
+
+impl Front<'_> {
+    async fn run(&mut self) -> anyhow::Result<ExitCode> {
+        let arguments = self.wish.arguments;
+        let name = &self.reach.spec.name;
+        self.standing = self.operations.standing(name).await?;
+        match &self.wish.task {
+            _ if arguments.abandon => self.abandon().await,
+            _ if arguments.resume => {
+                let is_done = |step| {
+                    self.standing.as_ref().is_some_and(|s| s.done.iter().any(|(done, _)| *done == step))
+                };
+                let consent = self.consent();
+                let skips = self.wish.leave && !is_done(StepName::Clear);
+                self.follow(if skips { Order::Forward(consent) } else { Order::Resume(consent) }).await
             }
-            reach.note(&operation.deed(), "abandoned");
-            eprintln!("{} is forgotten{}", operation.title, what_stays(u));
-            print_rows(wish, &[])?;
+            Some(task) => self.begin(task.clone()).await,
+            None => anyhow::bail!("no operation on {name} stopped before its end"),
+        }
+    }
+
+    /// What the switches allow.
+    fn consent(&self) -> Consent {
+        Consent {
+            anybody: self.wish.others,
+            unknown: self.wish.others,
+            now: self.wish.now,
+            no_wait: self.wish.no_wait,
+            take_over: if self.wish.arguments.take_over { TakeOver::Anybody } else { TakeOver::Nobody },
+            means: Some(self.wish.kind),
+            confirmed: if self.wish.arguments.yes { Confirmed::Beforehand } else { Confirmed::Not },
+            ..Consent::default()
+        }
+    }
+
+    async fn abandon(&mut self) -> anyhow::Result<ExitCode> {
+        let Some(standing) = self.standing.clone() else {
+            anyhow::bail!("no operation on {} stopped before its end", self.reach.spec.name)
+        };
+        match self.ask(Order::Abandon).await? {
+            Answer::Refused(refusal) => self.refused(&refusal),
+            Answer::Abandoned | Answer::Previewed(_) => {
+                eprintln!("{} is forgotten{}", standing.operation.title, what_stays(&standing));
+                print_rows(self.wish, &[])?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+
+    /// Says what it does and which jobs it affects, asks, and does it.
+    async fn begin(&mut self, task: Task) -> anyhow::Result<ExitCode> {
+        let (kind, dry) = (task.kind(), self.wish.arguments.dry_run);
+        if !dry && let Err(refusal) = self.operations.read_only(kind) {
+            return self.refused(&refusal);
+        }
+        let operation = Operation::new(task.clone(), self.reach.spec.name.clone());
+        let seen = match self.ask(Order::Look(task.clone())).await? {
+            Answer::Previewed(seen) => seen,
+            Answer::Refused(refusal) => return self.refused(&refusal),
+            Answer::Abandoned => anyhow::bail!("nothing was done"),
+        };
+        print_steps(&operation);
+        if kind.is_of_cluster() && kind != OperationKind::Start {
+            eprintln!("for the team's channel: {}", operation.announcement());
+        }
+        if kind.may_end_jobs() {
+            print_affected(&operation, &seen)?;
+        }
+        if dry {
+            if let Some(mark) = &self.mark {
+                eprintln!("{}", mark.refusal(Timestamp::now()).what);
+            }
+            if let Some(trouble) = &seen.trouble {
+                eprintln!("whose jobs run cannot be told: {}; {}", trouble.what, trouble.mend);
+            }
+            let calls = self.operations.dry_run(&self.reach.spec.name, &task).await;
+            print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.wish.arguments.json)?;
             return Ok(ExitCode::SUCCESS);
         }
-        anyhow::ensure!(arguments.resume, "{}", stopped(u, &operation));
-        let command = u.task.kind().command();
-        anyhow::ensure!(u.task.kind() == wish.kind, "{}; resume it with {command}", stopped(u, &operation));
-        u.belongs_to(&reach.spec).map_err(|p| reach.error(&p))?;
-        if u.asks_first() {
-            match who_is_hit(&operation, reach).await {
-                Ok(seen) => stands_in_the_way(&seen, &operation, wish, &u.scope)?,
-                // The worker may be gone by now, which its own steps find out.
-                Err(_) if !wish.kind.is_of_cluster() => {}
-                Err(e) => return Err(e),
+        let mut consent = self.consent();
+        // Nobody is asked for what is refused all the same. Until the work begins ^C ends the program as ever.
+        if let Err(refusal) = self.operations.allowed(&operation, &consent, (self.mark.as_ref(), &seen)) {
+            return self.refused(&refusal);
+        }
+        if !consent.confirms(&operation) {
+            consent.confirmed = confirmed(&operation)?;
+        }
+        self.follow(Order::Begin(task, consent)).await
+    }
+
+    async fn next(&mut self) -> anyhow::Result<OperationNews> {
+        loop {
+            match self.news.recv().await {
+                Some(News::Operation(_, news)) => return Ok(*news),
+                Some(News::Form(..)) => {}
+                None => anyhow::bail!("the operation ended unexpectedly; --resume goes on"),
             }
         }
-        let marked = gate(&reach.spec, &reach.options, &u.facts, arguments.take_over).await;
-        let marked = marked.map_err(|p| reach.error(&p))?;
-        return perform((operation, unfinished), marked, &mut journal, wish, reach).await;
     }
-    let task = wish.task.as_ref().filter(|_| !arguments.resume && !arguments.abandon);
-    let Some(task) = task else { anyhow::bail!("no operation on {} stopped half way", reach.spec.name) };
-    let operation = Operation::new(task.clone(), reach.spec.name.clone());
-    let may_go_on = arguments.take_over || arguments.dry_run;
-    let theirs = gate(&reach.spec, &reach.options, &Facts::default(), may_go_on).await;
-    let theirs = theirs.map_err(|p| reach.error(&p))?;
-    if let Some(mark) = theirs.as_ref().filter(|_| arguments.dry_run) {
-        eprintln!("{}", mark.refusal(Timestamp::now()).what);
-    }
-    let Some(scope) = begins(&operation, wish, reach).await? else { return Ok(ExitCode::SUCCESS) };
-    journal.begin(task, &scope)?;
-    if !wish.kind.is_of_cluster() {
-        reach.note(&operation.deed(), "begun");
-    }
-    perform((operation, None), theirs, &mut journal, wish, reach).await
-}
 
-/// Says what it does and whom it hits, and asks; what is meant, when it is to begin.
-async fn begins(operation: &Operation, wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Option<Scope>> {
-    let (kind, dry) = (operation.kind(), wish.arguments.dry_run);
-    if kind == OperationKind::Start
-        && let Some(jobs) = open_jobs(reach).await
-    {
-        eprintln!("{}: {}; there is nothing to start", operation.cluster, runs_already(jobs));
-        print_rows(wish, &[])?;
-        return Ok(None);
-    }
-    print_steps(operation);
-    if kind.is_of_cluster() && kind != OperationKind::Start {
-        eprintln!("for the team's channel: {}", operation.announcement());
-    }
-    let mut scope = Scope { now: wish.now, ..Scope::of(&reach.spec) };
-    if kind.may_end_jobs() {
-        let seen = who_is_hit(operation, reach).await?;
-        if !dry {
-            stands_in_the_way(&seen, operation, wish, &scope)?;
-        } else if let Some(trouble) = &seen.trouble {
-            eprintln!("whose jobs run cannot be told: {}; {}", trouble.what, trouble.mend);
-        }
-        scope.others = seen.others();
-    }
-    if dry {
-        let calls = Box::pin(performer(operation, Facts::default(), reach).dry_run(operation)).await;
-        print_calls(&calls.map_err(|p| reach.error(&p))?, wish.arguments.json)?;
-        return Ok(None);
-    }
-    if !kind.is_of_cluster() {
-        confirm(&format!("{}: {}", operation.title, operation.consequence), wish.arguments.yes)?;
-    } else if operation.destructive {
-        confirm_by_name(operation, wish.arguments.yes)?;
-    }
-    Ok(Some(scope))
-}
-
-/// What runs on a worker, and other people's jobs, unless that was said now or when it was begun.
-fn stands_in_the_way(
-    seen: &Preview,
-    operation: &Operation,
-    wish: &Wish<'_>,
-    begun: &Scope,
-) -> anyhow::Result<()> {
-    if let Some(trouble) = seen.trouble.as_ref().filter(|_| operation.kind().is_of_cluster()) {
-        anyhow::ensure!(
-            wish.others,
-            "whose jobs run on {} cannot be told: {}; {}; or go on without knowing: --others",
-            operation.cluster,
-            trouble.what,
-            trouble.mend
-        );
-    }
-    if let Task::RemoveWorker { drain: None, worker } = &operation.task {
-        let worker = printable(worker);
-        anyhow::ensure!(
-            wish.now || begun.now || seen.jobs.is_empty(),
-            "something runs on {worker}: --drain lets it end first, --now ends it"
-        );
-    }
-    let others = begun.not_allowed(seen);
-    anyhow::ensure!(
-        wish.others || others.is_empty(),
-        "{others} run {}: ask their owners, then say --others",
-        if operation.kind().is_of_cluster() { format!("on {}", operation.cluster) } else { "there".into() }
-    );
-    Ok(())
-}
-
-fn performer(operation: &Operation, facts: Facts, reach: &Reach) -> Performer {
-    let state = reach.folders.state.clone();
-    let cluster = (reach.spec.clone(), reach.place);
-    Performer::new(cluster, reach.options.clone(), state, operation.task.clone(), facts)
-}
-
-async fn perform(
-    (mut operation, mut unfinished): (Operation, Option<Unfinished>),
-    theirs: Option<OperationMark>,
-    journal: &mut Journal,
-    wish: &Wish<'_>,
-    reach: &Reach,
-) -> anyhow::Result<ExitCode> {
-    if wish.no_wait {
-        // Google goes on by itself.
-        operation.steps.retain(|s| *s == StepName::Ask);
-    }
-    if let Some(u) = unfinished.as_mut().filter(|u| wish.leave && !u.is_done(StepName::Clear)) {
-        u.pass(StepName::Clear, journal)?;
-    }
-    let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
-    let mut performer = performer(&operation, unfinished.map(|u| u.facts).unwrap_or_default(), reach);
-    performer.take_over = theirs.map(|mark| mark.id);
-    let (tell, heard) = mpsc::unbounded_channel();
-    let showing = tokio::spawn(show_all(operation.clone(), heard));
-    // An interrupt drops the work where it is, and what it runs here ends with it.
-    let (_cancel, mut cancels) = mpsc::unbounded_channel();
-    let interrupted = crate::tui::quit_signals()?;
-    let ended = tokio::select! {
-        ended = performer.run(&operation, journal, &done, &tell, &mut cancels) => Some(ended),
-        () = interrupted => None,
-    };
-    drop(tell);
-    let saved = performer.facts.saved().map_or_else(String::new, |b| format!("; the jobs are saved in {b}"));
-    match ended {
-        Some(Ok(Outcome::Done)) => {
-            showing.await?;
-            reach.note(&operation.deed(), "done");
-            print_done(&operation, &performer.facts, wish)?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Some(Ok(Outcome::Cancelled(how))) => {
-            showing.await?;
-            reach.note(&operation.deed(), how);
-            anyhow::bail!("{}: {how}", operation.title)
-        }
-        Some(Err(problem)) => {
-            reach.note(&operation.deed(), &format!("stopped: {}", problem.what));
-            showing.await?;
-            let Problem { what, mend, .. } = problem;
-            anyhow::bail!("{} stopped: {what}; {mend}{saved}", operation.title)
-        }
-        None => {
-            // Without a terminal nothing can be shown any more.
-            let at = showing.await.ok().flatten();
-            performer.interrupted(&operation, at, &done).await;
-            let said = interrupted_at(&operation, at, &done, journal, reach)?;
-            anyhow::bail!("{said}{saved}")
+    /// Has an order carried out that does no steps; says meanwhile what is being done.
+    async fn ask(&mut self, order: Order) -> anyhow::Result<Answer> {
+        let progress = Telling::new();
+        let mut state = self.connection.watch();
+        self.operations.order(&self.reach.spec.name, order);
+        loop {
+            let news = tokio::select! {
+                news = self.next() => news?,
+                Ok(()) = state.changed() => {
+                    match &*state.borrow_and_update() {
+                        ConnectionState::Connecting(phase) => progress.phase(*phase),
+                        ConnectionState::Up(_) => progress.tell("looking which jobs run"),
+                        ConnectionState::Down { .. } => {}
+                    }
+                    continue;
+                }
+            };
+            match news {
+                OperationNews::Standing(standing) => self.standing = standing,
+                OperationNews::Marked(mark) => self.mark = mark,
+                OperationNews::Previewed(_, seen) => return Ok(Answer::Previewed(seen)),
+                OperationNews::Refused(_, refusal) => return Ok(Answer::Refused(refusal)),
+                OperationNews::Ended(_) => return Ok(Answer::Abandoned),
+                OperationNews::Progress(Progress::Output(words)) => eprintln!("{words}"),
+                _ => {}
+            }
         }
     }
-}
 
-/// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet, or what was goes on
-/// without us, there is nothing to resume.
-fn interrupted_at(
-    operation: &Operation,
-    at: Option<StepName>,
-    done: &[(StepName, String)],
-    journal: &mut Journal,
-    reach: &Reach,
-) -> anyhow::Result<String> {
-    let title = &operation.title;
-    let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
-    if let Some(how) = operation.cancelled_again(step, done) {
-        journal.end(how)?;
-        reach.note(&operation.deed(), how);
-        return Ok(format!("{title}: {how}"));
-    }
-    let place = format!("{} of {} ({})", operation.number(step), operation.steps.len(), step.word());
-    journal.failed(step, &format!("interrupted at step {place}"))?;
-    reach.note(&operation.deed(), &format!("stopped: interrupted at step {place}"));
-    let command = operation.kind().command();
-    Ok(format!(
-        "{title} stopped: interrupted at step {place}; {command} --resume goes on, {command} --abandon forgets it"
-    ))
-}
-
-/// Shows how it goes on; the step that began last.
-async fn show_all(operation: Operation, mut heard: mpsc::UnboundedReceiver<Progress>) -> Option<StepName> {
-    let mut at = None;
-    while let Some(progress) = heard.recv().await {
-        if let Progress::Began(step) = progress {
-            at = Some(step);
+    /// Has an order carried out that does steps, and shows them. An interrupt ends the work where it is, with what it
+    /// runs here.
+    async fn follow(&mut self, order: Order) -> anyhow::Result<ExitCode> {
+        let quit = crate::tui::quit_signals()?;
+        tokio::pin!(quit);
+        let (mut operation, mut touched, mut is_interrupted) = (None, Touched::default(), false);
+        self.operations.order(&self.reach.spec.name, order);
+        loop {
+            let news = tokio::select! {
+                news = self.next() => news?,
+                () = &mut quit, if !is_interrupted => {
+                    anyhow::ensure!(operation.is_some(), "interrupted before it began; nothing was changed");
+                    is_interrupted = true;
+                    self.operations.order(&self.reach.spec.name, Order::Interrupt);
+                    continue;
+                }
+            };
+            match news {
+                OperationNews::Began(begun) => operation = Some(begun),
+                OperationNews::Progress(progress) => {
+                    if let Some(operation) = &operation {
+                        show(operation, &progress);
+                    }
+                }
+                OperationNews::Touched(what) => touched = what,
+                OperationNews::Standing(standing) => self.standing = standing,
+                OperationNews::Refused(_, refusal) => return self.refused(&refusal),
+                OperationNews::Ended(end) => {
+                    let Some(operation) = &operation else { anyhow::bail!("nothing was done") };
+                    return self.ended(operation, end, &touched);
+                }
+                OperationNews::Offered(_) | OperationNews::Previewed(..) | OperationNews::Marked(_) => {}
+            }
         }
-        show(&operation, &progress);
     }
-    at
+
+    fn ended(&self, operation: &Operation, end: OperationEnd, touched: &Touched) -> anyhow::Result<ExitCode> {
+        let title = &operation.title;
+        match end {
+            OperationEnd::Done => {
+                print_done(operation, touched, self.wish)?;
+                Ok(ExitCode::SUCCESS)
+            }
+            OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
+            OperationEnd::Cancelled(how) => anyhow::bail!("{title}: {how}"),
+            OperationEnd::Stopped(Problem { what, mend, .. }, saved) => {
+                let saved = saved.map_or_else(String::new, |b| format!("; the jobs are saved in {b}"));
+                anyhow::bail!("{title} stopped: {what}; {mend}{saved}")
+            }
+        }
+    }
+
+    /// A refusal in the words of the command line: what has to be said for it to pass.
+    fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
+        let Refusal { gate, problem: Problem { what, mend, .. }, .. } = refusal;
+        let is_fine = *gate == Gate::RunsAlready;
+        // What runs already is no refusal: there is only nothing left to do.
+        let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
+        print_rows(self.wish, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
+        let words = match (gate, &self.standing) {
+            (Gate::Interrupted, Some(standing)) => stopped(standing),
+            (Gate::UnknownJobs, _) => format!("{what}; {mend}; or go on without knowing: --others"),
+            (Gate::RunsThere, _) => format!("{what}: --drain lets it end first, --now ends it"),
+            (Gate::OthersJobs, _) => format!("{what}: ask their owners, then say --others"),
+            _ if mend.is_empty() => what.clone(),
+            _ => format!("{what}; {mend}"),
+        };
+        if is_fine {
+            eprintln!("{words}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        anyhow::bail!(words)
+    }
 }
 
 fn show(operation: &Operation, progress: &Progress) {
     let place = |step| format!("{}/{}", operation.number(step), operation.steps.len());
-    match progress {
-        Progress::Began(step) => eprintln!("[{}] {}", place(*step), step.what()),
-        Progress::Output(line) => eprintln!("      {}", crate::model::text::log_line(line)),
-        Progress::Done(step, said) => eprintln!("[{}] {}", place(*step), printable(said)),
-        Progress::Skipped(step, said) => eprintln!("[{}] done before: {}", place(*step), printable(said)),
-        Progress::Failed(step, problem) => eprintln!("[{}] failed: {}", place(*step), problem.what),
-    }
+    let words = match progress {
+        Progress::Began(step) => format!("[{}] {}", place(*step), step.what()),
+        Progress::Output(line) => format!("      {}", crate::model::text::log_line(line)),
+        Progress::Done(step, said) => format!("[{}] {}", place(*step), printable(said)),
+        Progress::Skipped(step, said) => format!("[{}] done before: {}", place(*step), printable(said)),
+        Progress::Failed(step, problem) => format!("[{}] failed: {}", place(*step), problem.what),
+    };
+    eprintln!("{words}");
 }
 
 /// A dry run, for people a line each.
@@ -328,17 +346,17 @@ fn print_rows(wish: &Wish<'_>, rows: &[Value]) -> anyhow::Result<()> {
 }
 
 /// The end, for people or as JSON: a list of the workers, one or many, or of the one cluster.
-fn print_done(operation: &Operation, facts: &Facts, wish: &Wish<'_>) -> anyhow::Result<()> {
+fn print_done(operation: &Operation, touched: &Touched, wish: &Wish<'_>) -> anyhow::Result<()> {
     if !wish.arguments.json {
         println!("{}: done", operation.title);
         return Ok(());
     }
     let workers = |deed: &str| {
-        let machines = facts.worker.machines.iter();
-        machines.map(|m| json!({"name": m.name(), "hosts": m.hosts, deed: true})).collect()
+        let workers = touched.workers.iter();
+        workers.map(|(name, hosts)| json!({"name": name, "hosts": hosts, deed: true})).collect()
     };
     let cluster =
-        |deed: &str| vec![json!({"name": operation.cluster.as_str(), deed: true, "backup": facts.saved()})];
+        |deed: &str| vec![json!({"name": operation.cluster.as_str(), deed: true, "backup": touched.saved})];
     let rows: Vec<_> = match &operation.task {
         Task::AddWorker(NewWorker::Queued { names, .. }) if wish.no_wait => {
             names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
@@ -359,21 +377,24 @@ fn print_steps(operation: &Operation) {
     }
 }
 
-fn stopped(u: &Unfinished, operation: &Operation) -> String {
-    let at = u.next().map_or_else(String::new, |s| {
-        format!(" at step {} of {} ({})", operation.number(s), operation.steps.len(), s.what())
+fn stopped(standing: &Standing) -> String {
+    let operation = &standing.operation;
+    let is_done = |step| standing.done.iter().any(|(done, _)| *done == step);
+    let next = operation.steps.iter().find(|step| !is_done(**step));
+    let at = next.map_or_else(String::new, |s| {
+        format!(" at step {} of {} ({})", operation.number(*s), operation.steps.len(), s.what())
     });
-    let why = if u.why.is_empty() { String::new() } else { format!(": {}", printable(&u.why)) };
+    let why = if standing.why.is_empty() { String::new() } else { format!(": {}", printable(&standing.why)) };
     let command = operation.kind().command();
     format!(
         "{} stopped{at}{why}{}; {command} --resume goes on, {command} --abandon forgets it",
         operation.title,
-        what_stays(u)
+        what_stays(standing)
     )
 }
 
-fn what_stays(u: &Unfinished) -> String {
-    match (u.facts.saved(), &u.task) {
+fn what_stays(standing: &Standing) -> String {
+    match (&standing.saved, &standing.operation.task) {
         (Some(folder), _) => format!("; its jobs are saved in {folder}"),
         (None, Task::AddWorker(NewWorker::Queued { .. })) => {
             "; what google has of it stays, remove-worker deletes it".to_owned()
@@ -382,30 +403,8 @@ fn what_stays(u: &Unfinished) -> String {
     }
 }
 
-/// How many jobs of a cluster that runs have not ended; none when no Ray of ours answers there.
-async fn open_jobs(reach: &Reach) -> Option<usize> {
-    let progress = Telling::new();
-    let session = reach.open(&progress).await.ok()?;
-    progress.tell("looking which jobs run");
-    let seen = Poller::new(session.client.clone()).refresh().await;
-    session.close().await;
-    Some(seen.ok()?.jobs.iter().filter(|j| !j.status.is_ended()).count())
-}
-
 /// Lists the jobs that would end, or of which something runs on the worker.
-async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Preview> {
-    let progress = Telling::new();
-    let session = match reach.open(&progress).await {
-        Ok(session) => session,
-        Err(trouble) => {
-            return Ok(Preview { trouble: Some(trouble), ..Preview::default() });
-        }
-    };
-    progress.tell("looking which jobs run");
-    let me = reach.env.user().unwrap_or_default();
-    let seen = preview(&session.client, (&reach.spec, &reach.options), me, &operation.task).await;
-    session.close().await;
-    let seen = seen.map_err(|p| reach.error(&p))?;
+fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
     let is_of_cluster = operation.kind().is_of_cluster();
     let now = crate::model::Timestamp::now();
     let row = |job: &Doomed| {
@@ -421,21 +420,22 @@ async fn who_is_hit(operation: &Operation, reach: &Reach) -> anyhow::Result<Prev
     if !rows.is_empty() {
         let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", last];
         super::columns::print(&mut super::output::stderr(), &titles, &rows)?;
-    } else if !is_of_cluster {
+    } else if !is_of_cluster && seen.trouble.is_none() {
         eprintln!("nothing runs there");
     }
-    Ok(seen)
+    Ok(())
 }
 
-/// The name must be typed: `y` is typed too fast.
-fn confirm_by_name(operation: &Operation, yes: bool) -> anyhow::Result<()> {
+/// Asks for the confirmation that the operation requires. The name of a cluster must be typed: `y` is typed too fast.
+fn confirmed(operation: &Operation) -> anyhow::Result<Confirmed> {
     use std::io::{self, BufRead, IsTerminal};
-    if yes || !io::stdin().is_terminal() {
-        return confirm(&format!("{}: {}", operation.title, operation.consequence), yes);
+    if operation.confirmation() != Confirmation::Name || !io::stdin().is_terminal() {
+        confirm(&format!("{}: {}", operation.title, operation.consequence), false)?;
+        return Ok(Confirmed::Yes);
     }
     eprint!("type the cluster's name to go on: ");
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed)?;
     anyhow::ensure!(typed.trim() == operation.cluster.as_str(), "nothing was done");
-    Ok(())
+    Ok(Confirmed::Typed(typed.trim().to_owned()))
 }

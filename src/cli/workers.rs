@@ -126,18 +126,6 @@ pub struct RemoveArguments {
     common: OperateArguments,
 }
 
-impl WorkerCommand {
-    /// The command's name, if it would change a cluster.
-    pub(super) fn changes(&self) -> Option<&'static str> {
-        let (name, common) = match self {
-            Self::AddWorker(a) => ("add-worker", &a.common),
-            Self::InitWorker(a) => ("init-worker", &a.common),
-            Self::RemoveWorker(a) => ("remove-worker", &a.common),
-        };
-        (!common.dry_run).then_some(name)
-    }
-}
-
 impl AddArguments {
     fn task(&self) -> Option<Task> {
         let queued = |node_type: &String| NewWorker::Queued {

@@ -51,6 +51,16 @@ impl Others {
         }
     }
 
+    /// These and those.
+    pub fn extend(&mut self, more: Self) {
+        self.people.extend(more.people);
+        self.people.sort();
+        self.people.dedup();
+        self.unowned.extend(more.unowned);
+        self.unowned.sort();
+        self.unowned.dedup();
+    }
+
     /// `jobs of bo, carol and of unknown owner`, safe to print: for places that list the jobs themselves.
     pub fn brief(&self) -> String {
         let people: Vec<_> = self.people.iter().map(|p| super::text::printable(p)).collect();

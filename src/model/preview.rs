@@ -2,8 +2,8 @@
 
 use super::work::{is_bytes, rank};
 use super::{
-    Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Operation, OperationKind, OperationMark, Others,
-    Problem, Progress, StepName, Task, Text, Timestamp,
+    Consent, Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Operation, OperationKind, OperationMark,
+    Others, Problem, Progress, Refusal, StepName, Task, Text, Timestamp,
 };
 
 /// A job that an operation would end.
@@ -130,18 +130,18 @@ pub enum Order {
     Offer,
     /// Look what it would hit.
     Look(Task),
-    /// Begin it, although these jobs of other people end by it.
-    Begin(Task, Others),
-    /// The same in the place of another operator's operation, whose mark has this id.
-    TakeOver(Task, Others, String),
-    /// Go on with the one that stopped.
-    Resume,
-    /// Go on with it, past the step at which it stopped.
-    Forward,
+    /// Begin it, with what the person has allowed and confirmed.
+    Begin(Task, Consent),
+    /// Resume the interrupted one.
+    Resume(Consent),
+    /// Resume it, and skip the step at which it failed.
+    Forward(Consent),
     /// Forget it.
     Abandon,
     /// End it, where that may be.
     Cancel,
+    /// End it at once, wherever it is: a person interrupts the program.
+    Interrupt,
 }
 
 /// An operation that was begun and has not ended, as its journal tells it.
@@ -166,8 +166,8 @@ pub struct Standing {
 pub enum OperationNews {
     /// Workers that can be added.
     Offered(Result<WorkerOffer, Problem>),
-    /// It cannot begin, and why.
-    Refused(OperationKind, Problem),
+    /// An order of that kind of operation is refused, and why. Nothing was changed.
+    Refused(OperationKind, Refusal),
     /// What that would hit: the task is named whole, for a dialog may have become another one's meanwhile.
     Previewed(Task, Preview),
     /// The mark of another operator's operation on the cluster, looked at for a dialog; none when there is none.
@@ -178,8 +178,19 @@ pub enum OperationNews {
     Began(Operation),
     /// How it goes on.
     Progress(Progress),
+    /// What it has worked on, right before its end.
+    Touched(Touched),
     /// It is over.
     Ended(OperationEnd),
+}
+
+/// What an operation has worked on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Workers by name, each with the addresses of its hosts.
+    pub workers: Vec<(String, Vec<String>)>,
+    /// The folder in which jobs are saved.
+    pub saved: Option<String>,
 }
 
 /// How an operation came out.

@@ -11,11 +11,12 @@ use super::trouble;
 use super::worker::{self, WorkerFacts};
 use crate::config;
 use crate::model::{
-    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, Snapshot, StepName, Task, Text,
-    Timestamp,
+    AutoscalerVersion, ClusterSpec, HeadAddress, NodeState, Operation, Problem, Progress, Snapshot, StepName,
+    Task, Text, Timestamp,
 };
 use crate::ray::{Poller, RayError};
-use crate::supervisor::{self, Options, Session};
+use crate::ssh::{Output, SshError};
+use crate::supervisor::{self, Channel, Connection, Options};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -78,8 +79,8 @@ pub enum Outcome {
 pub struct Performer {
     /// The cluster.
     pub(super) spec: ClusterSpec,
-    /// Its place in the list.
-    pub(super) place: usize,
+    /// The connection of its task: no step opens another to its head.
+    pub(super) connection: Connection,
     /// How to connect.
     pub(super) options: Options,
     /// Our state folder; backups lie below it.
@@ -121,22 +122,27 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
 
 impl From<JournalError> for Problem {
     fn from(e: JournalError) -> Self {
-        trouble(e.to_string(), "free some space there, then resume")
+        match e {
+            JournalError::Busy { cluster, what, mend } => {
+                trouble(format!("another operation on {cluster} is under way on this machine{what}"), mend)
+            }
+            e @ JournalError::Disk { .. } => trouble(e.to_string(), "free some space there, then resume"),
+        }
     }
 }
 
 impl Performer {
-    /// Of a task on the cluster, with what an earlier attempt knew (nothing at first). `place` is the cluster's in the list
-    /// of clusters, `state` our state folder.
+    /// Of a task on the cluster, with what an earlier attempt knew (nothing at first). `connection` is that of the
+    /// cluster's task, `state` our state folder.
     pub fn new(
-        (spec, place): (ClusterSpec, usize),
+        (spec, connection): (ClusterSpec, Connection),
         options: Options,
         state: PathBuf,
         task: Task,
         facts: Facts,
     ) -> Self {
         let (take_over, executor) = (None, Executor::Real);
-        Self { spec, place, options, state, task, facts, take_over, executor, backed: None }
+        Self { spec, connection, options, state, task, facts, take_over, executor, backed: None }
     }
 
     /// What the operation would change if it began now: its steps are run, but whatever they would change is only
@@ -306,8 +312,9 @@ impl Performer {
         matches!(self.task, Task::Restart { preserve: true })
     }
 
-    pub(super) async fn connect(&self) -> Result<Session, Problem> {
-        supervisor::connect(self.spec.clone(), self.place, self.options.clone(), |_| ()).await
+    /// The cluster's connection, once Ray has answered over it.
+    pub(super) async fn connect(&self) -> Result<Channel, Problem> {
+        self.connection.channel().await
     }
 
     pub(super) fn file(&self) -> Result<&Path, Problem> {
@@ -357,7 +364,6 @@ impl Performer {
             Ok::<_, Problem>((identity.session.raw().to_owned(), workers, jobs, autoscaler))
         }
         .await;
-        session.close().await;
         let (name, workers, jobs, autoscaler) = found?;
         let said = format!("{} workers, {} jobs that have not ended", workers.len(), jobs.len());
         let manual = self.manual(&workers).await?;
@@ -384,7 +390,6 @@ impl Performer {
             Some(folder) => backup::back_up(&session.client, self.spec.name.as_str(), folder).await,
             None => would_back_up(&session.client).await,
         };
-        session.close().await;
         let resume = |p: Problem| Problem { mend: format!("{}, then resume", p.mend), ..p };
         let backed = backed.map_err(resume)?;
         let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
@@ -419,13 +424,8 @@ impl Performer {
         let say = |words: String| drop(tell.send(Progress::Output(words)));
         match self.connect().await {
             Ok(session) => {
-                let seen = self.open_jobs(&session, say).await;
-                let seen = match seen {
-                    Ok(()) => self.joined_since(&session, say).await,
-                    refused => refused,
-                };
-                session.close().await;
-                seen?;
+                self.open_jobs(&session, say).await?;
+                self.joined_since(&session, say).await?;
             }
             Err(_) if self.facts.stopping => return Ok(()),
             Err(problem) => say(format!("the jobs cannot be looked at once more: {}", problem.what)),
@@ -435,7 +435,7 @@ impl Performer {
     }
 
     /// Workers that have joined since the first look: they run jobs, too, and must be cleared of them.
-    async fn joined_since(&mut self, session: &Session, say: impl Fn(String)) -> Result<(), Problem> {
+    async fn joined_since(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let snapshot = match Poller::new(session.client.clone()).refresh().await {
             Ok(snapshot) => snapshot,
             // A Ray that is half stopped; what it had is known.
@@ -458,7 +458,7 @@ impl Performer {
     }
 
     /// The jobs as they stand now, in the facts and in the backup.
-    async fn open_jobs(&mut self, session: &Session, say: impl Fn(String)) -> Result<(), Problem> {
+    async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
             return Err(trouble("somebody has started another ray there since", self.begin_anew()));
@@ -518,7 +518,6 @@ impl Performer {
             let folder = self.backup_folder()?;
             (backup::restore(&session.client, &folder, &self.executor).await, folder)
         };
-        session.close().await;
         let restored = restored?;
         let (mut failed, mut later) = (Vec::new(), None);
         for (id, outcome) in &restored {
@@ -548,6 +547,24 @@ impl Performer {
             }
         })
     }
+}
+
+/// Runs a command line on one of the cluster's machines: on the head over the login that stands, if one does.
+pub(super) async fn run_on(
+    (spec, options, connection): (&ClusterSpec, &Options, &Connection),
+    host: &str,
+    command: &str,
+    limit: Duration,
+) -> Result<Output, Problem> {
+    let is_head = matches!(&spec.head, HeadAddress::Ssh(head) if head == host);
+    if let Some(remote) = connection.remote().filter(|_| is_head) {
+        match remote.run(command, limit).await {
+            // It is being lost.
+            Err(SshError::Lost { .. }) => {}
+            done => return done.map_err(|e| e.problem(Timestamp::now())),
+        }
+    }
+    supervisor::run_on(spec, options, host, command, limit).await
 }
 
 /// Addresses of the workers that have not died.

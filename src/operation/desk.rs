@@ -3,8 +3,7 @@
 use super::submit::{Upload, draft_of, prepared, upload, wanted_of};
 use crate::config::Env;
 use crate::model::{ClusterName, Draft, Problem, SubmissionId, Text, Timestamp};
-use crate::ray::{RayError, Submission};
-use crate::supervisor::Session;
+use crate::ray::{Client, RayError, Submission};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,12 +35,12 @@ impl Desk {
     /// What a job was submitted with, for the form of `me`; why not, in words.
     pub async fn draft(
         &self,
-        session: &Session,
+        client: &Client,
         cluster: &ClusterName,
         id: &SubmissionId,
         me: &str,
     ) -> Result<Draft, String> {
-        let record = session.client.record(id).await.map_err(|e| asked(&e))?;
+        let record = client.record(id).await.map_err(|e| asked(&e))?;
         let submission = record.ok_or_else(|| format!("ray knows {id} no longer"))?.submission;
         let draft = draft_of(&submission, me);
         self.all().insert((cluster.clone(), id.clone()), submission);
@@ -66,8 +65,7 @@ impl Desk {
 
 impl Ready {
     /// Uploads and submits; `tell` hears what is being done.
-    pub async fn send(&self, session: &Session, tell: impl FnMut(String)) -> Result<SubmissionId, String> {
-        let client = &session.client;
+    pub async fn send(&self, client: &Client, tell: impl FnMut(String)) -> Result<SubmissionId, String> {
         upload(client, &self.uploads, tell).await.map_err(|p| words(&p))?;
         for uri in self.job.packages() {
             if !client.has_package(&uri).await.map_err(|e| asked(&e))? {

@@ -143,6 +143,10 @@ impl Performer {
                 Err(e) => return Err(problem(&e)),
             }
         }
+        if !found.is_empty() {
+            // It leads to a machine that is gone, and would be found broken much later.
+            self.connection.leave().await;
+        }
         // A head that came meanwhile has workers of the same label.
         self.only_known(&heads(&google, &place).await?)?;
         let workers = google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))?;
@@ -241,6 +245,5 @@ impl Performer {
             }
             (Err(p), _) | (_, Err(p)) => say(format!("{}; {}", p.what, p.mend)),
         }
-        session.close().await;
     }
 }

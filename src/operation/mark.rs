@@ -19,25 +19,6 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Digits of a mark's id.
 const ID: usize = 16;
 
-/// What another operator's mark means for an operation that is to begin or to go on.
-///
-/// # Errors
-///
-/// Why it may not: an operation of somebody else is marked, and `take_over` does not say to go on all the same. A mark
-/// that cannot be read is no error here: the operation says so once it begins.
-pub async fn gate(
-    spec: &ClusterSpec,
-    options: &Options,
-    facts: &Facts,
-    take_over: bool,
-) -> Result<Option<OperationMark>, Problem> {
-    let theirs = others_mark(spec, options, facts).await;
-    match theirs {
-        Some(mark) if !take_over => Err(mark.refusal(Timestamp::now())),
-        theirs => Ok(theirs),
-    }
-}
-
 /// The mark of somebody else's operation on the cluster, as far as it can be read; `facts` know our own.
 pub async fn others_mark(spec: &ClusterSpec, options: &Options, facts: &Facts) -> Option<OperationMark> {
     if !supervisor::keeps_marks(spec) {

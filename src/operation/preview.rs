@@ -14,6 +14,15 @@ const LOOKED_AT: usize = 64;
 /// So many of them at once.
 const AT_ONCE: usize = 4;
 
+/// How much of the affected jobs is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What they hold and whether they come back, too: several requests a job.
+    Whole,
+    /// Which they are and whose: what the gates ask.
+    Owners,
+}
+
 /// Looks which jobs `task` would end, what they hold and whether they come back; of a task on a worker, what of them
 /// runs there. `me` is who asks.
 pub async fn preview(
@@ -21,6 +30,7 @@ pub async fn preview(
     cluster: (&ClusterSpec, &Options),
     me: &str,
     task: &Task,
+    detail: Detail,
 ) -> Result<Preview, Problem> {
     let asked = |e: RayError| e.problem(Timestamp::now());
     let me = me.to_owned();
@@ -30,6 +40,7 @@ pub async fn preview(
         Task::RemoveWorker { worker, drain } => (Some(worker), drain.is_some()),
         Task::Restart { .. } | Task::Stop => (None, false),
     };
+    let looked_at = if detail == Detail::Whole { LOOKED_AT } else { 0 };
     let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
     if let Some(worker) = worker {
         let rows =
@@ -37,7 +48,7 @@ pub async fn preview(
                 .await?;
         let looks = rows.into_iter().enumerate().map(|(i, (job, doomed))| async move {
             let holds = match &job {
-                Some(job) if i < LOOKED_AT => client.held(&job.ids()).await.ok(),
+                Some(job) if i < looked_at => client.held(&job.ids()).await.ok(),
                 _ => None,
             };
             Doomed { holds, ..doomed }
@@ -45,12 +56,16 @@ pub async fn preview(
         let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
         return Ok(Preview { jobs, me, trouble: None });
     }
+    let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
+    if detail == Detail::Owners {
+        return Ok(Preview { jobs: open.map(|job| Doomed::of(job)).collect(), me, trouble: None });
+    }
     let saved = match task {
         Task::Restart { preserve: true } => Ok(saved(client).await.map_err(asked)?),
         Task::Restart { preserve: false } => Err("the jobs are not to be saved"),
         _ => Err("stopping saves no job; backup-jobs does"),
     };
-    let open: Vec<Arc<Job>> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).cloned().collect();
+    let open: Vec<Arc<Job>> = open.cloned().collect();
     let looks = open.into_iter().enumerate().map(|(i, job)| {
         let saved = &saved;
         async move {
@@ -58,7 +73,7 @@ pub async fn preview(
                 (Ok(saved), JobKey::Submission(id)) => saved.get(id.0.raw()),
                 _ => None,
             };
-            let holds = if i < LOOKED_AT { client.held(&job.ids()).await.ok() } else { None };
+            let holds = if i < looked_at { client.held(&job.ids()).await.ok() } else { None };
             let fate = match saved {
                 Ok(_) => fate(&job, record),
                 Err(why) => Fate::Lost((*why).to_owned()),

@@ -1,6 +1,6 @@
 //! The beginning of a cluster's Ray: `ray up`, its first answer, its workers.
 
-use super::cluster::{LOOK, PATIENCE, Performer};
+use super::cluster::{LOOK, PATIENCE, Performer, run_on};
 use super::executor::NOT_AWAITED;
 use super::trouble;
 use crate::model::{
@@ -57,7 +57,8 @@ impl Performer {
         // In a container, too: a machine sees the processes of its containers.
         let look = "pgrep -x gcs_server";
         let head = supervisor::head_address(&self.spec, &self.options, None).await?.host;
-        let seen = supervisor::run_on(&self.spec, &self.options, head.as_str(), look, LOOKING).await?;
+        let cluster = (&self.spec, &self.options, &self.connection);
+        let seen = run_on(cluster, head.as_str(), look, LOOKING).await?;
         if seen.status != 0 {
             return Ok(());
         }
@@ -108,11 +109,11 @@ impl Performer {
         // The machines of Google's own workers are new ones: only those that a person added can be back.
         let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };
         let mut is_helped = !self.is_google();
-        let mut session = self.connect().await?;
-        let mut poller = Poller::new(session.client.clone());
+        let session = self.connect().await?;
+        let mut poller = Poller::new(session.client);
         let mut deadline = Instant::now() + WORKERS;
         let mut settled = Instant::now() + SETTLING;
-        let said = loop {
+        loop {
             let snapshot = poller.refresh().await.map_err(|e| e.problem(Timestamp::now()));
             if let Ok(snapshot) = &snapshot {
                 let is_back = |address: &&String| {
@@ -148,16 +149,13 @@ impl Performer {
                 // The connection may be lost; a new one shows.
                 Err(_) => {
                     if let Ok(new) = self.connect().await {
-                        std::mem::replace(&mut session, new).close().await;
-                        poller = Poller::new(session.client.clone());
+                        poller = Poller::new(new.client);
                     }
                     tokio::time::sleep(LOOK).await;
                 }
                 Ok(_) => tokio::time::sleep(LOOK).await,
             }
-        };
-        session.close().await;
-        said
+        }
     }
 
     fn all_back(&self) -> String {

@@ -24,7 +24,6 @@ impl Performer {
         match self.connect().await {
             Ok(session) => {
                 let identity = session.client.version().await;
-                session.close().await;
                 Ok(identity.ok().map(|i| i.session.raw().to_owned()))
             }
             Err(problem) if problem.kind == ProblemKind::DashboardSilent => Ok(None),
@@ -75,7 +74,7 @@ impl Performer {
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {
             drop(tell.send(Progress::Output(format!("clearing {host}"))));
-            let cluster = (&self.spec, &self.options);
+            let cluster = (&self.spec, &self.options, &self.connection);
             let output = self.executor.run_on(cluster, host, &script, CLEARING, CLEARED).await;
             let output = output.map_err(|p| {
                 let what = format!("{host} cannot be cleared, a job there might run twice: {}", p.what);

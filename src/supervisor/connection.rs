@@ -164,9 +164,24 @@ pub struct Connection {
 impl Connection {
     /// Both ends, before the first attempt.
     pub(super) fn pair(cluster: ClusterName) -> (Self, Held) {
-        let (sender, state) = watch::channel(ConnectionState::Connecting(Phase::Address));
+        let problem = problem(format!("{cluster} has not been connected yet"), "");
+        let none = ConnectionState::Down { problem, retry_at: None, attempt: 0, is_lost: true };
+        let (sender, state) = watch::channel(none);
         let (wishes, heard) = mpsc::channel(WISHES);
         (Self { cluster, state, wishes }, Held { state: sender, wishes: heard })
+    }
+
+    /// The connection of a cluster that has no task: nothing is ever heard over it.
+    pub fn closed(cluster: ClusterName) -> Self {
+        Self::pair(cluster).0
+    }
+
+    /// Commands on the head over the login that stands now, if one does.
+    pub fn remote(&self) -> Option<Remote> {
+        match &*self.state.borrow() {
+            ConnectionState::Up(channel) => channel.remote.clone(),
+            ConnectionState::Connecting(_) | ConnectionState::Down { .. } => None,
+        }
     }
 
     /// The state now, and a way to wait for its changes.
@@ -186,6 +201,18 @@ impl Connection {
         let _ = self.wishes.send(Wish::Reconnect { attempt: channel.attempt }).await;
     }
 
+    /// Gives up the present connection, if there is one: what it leads to is known to be gone. Returns once nobody is
+    /// handed that one any more.
+    pub async fn leave(&self) {
+        let mut state = self.state.clone();
+        let ConnectionState::Up(left) = state.borrow_and_update().clone() else { return };
+        self.reconnect(&left).await;
+        let is_other =
+            |now: &ConnectionState| !matches!(now, ConnectionState::Up(up) if up.attempt == left.attempt);
+        // The task ends only with the program.
+        let _ = state.wait_for(is_other).await;
+    }
+
     /// The connection, once Ray has answered over it with the token in force. Waits for an attempt that is under way
     /// and has one made when there is none; fails with that attempt's problem. A refused token is replaced by the
     /// latest one; when that is refused too, the problem names its version.
@@ -203,7 +230,7 @@ impl Connection {
     }
 
     async fn answering(&self, mut tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
-        let (mut renewals, mut after) = (0, 0);
+        let (mut renewals, mut after, mut is_asked_again) = (0, 0, false);
         loop {
             let channel = self.up(after, &mut tell).await?;
             let refused = channel.refused();
@@ -225,6 +252,10 @@ impl Connection {
             // That nothing listens may only be said of a head that is known to be there.
             if channel.stands().await {
                 let is_down = channel.refused_since(refused).await;
+                // What broke may be a connection that was kept alive since Ray last answered over it.
+                if !is_down && !std::mem::replace(&mut is_asked_again, true) {
+                    continue;
+                }
                 return Err(if is_down { dashboard_down(&channel.client).await } else { error.problem(now) });
             }
             after = channel.attempt;

@@ -140,6 +140,9 @@ impl ClusterTask {
 
     /// Runs until the front end is gone.
     pub async fn run(mut self) {
+        if self.pace == Pace::Asked && !self.is_wanted().await {
+            return;
+        }
         loop {
             let up = self.go_up().await;
             self.is_lost = up.is_ok();
@@ -163,6 +166,18 @@ impl ClusterTask {
                     End::Stuck(problem) => self.rest(problem, true).await,
                 };
             }
+        }
+    }
+
+    /// Waits until somebody asks for the connection; false when nobody ever does.
+    async fn is_wanted(&mut self) -> bool {
+        tokio::select! {
+            Some(wish) = self.held.wishes.recv() => {
+                decline(wish);
+                true
+            }
+            // Only its end is waited for.
+            request = self.requests.recv() => request.is_some(),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::input::{Asked, QuitSignals};
-use super::operate::{Ground, Operator};
 use crate::app::{Effect, Event, Outcome};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Timestamp};
+use crate::operation::{Environment, Journals, News, Operations};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -30,7 +30,7 @@ pub struct Performer {
     /// The token that was copied last, and when it is taken off the clipboard again.
     copied: Option<(Secret, Instant)>,
     remote: bool,
-    operator: Option<Operator>,
+    operations: Option<(Operations, mpsc::Receiver<News>)>,
     /// Tokens that are being read, to be copied.
     tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
     /// The login that is being prepared, if one is.
@@ -50,7 +50,7 @@ impl Performer {
             copier: Copier::new(place),
             copied: None,
             remote: place.remote,
-            operator: None,
+            operations: None,
             tokens: JoinSet::new(),
             logins: JoinSet::new(),
             dashboards: JoinSet::new(),
@@ -59,10 +59,13 @@ impl Performer {
         }
     }
 
-    /// The same, and runs operations on that ground. Called in a runtime.
+    /// The same, and runs operations in that environment, over the connections of the supervisor's tasks. Called in a
+    /// runtime.
     #[must_use]
-    pub fn operating(mut self, ground: Ground) -> Self {
-        self.operator = Some(Operator::start(ground, self.events.0.clone()));
+    pub fn operating(mut self, environment: Environment) -> Self {
+        let connections = self.supervisor.connections();
+        let environment = Environment { connections, ..environment };
+        self.operations = Some(Operations::start(environment, Journals::Watched));
         self
     }
 
@@ -71,6 +74,7 @@ impl Performer {
         loop {
             tokio::select! {
                 Some(event) = self.events.1.recv() => return event,
+                Some(event) = of(&mut self.operations) => return event,
                 Some(Ok((cluster, token))) = self.tokens.join_next() => self.copy_token(&cluster, token),
                 Some(prepared) = self.logins.join_next() => match prepared {
                     Ok(Ok(command)) => {
@@ -86,11 +90,15 @@ impl Performer {
         }
     }
 
-    /// The part of [`Performer::done`] that leaves the terminal alone: takes the token off the clipboard once it has
-    /// been there long enough.
-    pub async fn look_after_clipboard(&mut self) {
-        long_enough(self.copied.as_ref()).await;
-        self.forget();
+    /// The part of [`Performer::done`] that leaves the terminal alone: the next news of an operation, which would wait
+    /// otherwise. Meanwhile the token is taken off the clipboard once it has been there long enough.
+    pub async fn beside_a_program(&mut self) -> Event {
+        loop {
+            tokio::select! {
+                Some(event) = of(&mut self.operations) => return event,
+                () = long_enough(self.copied.as_ref()) => self.forget(),
+            }
+        }
     }
 
     fn forget(&mut self) {
@@ -120,22 +128,22 @@ impl Performer {
             Effect::CopyToken(cluster) => self.find_token(cluster),
             Effect::OpenDashboard(cluster) => self.open_dashboard(cluster),
             Effect::Note(cluster, what, outcome) => {
-                if let Some(operator) = &mut self.operator {
-                    operator.note(cluster, what, outcome);
+                if let Some((operations, _)) = &self.operations {
+                    operations.note(cluster, what, outcome);
                 }
             }
             Effect::Submit(cluster, form, draft) => {
-                if let Some(operator) = &mut self.operator {
-                    operator.submit(&cluster, form, *draft);
+                if let Some((operations, _)) = &self.operations {
+                    operations.submit(&cluster, form, *draft);
                 }
             }
             Effect::Fill(cluster, form, id) => {
-                if let Some(operator) = &mut self.operator {
-                    operator.fill(&cluster, form, id);
+                if let Some((operations, _)) = &self.operations {
+                    operations.fill(&cluster, form, id);
                 }
             }
-            Effect::Operate(cluster, order) => match &mut self.operator {
-                Some(operator) => operator.order(&cluster, order),
+            Effect::Operate(cluster, order) => match &self.operations {
+                Some((operations, _)) => operations.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not run here".into())),
             },
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
@@ -239,6 +247,15 @@ impl Performer {
             let _ = events.send(Event::Done(outcome));
         });
     }
+}
+
+/// The next news as an event; none where no operations are run.
+async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Option<Event> {
+    let (_, news) = operations.as_mut()?;
+    Some(match news.recv().await? {
+        News::Operation(cluster, news) => Event::Operation(cluster, *news),
+        News::Form(cluster, form, news) => Event::Form(cluster, form, news),
+    })
 }
 
 /// Waits until what was copied has been on the clipboard long enough; for ever where nothing was.

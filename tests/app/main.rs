@@ -66,6 +66,21 @@ fn asks(request: Request) -> Effect {
     Effect::Ask(ClusterName::new(CLUSTER), request)
 }
 
+/// The order by which the dialog begins it, once that was confirmed and allowed for jobs of these people.
+fn begins(task: Task, others: Others) -> Order {
+    let confirmed = match task {
+        Task::Restart { .. } | Task::Stop => Confirmed::Typed(CLUSTER.into()),
+        _ => Confirmed::Yes,
+    };
+    let now = !task.kind().is_of_cluster();
+    Order::Begin(task, Consent { others, now, confirmed, ..Consent::default() })
+}
+
+/// What is meant by who resumes the restart that is shown.
+fn meant() -> Consent {
+    Consent { means: Some(OperationKind::Restart), ..Consent::default() }
+}
+
 fn id(name: &str) -> SubmissionId {
     SubmissionId(name.into())
 }

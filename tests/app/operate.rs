@@ -67,7 +67,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
     assert_eq!(
         press(&mut app, "<enter><enter>"),
-        [orders(Order::Begin(Task::Restart { preserve: true }, Others::default()))]
+        [orders(begins(Task::Restart { preserve: true }, Others::default()))]
     );
     assert_eq!(app.context(), Context::Progress);
 }
@@ -85,7 +85,7 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
     press(&mut app, "<tab><tab><tab> <tab><tab>");
     assert!(plan(&app).others && plan(&app).spot == Spot::Go);
     let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
+    assert_eq!(press(&mut app, "<enter>"), [orders(begins(Task::Restart { preserve: true }, others))]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
     let unowned =
         ["raysubmit_1", "raysubmit_2"].map(|id| JobKey::Submission(SubmissionId(id.into()))).to_vec();
     let others = Others { people: Vec::new(), unowned };
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
+    assert_eq!(press(&mut app, "<enter>"), [orders(begins(Task::Restart { preserve: true }, others))]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
     let begun = point(&mut app, CLICK, go.x + 2, go.y);
-    assert_eq!(begun, [orders(Order::Begin(Task::Start, Others::default()))]);
+    assert_eq!(begun, [orders(begins(Task::Start, Others::default()))]);
     press(&mut app, "<esc>S");
     hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
@@ -175,11 +175,45 @@ fn what_cannot_begin_is_said_with_its_mend_and_cannot_be_pressed() {
     lose(&mut app);
     press(&mut app, "S");
     let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
-    hears(&mut app, OperationNews::Refused(OperationKind::Start, refused));
+    hears(&mut app, OperationNews::Refused(OperationKind::Start, Refusal::new(Gate::NotOffered, refused)));
     assert_eq!(plan(&app).spots(), [Spot::Cancel]);
     press(&mut app, "<tab><tab>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(app.dialog().is_none());
+}
+
+/// What came since is refused by the service, and allowed by a person who has read it: never by the same key again.
+#[test]
+fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
+    let mut app = shown();
+    let stopped = Standing {
+        operation: restart(),
+        since: before(600),
+        done: Vec::new(),
+        why: String::new(),
+        saved: None,
+        elsewhere: false,
+    };
+    hears(&mut app, OperationNews::Standing(Some(stopped)));
+    assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
+    let allowed = Order::Resume(Consent { unknown: true, ..meant() });
+    let refusal = Refusal {
+        gate: Gate::UnknownJobs,
+        problem: problem(ProblemKind::Unreachable, "whose jobs run cannot be told", "wait"),
+        allow: Some(Box::new(allowed.clone())),
+    };
+    let refused = OperationNews::Refused(OperationKind::Restart, refusal);
+    hears(&mut app, refused.clone());
+    assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
+    assert!(app.dialog().is_none());
+    press(&mut app, "p");
+    hears(&mut app, refused.clone());
+    assert_eq!(press(&mut app, "y"), [orders(allowed)]);
+    assert_eq!(app.context(), Context::Progress);
+    // Who looks elsewhere is told, and nothing waits for a key that is meant for something else.
+    press(&mut app, "<esc>");
+    hears(&mut app, refused);
+    assert!(app.dialog().is_none() && said(&app).contains("cannot be told"), "{}", said(&app));
 }
 
 #[test]
@@ -206,8 +240,8 @@ fn progress_is_watched_left_and_opened_again() {
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.alerts(), 0, "a cluster that is being restarted is expected to be away");
     let answer = Progress::Done(StepName::Answer, "session".into());
-    assert_eq!(hears(&mut app, OperationNews::Progress(answer)), [asks(Request::Reconnect)]);
-    assert_eq!(hears(&mut app, OperationNews::Ended(OperationEnd::Done)), [asks(Request::Reconnect)]);
+    assert_eq!(hears(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
+    assert_eq!(hears(&mut app, OperationNews::Ended(OperationEnd::Done)), [asks(Request::Refresh)]);
     assert!(said(&app).contains("restart marin-us-central2: done"), "{}", said(&app));
 }
 
@@ -234,8 +268,8 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     hears(&mut app, OperationNews::Standing(Some(standing(&before_clear, false))));
     assert_eq!(app.context(), Context::Progress, "it comes up by itself");
     assert_eq!(app.watched().unwrap().brief(), "restart stopped at 5/9");
-    assert_eq!(press(&mut app, "r"), [orders(Order::Resume)]);
-    assert_eq!(press(&mut app, "f"), [orders(Order::Forward)]);
+    assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
+    assert_eq!(press(&mut app, "f"), [orders(Order::Forward(meant()))]);
     assert_eq!(press(&mut app, "a<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "pay"), [orders(Order::Abandon)]);
     hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));

@@ -116,7 +116,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     assert_eq!(form(&app).name, "mine");
     press(&mut app, "<enter>");
     hears(&mut app, previewed(task.clone(), &[]));
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Others::default()))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
     assert_eq!(app.context(), Context::Progress);
 }
 
@@ -141,7 +141,13 @@ fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
     assert!(app.dialog().is_none());
     // What a plan is refused for meanwhile is not lost either.
     press(&mut app, "R?");
-    hears(&mut app, OperationNews::Refused(OperationKind::Restart, problem(ProblemKind::Other, "no", "")));
+    hears(
+        &mut app,
+        OperationNews::Refused(
+            OperationKind::Restart,
+            Refusal::new(Gate::NotOffered, problem(ProblemKind::Other, "no", "")),
+        ),
+    );
     press(&mut app, "q");
     assert!(matches!(&plan(&app).looked, Looked::Refused(p) if p.what == "no"));
 }
@@ -232,7 +238,7 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Look(drained.clone()))], "and back");
     hears(&mut app, previewed(drained.clone(), &["alice"]));
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(drained, Others::default()))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(drained, Others::default()))]);
     // What was seen of another worker says nothing of this one.
     let mut app = at_node("worker-03");
     press(&mut app, "D<esc>");
@@ -262,7 +268,7 @@ fn other_peoples_jobs_on_a_worker_stand_in_the_way_and_so_do_new_ones() {
     assert!(!plan(&app).others, "carol was not named when it was allowed");
     press(&mut app, "<tab> <tab>");
     let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(remove("10.130.0.3", None), others))]);
+    assert_eq!(press(&mut app, "<enter>"), [orders(begins(remove("10.130.0.3", None), others))]);
 }
 
 #[test]
@@ -325,7 +331,7 @@ fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
     assert_eq!(press(&mut app, "i"), [orders(Order::Look(task.clone()))]);
     hears(&mut app, previewed(task.clone(), &[]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Go]);
-    assert_eq!(press(&mut app, "<tab><enter>"), [orders(Order::Begin(task, Others::default()))]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
 }
 
 #[test]
@@ -472,7 +478,9 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
         people: vec!["bo".into(), "carol".into()],
         unowned: vec![JobKey::Driver(JobId("04000000".into()))],
     };
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Begin(Task::Restart { preserve: true }, others))]);
+    let Order::Begin(task, consent) = begins(Task::Restart { preserve: true }, others) else { panic!() };
+    let order = Order::Begin(task, Consent { unknown: true, ..consent });
+    assert_eq!(press(&mut app, "<enter>"), [orders(order)]);
     // Once it answers nothing is blind any more.
     let mut app = shown();
     press(&mut app, "X");

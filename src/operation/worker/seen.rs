@@ -5,7 +5,7 @@ use super::super::trouble;
 use super::LOOK;
 use crate::model::{HostName, Node, NodeId, Problem, Snapshot, Timestamp};
 use crate::ray::{Client, Poller};
-use crate::supervisor::Session;
+use crate::supervisor::Channel;
 use std::time::{Duration, Instant};
 
 /// What a host may take from its boot until it has joined Ray: the image of a worker has many gigabytes.
@@ -14,7 +14,7 @@ const JOINING: Duration = Duration::from_secs(1200);
 /// Looks at Ray again and again, over a new connection when one broke.
 pub(super) struct Watch<'a> {
     performer: &'a Performer,
-    open: Option<(Session, Poller)>,
+    open: Option<(Channel, Poller)>,
 }
 
 impl<'a> Watch<'a> {
@@ -33,7 +33,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The connection, as long as it holds.
-    pub(super) fn session(&self) -> Option<&Session> {
+    pub(super) fn session(&self) -> Option<&Channel> {
         self.open.as_ref().map(|(session, _)| session)
     }
 
@@ -47,21 +47,10 @@ impl<'a> Watch<'a> {
             Ok(snapshot) => Ok(snapshot),
             Err(e) => {
                 // The head may be another one by now.
-                self.shut().await;
+                self.open = None;
                 Err(e.problem(Timestamp::now()))
             }
         }
-    }
-
-    async fn shut(&mut self) {
-        if let Some((session, _)) = self.open.take() {
-            session.close().await;
-        }
-    }
-
-    /// Ends the connection.
-    pub(super) async fn close(mut self) {
-        self.shut().await;
     }
 
     /// Waits until nodes of all these addresses live in Ray; those of `before` are being replaced and do not count.

@@ -143,7 +143,6 @@ impl Performer {
             Err(problem) => return Err(problem),
         };
         let seen = watch.look().await;
-        watch.close().await;
         let nodes = alive(&seen?, &machine.hosts)?;
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
@@ -198,9 +197,7 @@ impl Performer {
     async fn launch(&self, tell: &Tell<'_>) -> Result<String, Problem> {
         let machine = self.machine()?;
         let mut watch = Watch::open(self).await?;
-        let done = self.launch_on(machine, &mut watch, tell).await;
-        watch.close().await;
-        done
+        self.launch_on(machine, &mut watch, tell).await
     }
 
     async fn launch_on(
@@ -248,7 +245,6 @@ impl Performer {
         }
         let mut watch = Watch::open(self).await?;
         let joined = watch.joined(&hosts, &self.before(), |words| tell.say(words)).await;
-        watch.close().await;
         joined?;
         Ok(match hosts.len() {
             1 => format!("{} has joined ray", self.name()),
@@ -271,9 +267,7 @@ impl Performer {
         journal.facts(&self.facts)?;
         let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
         let mut watch = Watch::open(self).await?;
-        let done = drain_nodes(&self.executor, &mut watch, &hosts, left, tell).await;
-        watch.close().await;
-        done
+        drain_nodes(&self.executor, &mut watch, &hosts, left, tell).await
     }
 
     async fn remove(&self, tell: &Tell<'_>) -> Result<String, Problem> {
@@ -307,7 +301,6 @@ impl Performer {
         let before = self.before();
         let mut watch = Watch::open(self).await?;
         let seen = watch.look().await;
-        watch.close().await;
         let nodes = alive(&seen?, &machine.hosts)?;
         let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };
         let what = format!("another node has joined ray at {} since ({})", new.address, new.id);
@@ -316,9 +309,7 @@ impl Performer {
 
     async fn still_there(&self, hosts: &[String]) -> Result<Vec<String>, Problem> {
         let mut watch = Watch::open(self).await?;
-        let still = watch.left(hosts, Duration::ZERO).await;
-        watch.close().await;
-        still
+        watch.left(hosts, Duration::ZERO).await
     }
 
     async fn leave(&self, tell: &Tell<'_>) -> Result<String, Problem> {
@@ -339,7 +330,6 @@ impl Performer {
         };
         tell.say("waiting until ray calls it dead");
         let still = watch.left(&machine.hosts, LEAVING).await;
-        watch.close().await;
         match still?.as_slice() {
             [] => Ok(format!("{name} is gone")),
             still => {

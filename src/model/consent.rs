@@ -1,0 +1,268 @@
+//! What stands between a person and an operation: the gates, what a person has allowed, and which gate still refuses.
+//!
+//! The rule about affected jobs stands here once. The operations service enforces it; a dialog and a command ask it
+//! beforehand, to say what has to be allowed.
+
+use super::{Operation, OperationKind, Order, Others, Preview, Problem, Task};
+
+/// A rule by which an order about an operation is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Nothing may be changed from here.
+    ReadOnly,
+    /// The operation cannot be done on this cluster: provider, file or settings.
+    NotOffered,
+    /// The cluster runs already, so there is nothing to start.
+    RunsAlready,
+    /// Another operation on the cluster was interrupted: it is resumed or abandoned first.
+    Interrupted,
+    /// Another program on this machine works on the cluster.
+    AtWork,
+    /// No operation on the cluster was interrupted.
+    NothingToResume,
+    /// The interrupted operation is of another kind than the one that was named.
+    OtherKind,
+    /// The operation was begun with another cluster file than that of the cluster of this name.
+    OtherFile,
+    /// What comes next rests on the step that was to be skipped.
+    NotSkippable,
+    /// The cluster does not answer, so nobody can tell whose jobs would end.
+    UnknownJobs,
+    /// The worker is not there as it was named, or what runs there could not be read.
+    NotSeen,
+    /// Something runs on the worker that would be removed at once.
+    RunsThere,
+    /// Other people's jobs would end.
+    OthersJobs,
+    /// Another operator's operation on the cluster is marked as under way.
+    Marked,
+    /// The confirmation that the operation requires is missing.
+    NotConfirmed,
+    /// The journal cannot be read or written.
+    Journal,
+}
+
+impl Gate {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::NotOffered => "not-offered",
+            Self::RunsAlready => "runs-already",
+            Self::Interrupted => "interrupted",
+            Self::AtWork => "at-work",
+            Self::NothingToResume => "nothing-to-resume",
+            Self::OtherKind => "other-kind",
+            Self::OtherFile => "other-file",
+            Self::NotSkippable => "not-skippable",
+            Self::UnknownJobs => "unknown-jobs",
+            Self::NotSeen => "not-seen",
+            Self::RunsThere => "runs-there",
+            Self::OthersJobs => "others-jobs",
+            Self::Marked => "marked",
+            Self::NotConfirmed => "not-confirmed",
+            Self::Journal => "journal",
+        }
+    }
+}
+
+/// Why an order was refused. Nothing was changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The gate that refused it.
+    pub gate: Gate,
+    /// What is the matter, and what to do about it.
+    pub problem: Problem,
+    /// The same order with what would have to be allowed for it to pass this gate; none where no person can.
+    pub allow: Option<Box<Order>>,
+}
+
+impl Refusal {
+    /// A refusal that no consent overcomes.
+    pub const fn new(gate: Gate, problem: Problem) -> Self {
+        Self { gate, problem, allow: None }
+    }
+}
+
+/// What a person has to do before an operation begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// Nothing.
+    Nothing,
+    /// Press a button, or answer yes.
+    Yes,
+    /// Type the cluster's whole name.
+    Name,
+}
+
+/// What the person did to confirm an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Confirmed {
+    /// Nothing.
+    #[default]
+    Not,
+    /// Answered yes, or pressed the button.
+    Yes,
+    /// Said beforehand that nothing is to be asked (`--yes`).
+    Beforehand,
+    /// Typed these words.
+    Typed(String),
+}
+
+/// Whose operation a person takes over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TakeOver {
+    /// Nobody's.
+    #[default]
+    Nobody,
+    /// The one whose mark has this id: the person has seen it.
+    Mark(String),
+    /// Whosever is marked.
+    Anybody,
+}
+
+impl TakeOver {
+    /// Whether it covers the operation whose mark has this id.
+    pub fn covers(&self, id: &str) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Mark(seen) => seen == id,
+            Self::Anybody => true,
+        }
+    }
+}
+
+/// What a person has allowed and confirmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a permission of its own")]
+pub struct Consent {
+    /// These jobs of other people may end.
+    pub others: Others,
+    /// Jobs of anybody may end.
+    pub anybody: bool,
+    /// It goes on in the place of another operator's operation.
+    pub take_over: TakeOver,
+    /// It goes on although nobody can tell whose jobs end.
+    pub unknown: bool,
+    /// Whatever runs on the worker may end.
+    pub now: bool,
+    /// The confirmation that was given.
+    pub confirmed: Confirmed,
+    /// Capacity is asked for and not waited for.
+    pub no_wait: bool,
+    /// The kind of the interrupted operation that the person means; none where it was not named.
+    pub means: Option<OperationKind>,
+}
+
+impl Consent {
+    /// Jobs of other people that would end without having been allowed.
+    pub fn not_allowed(&self, seen: &Preview) -> Others {
+        if self.anybody { Others::default() } else { seen.others().beyond(&self.others) }
+    }
+
+    /// The gate of affected jobs that refuses the operation, now that it was seen what runs.
+    pub fn missing(&self, operation: &Operation, seen: &Preview) -> Option<Gate> {
+        if !operation.kind().may_end_jobs() {
+            return None;
+        }
+        let runs_there = matches!(operation.task, Task::RemoveWorker { drain: None, .. });
+        if seen.trouble.is_some() && !self.unknown {
+            return Some(Gate::UnknownJobs);
+        }
+        if runs_there && !self.now && !seen.jobs.is_empty() {
+            return Some(Gate::RunsThere);
+        }
+        (!self.not_allowed(seen).is_empty()).then_some(Gate::OthersJobs)
+    }
+
+    /// Whether the confirmation that the operation requires was given.
+    pub fn confirms(&self, operation: &Operation) -> bool {
+        match (operation.confirmation(), &self.confirmed) {
+            (Confirmation::Nothing, _)
+            | (_, Confirmed::Beforehand)
+            | (Confirmation::Yes, Confirmed::Yes | Confirmed::Typed(_)) => true,
+            (Confirmation::Name, Confirmed::Typed(name)) => name.trim() == operation.cluster.as_str(),
+            (_, Confirmed::Not) | (Confirmation::Name, Confirmed::Yes) => false,
+        }
+    }
+
+    /// With what would pass this gate, now that it was seen what runs; none where nothing a person allows does.
+    pub fn passing(mut self, gate: Gate, seen: &Preview) -> Option<Self> {
+        match gate {
+            Gate::UnknownJobs => self.unknown = true,
+            Gate::RunsThere => self.now = true,
+            Gate::OthersJobs => {
+                let more = self.not_allowed(seen);
+                self.others.extend(more);
+            }
+            _ => return None,
+        }
+        Some(self)
+    }
+}
+
+impl Operation {
+    /// What a person has to do before it begins.
+    pub const fn confirmation(&self) -> Confirmation {
+        match (self.kind().is_of_cluster(), self.destructive) {
+            (true, true) => Confirmation::Name,
+            (true, false) => Confirmation::Nothing,
+            (false, _) => Confirmation::Yes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ClusterName, Doomed, Fate, JobKey, JobStatus, ProblemKind, SubmissionId, Timestamp};
+
+    fn seen(owners: &[&str]) -> Preview {
+        let job = |owner: &&str| Doomed {
+            key: JobKey::Submission(SubmissionId("j".into())),
+            owner: Some((*owner).into()),
+            status: JobStatus::Running,
+            started: None,
+            holds: None,
+            fate: Fate::Back,
+        };
+        Preview { jobs: owners.iter().map(job).collect(), me: "me".into(), trouble: None }
+    }
+
+    fn of(task: Task) -> Operation {
+        Operation::new(task, ClusterName::new("lab"))
+    }
+
+    #[test]
+    fn what_was_allowed_passes_its_gate_and_no_other() {
+        let restart = of(Task::Restart { preserve: true });
+        let none = Consent::default();
+        assert_eq!(none.missing(&restart, &seen(&["me"])), None);
+        let others = seen(&["bo", "me", "al"]);
+        assert_eq!(none.missing(&restart, &others), Some(Gate::OthersJobs));
+        let allowed = none.clone().passing(Gate::OthersJobs, &others).unwrap();
+        assert_eq!(allowed.missing(&restart, &others), None);
+        assert_eq!(allowed.others.people, ["al", "bo"]);
+        assert_eq!(allowed.missing(&restart, &seen(&["cy"])), Some(Gate::OthersJobs), "who came since");
+        let trouble = Problem::new(ProblemKind::Unreachable, "no route", "", Timestamp::from_millis(0));
+        let blind = Preview { trouble: Some(trouble), ..Preview::default() };
+        assert_eq!(allowed.missing(&restart, &blind), Some(Gate::UnknownJobs));
+        assert_eq!(Consent { unknown: true, ..none.clone() }.missing(&restart, &blind), None);
+        let remove = of(Task::RemoveWorker { worker: "w".into(), drain: None });
+        assert_eq!(none.missing(&remove, &seen(&["me"])), Some(Gate::RunsThere));
+        assert_eq!(Consent { now: true, ..none.clone() }.missing(&remove, &seen(&["me"])), None);
+        assert_eq!(none.missing(&of(Task::Start), &blind), None);
+        assert_eq!(none.passing(Gate::ReadOnly, &blind), None);
+    }
+
+    #[test]
+    fn a_whole_cluster_is_confirmed_by_its_name() {
+        let given = |confirmed| Consent { confirmed, ..Consent::default() };
+        let (stop, init) = (of(Task::Stop), of(Task::InitWorker { worker: "w".into() }));
+        let typed = |name: &str| given(Confirmed::Typed(name.into()));
+        assert!(typed("lab").confirms(&stop) && given(Confirmed::Beforehand).confirms(&stop));
+        assert!(!typed("la").confirms(&stop) && !given(Confirmed::Yes).confirms(&stop));
+        assert!(given(Confirmed::Yes).confirms(&init) && !given(Confirmed::Not).confirms(&init));
+        assert!(given(Confirmed::Not).confirms(&of(Task::Start)));
+    }
+}

@@ -1,0 +1,165 @@
+//! The gates before anything is changed, each a function of its own. The service asks them in their order
+//! ([`super::request`]); no front end has a gate of its own.
+//!
+//! What they read lies on disks that may be slow: callers run those that take an [`Environment`] on a blocking thread.
+
+use super::cluster::{Facts, preflight};
+use super::environment::Environment;
+use super::journal::{Journal, JournalError, Unfinished};
+use super::mark::others_mark;
+use super::standing::standing;
+use super::trouble;
+use crate::model::{
+    ClusterSpec, Consent, Gate, Operation, OperationKind, OperationMark, Order, Preview, Problem, Refusal,
+    Standing, TakeOver, Task, Timestamp,
+};
+
+impl From<JournalError> for Refusal {
+    fn from(e: JournalError) -> Self {
+        let gate = if matches!(e, JournalError::Busy { .. }) { Gate::AtWork } else { Gate::Journal };
+        Self::new(gate, Problem::from(e))
+    }
+}
+
+/// Nothing is changed where that was ruled out, by a switch or in the settings.
+pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), Refusal> {
+    if !environment.read_only {
+        return Ok(());
+    }
+    let what = format!("{} is refused: read-only", kind.command());
+    let mend = "start marin-tui without --read-only, and without `read_only` in the settings";
+    Err(Refusal::new(Gate::ReadOnly, trouble(what, mend)))
+}
+
+/// The operation is offered for this cluster. Reads the cluster's file.
+pub fn offered(environment: &Environment, spec: &ClusterSpec, task: &Task) -> Result<(), Refusal> {
+    preflight(spec, &environment.options, task).map_err(|problem| Refusal::new(Gate::NotOffered, problem))
+}
+
+/// No operation is interrupted on the cluster, and nobody is at work there. With what there is otherwise. Reads the
+/// journal.
+pub fn free(environment: &Environment, spec: &ClusterSpec) -> Result<(), Box<(Refusal, Option<Standing>)>> {
+    let found = standing(&environment.state, &spec.name).map_err(|e| Box::new((e.into(), None)))?;
+    let Some(standing) = found else { return Ok(()) };
+    if standing.elsewhere {
+        // Whoever holds the journal is named by the attempt to open it.
+        return match Journal::open(&environment.state, &spec.name) {
+            Err(e) => Err(Box::new((e.into(), Some(standing)))),
+            Ok(journal) if journal.unfinished().is_none() => Ok(()),
+            Ok(_) => Err(Box::new((interrupted(&standing), Some(standing)))),
+        };
+    }
+    Err(Box::new((interrupted(&standing), Some(standing))))
+}
+
+/// That an operation was interrupted.
+pub fn interrupted(standing: &Standing) -> Refusal {
+    let title = &standing.operation.title;
+    let is_done = |step| standing.done.iter().any(|(done, _)| *done == step);
+    let next = standing.operation.steps.iter().find(|step| !is_done(**step));
+    let at = next.map_or_else(String::new, |step| {
+        let (n, all) = (standing.operation.number(*step), standing.operation.steps.len());
+        format!(" at step {n} of {all} ({})", step.word())
+    });
+    let problem = trouble(format!("{title} was interrupted{at}"), "resume or abandon it first");
+    Refusal::new(Gate::Interrupted, problem)
+}
+
+/// The confirmation that the operation requires was given.
+pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal> {
+    if consent.confirms(operation) {
+        return Ok(());
+    }
+    let what = format!("{}: {}", operation.title, operation.consequence);
+    Err(Refusal::new(Gate::NotConfirmed, trouble(what, "confirm it first")))
+}
+
+/// Affected jobs: they are known, nothing runs on a worker that is removed at once, and none is another person's,
+/// unless that was allowed. `order` is what would be asked with more allowed.
+pub fn jobs(
+    operation: &Operation,
+    consent: &Consent,
+    seen: &Preview,
+    order: impl FnOnce(Consent) -> Order,
+) -> Result<(), Refusal> {
+    let Some(gate) = consent.missing(operation, seen) else { return Ok(()) };
+    let problem = match (gate, &seen.trouble) {
+        (Gate::UnknownJobs, Some(why)) => trouble(
+            format!("whose jobs run on {} cannot be told: {}", operation.cluster, why.what),
+            &why.mend,
+        ),
+        (Gate::RunsThere, _) => {
+            let what = format!("something runs on {}", operation.task.subject());
+            trouble(what, "drain it, so that it ends first, or allow that it ends now")
+        }
+        _ => {
+            let others = consent.not_allowed(seen);
+            let at =
+                if operation.kind().is_of_cluster() { operation.cluster.as_str() } else { "that worker" };
+            trouble(format!("{others} run on {at}"), "ask their owners, then allow it")
+        }
+    };
+    let allow = consent.clone().passing(gate, seen).map(|consent| Box::new(order(consent)));
+    Err(Refusal { gate, problem, allow })
+}
+
+/// No operation of another operator is marked on the cluster, unless the person takes it over: the id of its mark then.
+/// A mark that cannot be read does not refuse; the operation says so once it begins.
+pub async fn unmarked(
+    environment: &Environment,
+    spec: &ClusterSpec,
+    facts: &Facts,
+    consent: &Consent,
+    order: impl FnOnce(Consent) -> Order,
+) -> Result<Option<String>, Refusal> {
+    let mark = others_mark(spec, &environment.options, facts).await;
+    taken_over(mark.as_ref(), consent, order)
+}
+
+/// The same of a mark that was read.
+pub fn taken_over(
+    mark: Option<&OperationMark>,
+    consent: &Consent,
+    order: impl FnOnce(Consent) -> Order,
+) -> Result<Option<String>, Refusal> {
+    let Some(mark) = mark else { return Ok(None) };
+    if consent.take_over.covers(&mark.id) {
+        return Ok(Some(mark.id.clone()));
+    }
+    let allowed = Consent { take_over: TakeOver::Mark(mark.id.clone()), ..consent.clone() };
+    let problem = mark.refusal(Timestamp::now());
+    Err(Refusal { gate: Gate::Marked, problem, allow: Some(Box::new(order(allowed))) })
+}
+
+/// The interrupted operation is the one that the person means, and belongs to the cluster of this name.
+pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
+    let kind = unfinished.task.kind();
+    if consent.means.is_some_and(|means| means != kind) {
+        let title = unfinished.operation(&spec.name).title;
+        let what = format!("the interrupted operation on {} is another one: {title}", spec.name);
+        return Err(Refusal::new(
+            Gate::OtherKind,
+            trouble(what, format!("resume it with {}", kind.command())),
+        ));
+    }
+    unfinished.belongs_to(spec).map_err(|problem| Refusal::new(Gate::OtherFile, problem))
+}
+
+/// The step at which it failed may be skipped.
+pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refusal> {
+    match unfinished.next() {
+        Some(step) if step.may_be_passed() => Ok(()),
+        step => {
+            let step = step.map_or("its last step", crate::model::StepName::word);
+            let title = unfinished.operation(&spec.name).title;
+            let what = format!("{title}: `{step}` cannot be skipped, what comes next rests on it");
+            Err(Refusal::new(Gate::NotSkippable, trouble(what, "resume it without skipping, or abandon it")))
+        }
+    }
+}
+
+/// There is something to resume.
+pub fn nothing_to_resume(spec: &ClusterSpec) -> Refusal {
+    let what = format!("no operation on {} stopped before its end", spec.name);
+    Refusal::new(Gate::NothingToResume, trouble(what, "there is nothing to resume"))
+}

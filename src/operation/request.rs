@@ -1,0 +1,400 @@
+//! One order on one cluster: its gates in their order, then the steps. The journal is opened and read on threads that
+//! may block.
+
+use super::cluster::{Facts, Outcome, Performer};
+use super::environment::Environment;
+use super::gates;
+use super::journal::{Journal, Scope, Unfinished};
+use super::mark::{others_mark, remove_mark};
+use super::preview::{Detail, preview};
+use super::service::News;
+use super::standing::standing;
+use super::worker::offer;
+use crate::model::{
+    ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
+    Preview, Problem, Progress, Refusal, StepName, Task, Timestamp, Touched, runs_already,
+};
+use crate::ray::Poller;
+use crate::supervisor::Connection;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How a person ends an operation that works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// At a step where that is harmless; elsewhere it comes too late.
+    Cancel,
+    /// At once.
+    Interrupt,
+}
+
+/// An order that is being carried out on a cluster.
+pub(super) struct Request {
+    pub spec: ClusterSpec,
+    pub connection: Connection,
+    pub environment: Arc<Environment>,
+    pub news: mpsc::Sender<News>,
+}
+
+/// A refusal of that kind of operation.
+type Refused = (OperationKind, Refusal);
+
+impl Request {
+    /// Carries it out; a refusal is told.
+    pub async fn run(&self, order: Order, stops: &mut mpsc::UnboundedReceiver<Stop>) {
+        let done = match order {
+            Order::Offer => {
+                let (spec, environment) = (self.spec.clone(), Arc::clone(&self.environment));
+                let offered = blocking(move || offer(&spec, &environment.options, &environment.state)).await;
+                self.say(OperationNews::Offered(offered)).await;
+                Ok(())
+            }
+            Order::Look(task) => self.look(task).await,
+            Order::Begin(task, consent) => self.begin(task, consent, stops).await,
+            Order::Resume(consent) => self.resume(consent, false, stops).await,
+            Order::Forward(consent) => self.resume(consent, true, stops).await,
+            Order::Abandon => self.abandon().await,
+            // The service's own.
+            Order::Cancel | Order::Interrupt => Ok(()),
+        };
+        if let Err((kind, refusal)) = done {
+            self.say(OperationNews::Refused(kind, refusal)).await;
+        }
+    }
+
+    pub(super) async fn say(&self, news: OperationNews) {
+        // The front end may be on its way out.
+        let _ = self.news.send(News::Operation(self.spec.name.clone(), Box::new(news))).await;
+    }
+
+    /// Writes the audit log. That it cannot be written must not undo what was done: it is said.
+    pub(super) async fn note(&self, what: String, outcome: String) {
+        let (audit, cluster) = (self.environment.audit.clone(), self.spec.name.clone());
+        if let Err(e) = blocking(move || audit.note(&cluster, &what, &outcome)).await {
+            tracing::error!("the audit log cannot be written: {e}");
+            let words = format!("the audit log cannot be written: {e}");
+            self.say(OperationNews::Progress(Progress::Output(words))).await;
+        }
+    }
+
+    /// Gates that need the disk alone.
+    async fn may_begin(&self, task: &Task) -> Result<(), Refused> {
+        let kind = task.kind();
+        let (environment, spec, task) = (Arc::clone(&self.environment), self.spec.clone(), task.clone());
+        let gates = blocking(move || {
+            gates::offered(&environment, &spec, &task).map_err(|refusal| Box::new((refusal, None)))?;
+            gates::free(&environment, &spec)
+        });
+        let Err(refused) = gates.await else { return Ok(()) };
+        let (refusal, standing) = *refused;
+        if let Some(standing) = standing {
+            self.say(OperationNews::Standing(Some(standing))).await;
+        }
+        Err((kind, refusal))
+    }
+
+    async fn look(&self, task: Task) -> Result<(), Refused> {
+        self.may_begin(&task).await?;
+        if task == Task::Start {
+            self.is_down().await.map_err(|refusal| (OperationKind::Start, refusal))?;
+        }
+        let mark = others_mark(&self.spec, &self.environment.options, &Facts::default()).await;
+        self.say(OperationNews::Marked(mark)).await;
+        let seen = self.seen_or_refused(&task, Detail::Whole).await?;
+        self.say(OperationNews::Previewed(task, seen)).await;
+        Ok(())
+    }
+
+    /// A cluster that answers is not started.
+    async fn is_down(&self) -> Result<(), Refusal> {
+        let Ok(channel) = self.connection.channel().await else { return Ok(()) };
+        let Ok(seen) = Poller::new(channel.client).refresh().await else { return Ok(()) };
+        let open = seen.jobs.iter().filter(|j| !JobStatus::is_ended(j.status)).count();
+        let what = format!("{}: {}", self.spec.name, runs_already(open));
+        Err(Refusal::new(Gate::RunsAlready, super::trouble(what, "there is nothing to start")))
+    }
+
+    /// What the task would end. That the cluster does not answer stands in the preview; an error is one of the look.
+    async fn seen(&self, task: &Task, detail: Detail) -> Result<Preview, Problem> {
+        let me = self.environment.me.clone();
+        if !task.kind().may_end_jobs() {
+            return Ok(Preview { me, ..Preview::default() });
+        }
+        match self.connection.channel().await {
+            Ok(channel) => {
+                let cluster = (&self.spec, &self.environment.options);
+                Box::pin(preview(&channel.client, cluster, &me, task, detail)).await
+            }
+            Err(trouble) => Ok(self.unseen(trouble)),
+        }
+    }
+
+    /// The same before an operation begins. A worker that is not there as it was named is refused whatever is allowed; a
+    /// Ray that does not say whose jobs run may be the very thing that is to be restarted.
+    async fn seen_or_refused(&self, task: &Task, detail: Detail) -> Result<Preview, Refused> {
+        match self.seen(task, detail).await {
+            Err(problem) if !task.kind().is_of_cluster() => {
+                Err((task.kind(), Refusal::new(Gate::NotSeen, problem)))
+            }
+            seen => Ok(seen.unwrap_or_else(|trouble| self.unseen(trouble))),
+        }
+    }
+
+    fn unseen(&self, trouble: Problem) -> Preview {
+        Preview { me: self.environment.me.clone(), trouble: Some(trouble), jobs: Vec::new() }
+    }
+
+    async fn begin(
+        &self,
+        task: Task,
+        consent: Consent,
+        stops: &mut mpsc::UnboundedReceiver<Stop>,
+    ) -> Result<(), Refused> {
+        let kind = task.kind();
+        let refused = |refusal: Refusal| (kind, refusal);
+        let operation = Operation::new(task.clone(), self.spec.name.clone());
+        gates::read_only(&self.environment, kind).map_err(refused)?;
+        self.may_begin(&task).await?;
+        // Somebody's job may have come since it was previewed.
+        let seen = self.seen_or_refused(&task, Detail::Owners).await?;
+        let order = |consent| Order::Begin(task.clone(), consent);
+        gates::jobs(&operation, &consent, &seen, order).map_err(refused)?;
+        gates::confirmed(&operation, &consent).map_err(refused)?;
+        // The last gate, for the mark is placed right after it. Whoever places his in between is met by the performer.
+        let none = Facts::default();
+        let order = |consent| Order::Begin(task.clone(), consent);
+        let theirs = gates::unmarked(&self.environment, &self.spec, &none, &consent, order).await;
+        let theirs = theirs.map_err(refused)?;
+        // Who is named in the journal was there when it was begun, allowed one by one or all at once.
+        let (spec, now) = (self.spec.clone(), consent.now);
+        let (others, state) = (seen.others(), self.environment.state.clone());
+        let journal = blocking(move || {
+            let mut journal = Journal::open(&state, &spec.name)?;
+            if journal.unfinished().is_some() {
+                // It was begun since the gates were asked.
+                return Ok::<_, Refusal>(Err(standing(&state, &spec.name)?));
+            }
+            journal.begin(&task, &Scope { others, now, ..Scope::of(&spec) })?;
+            Ok(Ok(journal))
+        });
+        let journal = match journal.await.map_err(refused)? {
+            Ok(journal) => journal,
+            Err(found) => {
+                let refusal =
+                    found.map_or_else(|| gates::nothing_to_resume(&self.spec), |s| gates::interrupted(&s));
+                return Err((kind, refusal));
+            }
+        };
+        if !kind.is_of_cluster() {
+            self.note(operation.deed(), "begun".to_owned()).await;
+        }
+        self.work(operation, journal, (None, theirs), &consent, stops).await;
+        Ok(())
+    }
+
+    async fn resume(
+        &self,
+        consent: Consent,
+        skips: bool,
+        stops: &mut mpsc::UnboundedReceiver<Stop>,
+    ) -> Result<(), Refused> {
+        let means = consent.means.unwrap_or(OperationKind::Restart);
+        gates::read_only(&self.environment, means).map_err(|refusal| (means, refusal))?;
+        let (state, name) = (self.environment.state.clone(), self.spec.name.clone());
+        let opened = blocking(move || Journal::open(&state, &name)).await;
+        let mut journal = opened.map_err(|e| (means, e.into()))?;
+        let Some(mut unfinished) = journal.unfinished().cloned() else {
+            self.say(OperationNews::Standing(None)).await;
+            return Err((means, gates::nothing_to_resume(&self.spec)));
+        };
+        let kind = unfinished.task.kind();
+        let refused = |refusal: Refusal| (kind, refusal);
+        gates::is_meant(&unfinished, &self.spec, &consent).map_err(refused)?;
+        if skips {
+            gates::skippable(&unfinished, &self.spec).map_err(refused)?;
+        }
+        let operation = unfinished.operation(&self.spec.name);
+        if unfinished.asks_first() {
+            self.still_allowed(&unfinished, &consent, skips).await.map_err(refused)?;
+        }
+        let order = if skips { Order::Forward } else { Order::Resume };
+        let facts = &unfinished.facts;
+        let theirs = gates::unmarked(&self.environment, &self.spec, facts, &consent, order).await;
+        let theirs = theirs.map_err(refused)?;
+        if let Some(step) = unfinished.next().filter(|_| skips) {
+            unfinished.pass(step, &mut journal).map_err(|e| refused(e.into()))?;
+        }
+        self.work(operation, journal, (Some(unfinished), theirs), &consent, stops).await;
+        Ok(())
+    }
+
+    /// As long as nothing was changed: people whose jobs it would end may have come since it was begun.
+    async fn still_allowed(
+        &self,
+        unfinished: &Unfinished,
+        consent: &Consent,
+        skips: bool,
+    ) -> Result<(), Refusal> {
+        let operation = unfinished.operation(&self.spec.name);
+        let seen = match self.seen(&unfinished.task, Detail::Owners).await {
+            Ok(seen) => seen,
+            // The worker may be gone by now, which its own steps find out.
+            Err(_) if !unfinished.task.kind().is_of_cluster() => return Ok(()),
+            Err(trouble) => self.unseen(trouble),
+        };
+        let mut allowed = consent.clone();
+        allowed.now |= unfinished.scope.now;
+        allowed.others.extend(unfinished.scope.others.clone());
+        gates::jobs(&operation, &allowed, &seen, if skips { Order::Forward } else { Order::Resume })
+    }
+
+    async fn abandon(&self) -> Result<(), Refused> {
+        let (state, name) = (self.environment.state.clone(), self.spec.name.clone());
+        let ended = blocking(move || {
+            let mut journal = Journal::open(&state, &name)
+                .map_err(|e| Box::new((OperationKind::Restart, Refusal::from(e))))?;
+            let Some(unfinished) = journal.unfinished().cloned() else { return Ok(None) };
+            let kind = unfinished.task.kind();
+            journal.end("abandoned").map_err(|e| Box::new((kind, Refusal::from(e))))?;
+            Ok::<_, Box<Refused>>(Some((unfinished.operation(&name), unfinished.facts)))
+        });
+        match ended.await.map_err(|refused| *refused)? {
+            Some((operation, facts)) => {
+                if let Err(p) = remove_mark(&self.spec, &self.environment.options, &facts).await {
+                    let words = format!("{}; {}", p.what, p.mend);
+                    self.say(OperationNews::Progress(Progress::Output(words))).await;
+                }
+                self.note(operation.deed(), "abandoned".to_owned()).await;
+            }
+            None => self.say(OperationNews::Standing(None)).await,
+        }
+        self.say(OperationNews::Ended(OperationEnd::Abandoned)).await;
+        Ok(())
+    }
+
+    /// Does the steps, and tells how they come out.
+    async fn work(
+        &self,
+        mut operation: Operation,
+        mut journal: Journal,
+        before: (Option<Unfinished>, Option<String>),
+        consent: &Consent,
+        stops: &mut mpsc::UnboundedReceiver<Stop>,
+    ) {
+        if consent.no_wait {
+            // Google goes on by itself.
+            operation.steps.retain(|s| *s == StepName::Ask);
+        }
+        self.say(OperationNews::Began(operation.clone())).await;
+        let (end, touched) = self.steps(&operation, &mut journal, before, stops).await;
+        // Whoever hears of the end may begin the next one.
+        drop(journal);
+        let outcome = match &end {
+            OperationEnd::Done => "done".to_owned(),
+            OperationEnd::Cancelled(how) => (*how).to_owned(),
+            OperationEnd::Abandoned => "abandoned".to_owned(),
+            OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
+        };
+        self.note(operation.deed(), outcome).await;
+        self.say(OperationNews::Touched(touched)).await;
+        self.say(OperationNews::Ended(end)).await;
+    }
+
+    /// What does the steps of a task, over the cluster's own connection.
+    pub fn performer(&self, task: &Task, facts: Facts) -> Performer {
+        let cluster = (self.spec.clone(), self.connection.clone());
+        let (options, state) = (self.environment.options.clone(), self.environment.state.clone());
+        Performer::new(cluster, options, state, task.clone(), facts)
+    }
+
+    async fn steps(
+        &self,
+        operation: &Operation,
+        journal: &mut Journal,
+        (unfinished, theirs): (Option<Unfinished>, Option<String>),
+        stops: &mut mpsc::UnboundedReceiver<Stop>,
+    ) -> (OperationEnd, Touched) {
+        let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
+        let facts = unfinished.map(|u| u.facts).unwrap_or_default();
+        let mut performer = self.performer(&operation.task, facts);
+        performer.take_over = theirs;
+        let (cancel, mut cancels) = mpsc::unbounded_channel();
+        // What is not heard yet is not worked on either: both stand in this one task.
+        let (tell, mut heard) = mpsc::unbounded_channel();
+        let mut at = None;
+        let ended = {
+            // Boxed: what asks Google and Ray at once is large.
+            let mut running = Box::pin(performer.run(operation, journal, &done, &tell, &mut cancels));
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(progress) = heard.recv() => {
+                        if let Progress::Began(step) = progress {
+                            at = Some(step);
+                        }
+                        self.say(OperationNews::Progress(progress)).await;
+                    }
+                    Some(stop) = stops.recv() => match stop {
+                        // The performer lives.
+                        Stop::Cancel => drop(cancel.send(())),
+                        Stop::Interrupt => break None,
+                    },
+                    ended = &mut running => break Some(ended),
+                }
+            }
+        };
+        while let Ok(progress) = heard.try_recv() {
+            self.say(OperationNews::Progress(progress)).await;
+        }
+        let workers = performer.facts.worker.machines.iter();
+        let workers = workers.map(|m| (m.name().to_owned(), m.hosts.clone())).collect();
+        let touched = Touched { workers, saved: performer.facts.saved() };
+        let end = match ended {
+            Some(Ok(Outcome::Done)) => OperationEnd::Done,
+            Some(Ok(Outcome::Cancelled(how))) => OperationEnd::Cancelled(how),
+            Some(Err(problem)) => OperationEnd::Stopped(problem, touched.saved.clone()),
+            None => {
+                performer.interrupted(operation, at, &done).await;
+                interrupted_at(operation, at, &done, journal, touched.saved.clone())
+            }
+        };
+        (end, touched)
+    }
+}
+
+/// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet, or what was goes on
+/// without us, there is nothing to resume.
+fn interrupted_at(
+    operation: &Operation,
+    at: Option<StepName>,
+    done: &[(StepName, String)],
+    journal: &mut Journal,
+    saved: Option<String>,
+) -> OperationEnd {
+    let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
+    if let Some(how) = operation.cancelled_again(step, done) {
+        return match journal.end(how) {
+            Ok(()) => OperationEnd::Cancelled(how),
+            Err(e) => OperationEnd::Stopped(e.into(), saved),
+        };
+    }
+    let place = format!("{} of {} ({})", operation.number(step), operation.steps.len(), step.word());
+    let why = format!("interrupted at step {place}");
+    let command = operation.kind().command();
+    let mend = format!("{command} --resume goes on, {command} --abandon forgets it");
+    let problem = match journal.failed(step, &why) {
+        Ok(()) => super::trouble(why, mend),
+        Err(e) => e.into(),
+    };
+    OperationEnd::Stopped(Problem { since: Timestamp::now(), ..problem }, saved)
+}
+
+/// Runs what may wait for a disk on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        // The runtime is shutting down; nothing of ours is left to be told.
+        Err(e) if e.is_cancelled() => std::future::pending().await,
+        Err(e) => std::panic::resume_unwind(e.into_panic()),
+    }
+}

@@ -1,0 +1,319 @@
+//! The operations service: carries out orders on clusters and tells how they go on. Console and commands drive this one
+//! service; they draw, print and ask, and decide nothing.
+//!
+//! One task holds what is known of operations at work, so that no lock is needed: orders come over a channel, and
+//! journals are read on threads that may block. News go out over a bounded channel: an operation whose news nobody
+//! takes waits, and so does nothing else.
+
+use super::audit::Audit;
+use super::call::Call;
+use super::cluster::Facts;
+use super::desk::Desk;
+use super::environment::Environment;
+use super::gates;
+use super::journal::JournalError;
+use super::request::{Request, Stop, blocking};
+use super::standing::standing;
+use crate::model::{
+    ClusterName, Consent, Draft, FormId, FormNews, Operation, OperationKind, OperationMark, OperationNews,
+    Order, Preview, Problem, Refusal, Standing, SubmissionId, Task,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often journals are read: another program's operation is seen so late at most.
+const LOOK: Duration = Duration::from_secs(2);
+/// News that may wait for the front end.
+const NEWS: usize = 256;
+
+/// News of the service.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// Of an operation on a cluster.
+    Operation(ClusterName, Box<OperationNews>),
+    /// For the form of a job.
+    Form(ClusterName, FormId, FormNews),
+}
+
+/// Whether operations are seen that other programs begin or leave behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journals {
+    /// They are looked into at intervals, for a screen.
+    Watched,
+    /// Only an order looks into them.
+    Asked,
+}
+
+/// What the service is asked.
+enum Ask {
+    Order(ClusterName, Order),
+    Submit(ClusterName, FormId, Box<Draft>),
+    Fill(ClusterName, FormId, SubmissionId),
+    Note(ClusterName, String, String),
+}
+
+/// The service. Dropping it ends what it does, where it is.
+pub struct Operations {
+    environment: Arc<Environment>,
+    asks: mpsc::UnboundedSender<Ask>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Operations {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Operations {
+    /// Starts it. Called in a runtime.
+    pub fn start(environment: Environment, journals: Journals) -> (Self, mpsc::Receiver<News>) {
+        let (asks, heard) = mpsc::unbounded_channel();
+        let (news, told) = mpsc::channel(NEWS);
+        let environment = Arc::new(environment);
+        let hub = Hub {
+            environment: Arc::clone(&environment),
+            news,
+            desk: Arc::default(),
+            works: HashMap::new(),
+            begun: 0,
+            known: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        };
+        let task = tokio::spawn(hub.run(heard, journals));
+        (Self { environment, asks, task }, told)
+    }
+
+    fn ask(&self, ask: Ask) {
+        // It ends only with us.
+        let _ = self.asks.send(ask);
+    }
+
+    /// Carries an order out, beside the caller.
+    pub fn order(&self, cluster: &ClusterName, order: Order) {
+        self.ask(Ask::Order(cluster.clone(), order));
+    }
+
+    /// Submits the job of a form, beside the caller.
+    pub fn submit(&self, cluster: &ClusterName, form: FormId, draft: Draft) {
+        self.ask(Ask::Submit(cluster.clone(), form, Box::new(draft)));
+    }
+
+    /// Reads what a job was submitted with for a form, beside the caller.
+    pub fn fill(&self, cluster: &ClusterName, form: FormId, id: SubmissionId) {
+        self.ask(Ask::Fill(cluster.clone(), form, id));
+    }
+
+    /// Writes the audit log, beside the caller: its disk may be slow.
+    pub fn note(&self, cluster: ClusterName, what: String, outcome: String) {
+        self.ask(Ask::Note(cluster, what, outcome));
+    }
+
+    /// Whether operations of that kind are refused from here whatever the cluster is like.
+    pub fn read_only(&self, kind: OperationKind) -> Result<(), Refusal> {
+        gates::read_only(&self.environment, kind)
+    }
+
+    /// Whether an operation passes the gates of marks and of affected jobs, after what was previewed. They are asked
+    /// again when the operation begins.
+    pub fn allowed(
+        &self,
+        operation: &Operation,
+        consent: &Consent,
+        (mark, seen): (Option<&OperationMark>, &Preview),
+    ) -> Result<(), Refusal> {
+        let order = |consent| Order::Begin(operation.task.clone(), consent);
+        gates::taken_over(mark, consent, order)?;
+        gates::jobs(operation, consent, seen, order)
+    }
+
+    /// What an operation would change if it began now: its own steps, recorded and not executed.
+    pub async fn dry_run(&self, cluster: &ClusterName, task: &Task) -> Result<Vec<Call>, Problem> {
+        let Some(request) = request(&self.environment, cluster, mpsc::channel(1).0) else {
+            return Err(super::trouble(format!("no cluster {cluster}"), ""));
+        };
+        let operation = Operation::new(task.clone(), cluster.clone());
+        // Boxed: what asks Google and Ray at once is large.
+        Box::pin(request.performer(task, Facts::default()).dry_run(&operation)).await
+    }
+
+    /// The interrupted operation on a cluster, or the one that another program is at; none when there is none.
+    pub async fn standing(&self, cluster: &ClusterName) -> Result<Option<Standing>, JournalError> {
+        let (state, cluster) = (self.environment.state.clone(), cluster.clone());
+        blocking(move || standing(&state, &cluster)).await
+    }
+}
+
+/// An operation that may be at work.
+struct Work {
+    /// Tells it from later ones on the same cluster.
+    number: u64,
+    stop: mpsc::UnboundedSender<Stop>,
+}
+
+/// What a look into the journals saw, and how many operations had begun here before it.
+type Seen = (u64, Vec<(ClusterName, Option<Standing>)>);
+
+/// The task behind [`Operations`].
+struct Hub {
+    environment: Arc<Environment>,
+    news: mpsc::Sender<News>,
+    desk: Arc<Desk>,
+    /// By cluster. Its journal is told of by its own news.
+    works: HashMap<ClusterName, Work>,
+    /// Operations and their ends so far.
+    begun: u64,
+    /// What was told of each journal last.
+    known: BTreeMap<ClusterName, Option<Standing>>,
+    /// What is done beside; the cluster and number of an operation that is over.
+    tasks: JoinSet<Option<(ClusterName, u64)>>,
+}
+
+impl Hub {
+    async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Ask>, journals: Journals) {
+        let mut tick = interval(LOOK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looking: Option<Pin<Box<dyn Future<Output = Seen> + Send>>> = None;
+        loop {
+            tokio::select! {
+                ask = asks.recv() => match ask {
+                    Some(ask) => self.take(ask),
+                    None => return,
+                },
+                Some(over) = self.tasks.join_next() => {
+                    if let Ok(Some((cluster, number))) = over {
+                        self.over(&cluster, number);
+                    }
+                }
+                seen = async { looking.as_mut().unwrap_or(&mut pending()).await }, if looking.is_some() => {
+                    looking = None;
+                    self.tell(seen).await;
+                }
+                _ = tick.tick(), if journals == Journals::Watched && looking.is_none() => {
+                    looking = Some(self.look());
+                }
+            }
+        }
+    }
+
+    /// Reads all journals.
+    fn look(&self) -> Pin<Box<dyn Future<Output = Seen> + Send>> {
+        let (environment, begun) = (Arc::clone(&self.environment), self.begun);
+        let read = move || {
+            let names = environment.clusters.iter().map(|spec| &spec.name);
+            // A journal that cannot be read is told of when an operation is to begin.
+            names.filter_map(|name| Some((name.clone(), standing(&environment.state, name).ok()?))).collect()
+        };
+        Box::pin(async move { (begun, blocking(read).await) })
+    }
+
+    /// Tells what has changed in the journals. What works here is told by itself, and knows better.
+    async fn tell(&mut self, (begun, seen): Seen) {
+        if begun != self.begun {
+            return;
+        }
+        for (cluster, seen) in seen {
+            if self.works.contains_key(&cluster) || *self.known.get(&cluster).unwrap_or(&None) == seen {
+                continue;
+            }
+            self.known.insert(cluster.clone(), seen.clone());
+            // The front end may be on its way out.
+            let _ = self.news.send(News::Operation(cluster, Box::new(OperationNews::Standing(seen)))).await;
+        }
+    }
+
+    fn over(&mut self, cluster: &ClusterName, number: u64) {
+        if self.works.get(cluster).is_some_and(|work| work.number == number) {
+            self.works.remove(cluster);
+            self.known.remove(cluster);
+            self.begun += 1;
+        }
+    }
+
+    fn request(&self, cluster: &ClusterName) -> Option<Request> {
+        request(&self.environment, cluster, self.news.clone())
+    }
+
+    fn take(&mut self, ask: Ask) {
+        match ask {
+            Ask::Order(cluster, order) => self.order(&cluster, order),
+            Ask::Submit(cluster, form, draft) => {
+                let Some(request) = self.request(&cluster) else { return };
+                let desk = Arc::clone(&self.desk);
+                self.tasks.spawn(async move {
+                    request.submit(form, desk, *draft).await;
+                    None
+                });
+            }
+            Ask::Fill(cluster, form, id) => {
+                let Some(request) = self.request(&cluster) else { return };
+                let desk = Arc::clone(&self.desk);
+                self.tasks.spawn(async move {
+                    request.fill(form, &desk, id).await;
+                    None
+                });
+            }
+            Ask::Note(cluster, what, outcome) => {
+                let audit = self.environment.audit.clone();
+                self.tasks.spawn_blocking(move || write(&audit, &cluster, &what, &outcome));
+            }
+        }
+    }
+
+    fn order(&mut self, cluster: &ClusterName, order: Order) {
+        let stop = match order {
+            Order::Cancel => Some(Stop::Cancel),
+            Order::Interrupt => Some(Stop::Interrupt),
+            _ => None,
+        };
+        if let Some(stop) = stop {
+            if let Some(work) = self.works.get(cluster) {
+                // It may have ended meanwhile.
+                let _ = work.stop.send(stop);
+            }
+            return;
+        }
+        let Some(request) = self.request(cluster) else { return };
+        let (stop, mut stops) = mpsc::unbounded_channel();
+        let works = matches!(order, Order::Begin(..) | Order::Resume(_) | Order::Forward(_));
+        // Another one beside it is refused by the journal's lock, and must not be taken for the one at work.
+        let over = (works && !self.works.contains_key(cluster)).then(|| {
+            self.begun += 1;
+            self.known.remove(cluster);
+            self.works.insert(cluster.clone(), Work { number: self.begun, stop });
+            (cluster.clone(), self.begun)
+        });
+        self.tasks.spawn(async move {
+            request.run(order, &mut stops).await;
+            over
+        });
+    }
+}
+
+fn request(
+    environment: &Arc<Environment>,
+    cluster: &ClusterName,
+    news: mpsc::Sender<News>,
+) -> Option<Request> {
+    let spec = environment.clusters.iter().find(|spec| spec.name == *cluster)?.clone();
+    let connection = environment.connection(cluster);
+    Some(Request { spec, connection, environment: Arc::clone(environment), news })
+}
+
+/// Never anything.
+fn pending() -> Pin<Box<dyn Future<Output = Seen> + Send>> {
+    Box::pin(std::future::pending())
+}
+
+fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &str) -> Option<(ClusterName, u64)> {
+    if let Err(e) = audit.note(cluster, what, outcome) {
+        tracing::error!("the audit log cannot be written: {e}");
+    }
+    None
+}
