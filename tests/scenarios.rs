@@ -87,19 +87,31 @@ const SCENARIOS: &[Scenario] = &[
         "another operation was interrupted",
         |w| {
             head(w, &[]);
-            journal(w, &Task::Stop, &Scope::default(), &[])
+            Some(journal(w, &Task::Stop, &Scope::default(), &[]))
         },
         Act::Begin,
         Refused(Gate::Interrupted),
         Refused(Gate::Interrupted),
     ),
-    row("another program is at work", held, Act::Begin, Refused(Gate::AtWork), Refused(Gate::AtWork)),
-    row("another program resumed it", held, Act::Resume, Refused(Gate::AtWork), Refused(Gate::AtWork)),
+    row(
+        "another program is at work",
+        |w| Some(held(w)),
+        Act::Begin,
+        Refused(Gate::AtWork),
+        Refused(Gate::AtWork),
+    ),
+    row(
+        "another program resumed it",
+        |w| Some(held(w)),
+        Act::Resume,
+        Refused(Gate::AtWork),
+        Refused(Gate::AtWork),
+    ),
     row(
         "the file is another cluster's",
         |w| {
             let other = Scope { file: Some("/elsewhere/a.yaml".into()), ..Scope::default() };
-            journal(w, &RESTART, &other, &[])
+            Some(journal(w, &RESTART, &other, &[]))
         },
         Act::Resume,
         Refused(Gate::OtherFile),
@@ -107,7 +119,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     row(
         "an operation of another kind",
-        |w| journal(w, &Task::Stop, &Scope::default(), &[]),
+        |w| Some(journal(w, &Task::Stop, &Scope::default(), &[])),
         Act::Resume,
         Refused(Gate::OtherKind),
         Refused(Gate::OtherKind),
@@ -201,7 +213,7 @@ fn head(world: &mut World, owners: &[&str]) -> Option<Journal> {
 }
 
 /// An operation that was begun and interrupted after these steps.
-fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Option<Journal> {
+fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Journal {
     let mut journal = Journal::open(&state(world), &cluster()).unwrap();
     journal.begin(task, scope).unwrap();
     let stopping = done.contains(&StepName::Stop);
@@ -209,7 +221,7 @@ fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Opti
     for step in done {
         journal.done(*step, "").unwrap();
     }
-    Some(journal)
+    journal
 }
 
 fn begun(world: &mut World, done: &[StepName]) -> Option<Journal> {
@@ -219,7 +231,7 @@ fn begun(world: &mut World, done: &[StepName]) -> Option<Journal> {
 }
 
 /// The same, and this process is at work on it.
-fn held(world: &mut World) -> Option<Journal> {
+fn held(world: &mut World) -> Journal {
     head(world, &[]);
     journal(world, &RESTART, &Scope::default(), &[])
 }
@@ -259,15 +271,12 @@ fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{}: {said}", scenario.name);
     let rows: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
-    match rows[0]["refused"].as_str() {
-        Some(name) => {
-            assert!(!has_begun(&world), "{}: {said}", scenario.name);
-            Refused(gate(name))
-        }
-        None => {
-            assert!(has_begun(&world), "{}: neither begun nor refused: {said}", scenario.name);
-            Began
-        }
+    if let Some(name) = rows[0]["refused"].as_str() {
+        assert!(!has_begun(&world), "{}: {said}", scenario.name);
+        Refused(gate(name))
+    } else {
+        assert!(has_begun(&world), "{}: neither begun nor refused: {said}", scenario.name);
+        Began
     }
 }
 
