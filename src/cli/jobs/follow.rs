@@ -46,7 +46,7 @@ pub struct Following<'a> {
 type Proof = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
 
 impl<'a> Following<'a> {
-    /// Over the connection of this session.
+    /// Over the connection of this command.
     pub fn new(reach: &'a Reach, session: &Session, give_up: GiveUp) -> Self {
         let connection = session.connection().clone();
         let state = connection.watch();
