@@ -279,3 +279,18 @@ fn the_oldest_ray_fills_every_pane() {
     });
     follow(&mut console, &job.id);
 }
+
+#[test]
+fn in_a_container_whose_session_began_outside_the_stop_key_is_answered() {
+    // The session's leader is outside of the namespace and has the number 0 there.
+    let container = ["--map-root-user", "--pid", "--fork", "sh", "-c", "\"$@\"; exit $?", "sh"];
+    let console = [env!("CARGO_BIN_EXE_marin-tui"), "--address", "http://127.0.0.1:9"];
+    let home = tempfile::tempdir().unwrap();
+    let argv = [&["unshare"], &container[..], &console].concat();
+    let mut pty = Pty::start(&argv, &[("HOME", home.path().to_str().unwrap())], 120, 40);
+    pty.wait_text("again in");
+    pty.send("\x1a");
+    pty.wait_text("not suspended");
+    pty.send("q");
+    assert!(pty.wait_exit().success());
+}

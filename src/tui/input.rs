@@ -4,8 +4,9 @@ use crate::model::Update;
 use crossterm::event::{self, Event};
 use crossterm::terminal;
 use futures_util::{FutureExt, Stream};
+use nix::unistd::{getpgid, getppid, getsid};
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{getpgid, getpid, getppid, getsid, kill_process};
+use rustix::process::{getpid, kill_process};
 use std::io;
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, channel};
@@ -198,7 +199,9 @@ pub fn quit_signals() -> io::Result<impl Future<Output = ()>> {
 /// Whether a shell that controls jobs started us, so that it can continue us. Where a terminal runs the console alone,
 /// a stopped one could only be killed.
 pub fn is_shell_job() -> bool {
-    let Some(parent) = getppid() else { return false };
-    let is_in_session = getsid(Some(parent)).is_ok_and(|its| getsid(None) == Ok(its));
-    is_in_session && getpgid(Some(parent)).is_ok_and(|its| getpgid(None) != Ok(its))
+    // In a container the session's leader, or the parent's group, may be outside and have the number 0, which rustix's
+    // Pid cannot hold.
+    let parent = Some(getppid());
+    getsid(parent).is_ok_and(|its| getsid(None) == Ok(its))
+        && getpgid(parent).is_ok_and(|its| getpgid(None) != Ok(its))
 }
