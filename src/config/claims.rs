@@ -8,6 +8,9 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Characters that a list shows of one command; a flood must not push the others off the screen.
+const LONGEST: usize = 1000;
+
 /// What would be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deed {
@@ -99,7 +102,6 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
     if let Some(proxy) = &spec.auth.proxy_command {
         all.push(Claim::new(Deed::Run, proxy.clone(), "by ssh, to reach the head (ssh_proxy_command)"));
     }
-    let mut commands = 0;
     each_entry(value, &mut |key, value| match key {
         // Elsewhere than in `auth`, and as a map by region, only ray reads it.
         "ssh_proxy_command" => each_text(value, &mut |text| {
@@ -128,14 +130,22 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
             }
         }
         "cluster_synced_files" | "ssh_public_key" => each_text(value, &mut |text| all.push(sent(text, key))),
-        key if key.ends_with("_commands") => each_text(value, &mut |_| commands += 1),
+        key if key.ends_with("_commands") => each_text(value, &mut |text| {
+            let why = format!("on the cluster's machines, when you start them ({key})");
+            all.push(Claim::new(Deed::Run, cut(text), why));
+        }),
         _ => {}
     });
-    if commands > 0 {
-        let what = format!("{commands} commands of the file, on the cluster's machines");
-        all.push(Claim::new(Deed::Run, what, "when you start the cluster or a worker"));
-    }
     all
+}
+
+/// A command as far as a list shows it.
+fn cut(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}… (+{} characters)", &text[..at], text[at..].chars().count()),
+    }
 }
 
 fn sent(text: &str, key: &str) -> Claim {
@@ -236,7 +246,8 @@ mod tests {
             "send the cluster's Ray token |",
             "send ~/.aws |",
             "send /etc/passwd |",
-            "run 2 commands of the file",
+            "run one | on the cluster's machines, when you start them (setup_commands)",
+            "run gcloud secrets versions access latest --secret=S --project=p-1 > ~/.ray/auth_token |",
             "run ray up, ray down /w/infra/c.yaml |",
         ] {
             assert!(all.iter().any(|c| c.starts_with(wanted)), "{wanted}: {all:#?}");
