@@ -243,7 +243,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if let Some(Command::Backups(arguments)) = &arguments.command {
         let settings = config::Settings::read(sources.config.as_deref(), &env)?;
-        return backups::run(arguments, &config::Folders::new(&env), &settings);
+        return backups::run(arguments, &config::Folders::new(&env), &settings, &env);
     }
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);

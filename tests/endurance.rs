@@ -137,4 +137,6 @@ fn old_backups_are_said_at_the_start_and_deleted_when_asked() {
     assert!(!none.contains("deleted") && folder.exists(), "{none}");
     let (code, done, said) = run(&["backups", "--delete-older-than", "30", "--yes"]);
     assert!(code == Some(0) && done.contains("deleted") && !folder.exists(), "{done}{said}");
+    let (_, audited, _) = run(&["audit"]);
+    assert!(audited.contains("delete backup") && audited.trim_end().ends_with("deleted"), "{audited}");
 }

@@ -1,9 +1,9 @@
 //! `marin-tui backups`: which backups of jobs lie on this machine, and deleting the old ones.
 
 use super::{columns, output};
-use crate::config::{Folders, Settings};
-use crate::model::Timestamp;
+use crate::config::{Env, Folders, Settings};
 use crate::model::time::brief;
+use crate::model::{ClusterName, Timestamp};
 use crate::operation::{Backup, backups, delete};
 use clap::Args;
 use serde_json::json;
@@ -32,6 +32,7 @@ pub(super) fn run(
     arguments: &BackupArguments,
     folders: &Folders,
     settings: &Settings,
+    env: &Env,
 ) -> anyhow::Result<ExitCode> {
     let now = Timestamp::now();
     let all = backups(&folders.state).map_err(|p| anyhow::anyhow!("{}", p.what))?;
@@ -51,13 +52,22 @@ pub(super) fn run(
     }
     let mut rows = Vec::new();
     let mut is_well = true;
+    let audit = super::audit::log(env, folders);
     for backup in old {
         let outcome = delete(backup);
         is_well &= outcome.is_ok();
-        rows.push((
-            backup,
-            outcome.map_or_else(|p| format!("failed: {}; {}", p.what, p.mend), |()| "deleted".to_owned()),
-        ));
+        let outcome = match outcome {
+            Ok(()) => "deleted".to_owned(),
+            Err(problem) => format!("failed: {}; {}", problem.what, problem.mend),
+        };
+        let cluster = ClusterName::new(backup.cluster.as_deref().unwrap_or("?"));
+        super::audit::write(
+            &audit,
+            &cluster,
+            &format!("delete backup {}", backup.folder.display()),
+            &outcome,
+        );
+        rows.push((backup, outcome));
     }
     report(&rows, arguments.json, now)?;
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
