@@ -16,12 +16,15 @@ impl Inner {
     ) -> Result<Value, GcpError> {
         let wait = async {
             let mut operation = operation;
+            // What is quick is seen soon.
+            let mut pause = self.look / 16;
             loop {
                 if let Some(over) = outcome(&operation) {
                     return over;
                 }
                 let name = operation["name"].as_str().unwrap_or_default().to_owned();
-                tokio::time::sleep(self.look).await;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(self.look);
                 operation = self.get(&url(&name), &[]).await?;
             }
         };
