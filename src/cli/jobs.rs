@@ -189,10 +189,7 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
     confirm(&what, arguments.yes)?;
     let session = reach.connect(progress).await?;
     progress.tell("waiting for the jobs to end");
-    let stops = arguments.ids.iter().map(|name| {
-        let client = session.client.clone();
-        async move { stop_job(&client, &id(name)).await }
-    });
+    let stops = arguments.ids.iter().map(async |name| stop_job(&session, &id(name)).await);
     let outcomes = join_all(stops).await;
     session.close().await;
     for (id, outcome) in arguments.ids.iter().zip(&outcomes) {

@@ -176,6 +176,11 @@ impl Connection {
         Self::pair(cluster).0
     }
 
+    /// Ray over the connection that stands now, if one does; whether it answers is not asked.
+    pub fn client(&self) -> Option<Client> {
+        client_of(&self.state)
+    }
+
     /// Commands on the head over the login that stands now, if one does.
     pub fn remote(&self) -> Option<Remote> {
         match &*self.state.borrow() {
@@ -305,6 +310,14 @@ impl Connection {
 
     fn gone(&self) -> Problem {
         problem(format!("the connection to {} is closed: this program is ending", self.cluster), "")
+    }
+}
+
+/// The client of the connection that stands now, if one does.
+pub(super) fn client_of(state: &watch::Receiver<ConnectionState>) -> Option<Client> {
+    match &*state.borrow() {
+        ConnectionState::Up(channel) => Some(channel.client.clone()),
+        ConnectionState::Connecting(_) | ConnectionState::Down { .. } => None,
     }
 }
 

@@ -309,11 +309,11 @@ impl ClusterTask {
                 self.streams.nudge();
             }
             Some(Request::StopJob(id)) => {
-                let client = s.session.client.clone();
+                let ray = stop::Answering::new(s.session.client.clone(), self.held.state.subscribe());
                 let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
                 tokio::spawn(async move {
                     let _turn = turns.acquire().await;
-                    stop::stop_and_watch(client, id, out, changed).await;
+                    stop::stop_and_watch(ray, id, out, changed).await;
                 });
             }
             Some(Request::DeleteJob(id)) => {

@@ -1,11 +1,13 @@
 //! Stopping a job, and the truth about it: some Ray versions answer "stopped" for a pending job and do nothing
 //! (ray-project/ray#58353), so the status is read again until it says so.
 
+use super::Session;
+use super::connection::{ConnectionState, client_of};
 use super::task::Out;
 use crate::model::{JobStatus, JobStopOutcome, News, SubmissionId};
 use crate::ray::{Client, RayError};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// How long an effect is waited for: Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s
 /// later.
@@ -18,17 +20,22 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Asks Ray to stop the job and watches for the effect. `changed` asks for a refresh when something has. A request
 /// whose answer did not come may have arrived: that is said, and corrected once the job's state is seen.
-pub async fn stop_and_watch(client: Client, id: SubmissionId, out: Out, changed: mpsc::UnboundedSender<()>) {
+pub(super) async fn stop_and_watch(
+    mut ray: Answering,
+    id: SubmissionId,
+    out: Out,
+    changed: mpsc::UnboundedSender<()>,
+) {
     let tell = async |outcome| {
         tracing::info!(cluster = %out.cluster, job = %id, ?outcome, "stop job");
         out.send(News::JobStop { id: id.clone(), outcome }).await;
         // The session may have ended meanwhile.
         let _ = changed.send(());
     };
-    let outcome = match client.stop_job(&id).await {
+    let outcome = match ray.client().stop_job(&id).await {
         Ok(_) => {
             tell(JobStopOutcome::Asked).await;
-            seen_to_end(&client, &id, PATIENCE).await
+            seen_to_end(&mut ray, &id, PATIENCE).await
         }
         Err(e) if may_have_arrived(&e) => JobStopOutcome::Unknown { why: e.to_string(), watching: true },
         Err(e) => JobStopOutcome::Failed(e.to_string()),
@@ -36,15 +43,36 @@ pub async fn stop_and_watch(client: Client, id: SubmissionId, out: Out, changed:
     let is_watched = matches!(outcome, JobStopOutcome::Unknown { watching: true, .. });
     tell(outcome).await;
     if is_watched {
-        tell(seen_to_end(&client, &id, LONG_PATIENCE).await).await;
+        tell(seen_to_end(&mut ray, &id, LONG_PATIENCE).await).await;
     }
 }
 
 /// Asks Ray to stop the job and waits for the effect, also where the answer did not come.
-pub async fn stop_job(client: &Client, id: &SubmissionId) -> JobStopOutcome {
-    match client.stop_job(id).await {
+pub async fn stop_job(session: &Session, id: &SubmissionId) -> JobStopOutcome {
+    let mut ray = Answering::new(session.client.clone(), session.connection().watch());
+    match ray.client().stop_job(id).await {
         Err(e) if !may_have_arrived(&e) => JobStopOutcome::Failed(e.to_string()),
-        Ok(_) | Err(_) => seen_to_end(client, id, PATIENCE).await,
+        Ok(_) | Err(_) => seen_to_end(&mut ray, id, PATIENCE).await,
+    }
+}
+
+/// Ray over whatever connection stands: what is watched for long must outlive one.
+pub(super) struct Answering {
+    client: Client,
+    state: watch::Receiver<ConnectionState>,
+}
+
+impl Answering {
+    /// Ray over this connection, and over those that follow it.
+    pub(super) fn new(client: Client, state: watch::Receiver<ConnectionState>) -> Self {
+        Self { client, state }
+    }
+
+    fn client(&mut self) -> &Client {
+        if let Some(client) = client_of(&self.state) {
+            self.client = client;
+        }
+        &self.client
     }
 }
 
@@ -65,13 +93,13 @@ pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String
 }
 
 /// Waits until the job is seen ended. Of one that cannot be seen nothing is known.
-async fn seen_to_end(client: &Client, id: &SubmissionId, patience: Duration) -> JobStopOutcome {
+async fn seen_to_end(ray: &mut Answering, id: &SubmissionId, patience: Duration) -> JobStopOutcome {
     let began = Instant::now();
     let unknown = |e: &RayError| JobStopOutcome::Unknown { why: e.to_string(), watching: false };
     // A job that could not be seen for a while has its time from when it is seen again.
     let mut seen_since = None;
     loop {
-        match status(client, id).await {
+        match status(ray.client(), id).await {
             Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.word().into()),
             Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
                 return JobStopOutcome::StillThere(status.word().into());
