@@ -33,7 +33,7 @@ pub use connection::{Channel, Connection, ConnectionState};
 pub use discover::head_address;
 pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
 pub use ports::usual_port;
-pub use session::{Attached, Session, attach, connect, run_on, run_ray};
+pub use session::{Access, Attached, Session, attach, connect, run_on, run_ray};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};
 pub use zones::Zones;

@@ -87,7 +87,7 @@ fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
     let said = place.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("stopped at step 1 of 9") && said.contains("--resume"), "{said}");
     assert!(place.run(&["restart-cluster", "--abandon"]).status.success());
-    assert!(place.fails(&["restart-cluster", "--abandon"]).contains("no operation on lab stopped"));
+    assert!(place.fails(&["restart-cluster", "--abandon"]).contains("no interrupted operation on lab"));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn no_worker_is_started_beside_the_containers_of_its_cluster() {
         assert!(said.contains("provider.worker_ips") && said.contains("ray up --no-restart"), "{said}");
         assert!(said.contains("--address=<the head's address>:7001"), "{said}");
     }
-    assert!(place.fails(&["add-worker", "--abandon"]).contains("no operation on lab stopped"));
+    assert!(place.fails(&["add-worker", "--abandon"]).contains("no interrupted operation on lab"));
     // Without a name there is no container, as for Ray.
     place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ''}}\n"));
     let said = place.fails(&["add-worker", "--host", "10.0.0.7"]);
@@ -281,7 +281,7 @@ fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
             said.contains("Checking AWS") && said.contains("interrupted at step 2 of 3 (ray up)"),
             "{said}"
         );
-        assert!(said.contains("--resume goes on") && !said.contains("panicked"), "{said}");
+        assert!(said.contains("--resume continues it") && !said.contains("panicked"), "{said}");
         let pids = fs::read_to_string(place.path("pids")).unwrap();
         assert_eq!(pids.lines().filter(|pid| pid.parse::<u32>().is_ok()).count(), 3, "{pids}");
         until("nothing of it runs any more", || !pids.lines().any(is_running));
@@ -299,7 +299,7 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(1) && said.contains("cancelled; nothing was changed"), "{said}");
     assert!(
-        place.fails(&["restart-cluster", "--resume", "--others"]).contains("no operation on lab stopped")
+        place.fails(&["restart-cluster", "--resume", "--others"]).contains("no interrupted operation on lab")
     );
 
     // What an earlier attempt has changed is not undone by a cancel of the first look.
@@ -307,7 +307,7 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
     assert!(place.fails(&["start-cluster"]).contains("failed with 9"));
     place.ray(": >began; exec sleep 600");
     let said = String::from_utf8(interrupted(&place, &["start-cluster", "--resume"], "-INT").stderr).unwrap();
-    assert!(said.contains("interrupted at step 1 of 3") && said.contains("--resume goes on"), "{said}");
+    assert!(said.contains("interrupted at step 1 of 3") && said.contains("--resume continues it"), "{said}");
     assert!(place.fails(&["start-cluster"]).contains("stopped at step 2 of 3"));
 }
 

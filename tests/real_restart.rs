@@ -169,7 +169,7 @@ fn restart_with_jobs(bed: Bed) {
     assert_eq!(log.as_array().unwrap().last().unwrap()["outcome"], "done");
     let again = run(bed, &["restart-cluster", "--resume"]);
     assert!(
-        String::from_utf8_lossy(&again.stderr).contains("stopped before its end"),
+        String::from_utf8_lossy(&again.stderr).contains("no interrupted operation"),
         "nothing is left to resume"
     );
 

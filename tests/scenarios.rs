@@ -3,26 +3,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod pty;
 mod world;
 
 use marin_tui::app::plan::Spot;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
-use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::google::PROJECT;
-use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
-    ClusterName, Consent, Gate, Operation, OperationKind, OperationNews, Order, Standing, StepName, Task,
-    Timestamp,
+    ClusterName, Consent, Gate, Operation, OperationKind, OperationMark, OperationNews, Order, Standing,
+    StepName, Task, Timestamp,
 };
-use marin_tui::operation::{Audit, Environment, Facts, Journal, Scope};
-use marin_tui::supervisor::{Options, Supervisor};
-use marin_tui::token::Places;
-use marin_tui::tui::{Multiplexer, Performer, Place};
+use marin_tui::operation::{Facts, Journal, Scope};
+use marin_tui::supervisor::{self, Access, Connection, Held};
+use marin_tui::tui::Performer;
+use pty::Pty;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use world::{World, until};
@@ -125,7 +125,7 @@ const SCENARIOS: &[Scenario] = &[
         Refused(Gate::OtherKind),
     ),
     row(
-        "what comes next rests on it",
+        "a step that later ones depend on",
         |w| begun(w, &[StepName::Check, StepName::Look]),
         Act::Skip,
         Refused(Gate::NotSkippable),
@@ -169,6 +169,26 @@ const SCENARIOS: &[Scenario] = &[
         Refused(Gate::ReadOnly),
     ),
     row(
+        "another operator's mark",
+        |w| {
+            head(w, &[]);
+            marked(w)
+        },
+        Act::Begin,
+        Refused(Gate::Marked),
+        Began,
+    ),
+    row(
+        "another operator's mark, interrupted",
+        |w| {
+            begun(w, &[StepName::Check, StepName::Look, StepName::Stop]);
+            marked(w)
+        },
+        Act::Resume,
+        Refused(Gate::Marked),
+        Began,
+    ),
+    row(
         "a provider that is not offered",
         |w| {
             let file = format!("cluster_name: marin-a\nprovider: {{type: aws, project_id: {PROJECT}}}\n");
@@ -203,13 +223,17 @@ fn cluster() -> ClusterName {
 fn head(world: &mut World, owners: &[&str]) -> Option<Journal> {
     world.head_of(|s| s.jobs = 0);
     for (n, owner) in owners.iter().enumerate() {
-        let owner = if owner.is_empty() { "x=y".to_owned() } else { format!("owner={owner}") };
-        let words = format!("submit-job --no-wait --submission-id job-{n} --metadata {owner} -- true");
-        // Who submits is the owner of what names none.
-        let out = world.command(&words).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        job(world, n, owner);
     }
     None
+}
+
+fn job(world: &World, n: usize, owner: &str) {
+    let owner = if owner.is_empty() { "x=y".to_owned() } else { format!("owner={owner}") };
+    let words = format!("submit-job --no-wait --submission-id job-{n} --metadata {owner} -- true");
+    // Who submits is the owner of what names none.
+    let out = world.command(&words).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
 
 /// An operation that was begun and interrupted after these steps.
@@ -234,6 +258,21 @@ fn begun(world: &mut World, done: &[StepName]) -> Option<Journal> {
 fn held(world: &mut World) -> Journal {
     head(world, &[]);
     journal(world, &RESTART, &Scope::default(), &[])
+}
+
+/// Another operator has begun an operation from another machine.
+fn marked(world: &World) -> Option<Journal> {
+    let environment = world.environment();
+    let stop = Operation::new(Task::Stop, cluster());
+    let mark = OperationMark::new("00000000aaaaaaaa".into(), &stop, "bo@elsewhere", 77, Timestamp::now());
+    let access = Access {
+        spec: &environment.clusters[0],
+        options: &environment.options,
+        connection: &Connection::closed(cluster()),
+    };
+    let placed = world.runtime.block_on(supervisor::place_mark(access, &mark));
+    assert_eq!(placed.unwrap(), Held::Ours);
+    None
 }
 
 fn read_only(world: &World) {
@@ -264,7 +303,7 @@ fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
         Act::Resume => "--resume",
         Act::Skip => "--resume --leave",
     };
-    let others = if allows { "--others" } else { "" };
+    let others = if allows { "--others --take-over" } else { "" };
     let mut command = world.command(&format!("restart-cluster --preserve-jobs=0 --json {act} {others}"));
     let out = command.env("USER", "me").output().unwrap();
     drop(held);
@@ -311,39 +350,15 @@ struct Console<'a> {
 
 impl<'a> Console<'a> {
     fn new(world: &'a World) -> Self {
-        let home = world.home.path();
-        let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
-        let infra = Some(home.join("infra"));
-        let sources = Sources { infra, config: Some(home.join("config.yaml")), ..Sources::default() };
-        let config = config::load(&sources, &env, Timestamp::now()).unwrap();
-        let folders = Folders::new(&env);
-        for folder in [&folders.state, &folders.tokens, &folders.run] {
-            config::create_private(folder).unwrap();
-        }
-        let mut options = Options::new(&config.settings, &folders, Places::default());
-        let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
-        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
-        options.google = Google::new(Endpoints::all_at(&world.double.url()), login);
-        let environment = Environment {
-            clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
-            connections: BTreeMap::new(),
-            options: options.clone(),
-            audit: Audit::new(&folders.state, "me@here"),
-            state: folders.state,
-            env,
-            me: "me".into(),
-            read_only: config.settings.read_only,
-        };
+        let environment = world.environment();
         // The screen is not told that nothing may be changed: here the service has to refuse it.
         let listed = environment.clusters.iter().cloned().map(Listed::Cluster).collect();
         let mut app = App::new(listed, Keymap::with_changes(&BTreeMap::default()).unwrap());
         let effects = app.start(Some(&cluster()));
-        let _runtime = world.runtime.enter();
         let (updates, mut news) = mpsc::channel(64);
         world.runtime.spawn(async move { while news.recv().await.is_some() {} });
-        let supervisor = Supervisor::start(environment.clusters.clone(), options, &updates);
-        let place = Place { remote: true, multiplexer: Multiplexer::None };
-        let mut performer = Performer::new(supervisor, place).operating(environment);
+        let mut performer = world.performer(environment, &updates);
+        let _runtime = world.runtime.enter();
         performer.perform_all(effects);
         Self { world, app, performer }
     }
@@ -390,8 +405,8 @@ impl<'a> Console<'a> {
         })
     }
 
-    /// Restart, by its key and its dialog.
-    fn begins(&mut self, allows: bool) -> Verdict {
+    /// Restart, by its key and its dialog. `between` is done once its preview is shown.
+    fn begins(&mut self, allows: bool, between: impl FnOnce()) -> Verdict {
         let effects = self.press("R");
         assert!(!effects.is_empty(), "the dialog looks what it would affect");
         self.perform(effects);
@@ -403,6 +418,7 @@ impl<'a> Console<'a> {
         if let Some(gate) = refused {
             return Refused(gate);
         }
+        between();
         loop {
             let Some(Dialog::Plan(plan)) = self.app.dialog() else { panic!("no dialog") };
             match plan.spot {
@@ -414,13 +430,20 @@ impl<'a> Console<'a> {
                 }
                 Spot::Others if allows && !plan.others => drop(self.press("space")),
                 Spot::Blind if allows && !plan.blind => drop(self.press("space")),
+                Spot::TakeOver if allows && !plan.consent().take_over.covers("00000000aaaaaaaa") => {
+                    drop(self.press("space"));
+                }
                 Spot::Name => drop(self.app.update(Event::Paste("marin-a".into()), Timestamp::now())),
                 Spot::Go => {
                     let consent = plan.consent();
                     let (operation, preview) = (plan.operation.clone(), plan.preview.clone());
+                    let is_marked = plan.marked.as_ref().is_some_and(|marked| !marked.take_over);
                     let effects = self.press("enter");
                     if effects.is_empty() {
-                        return Refused(consent.missing(&operation, &preview).unwrap());
+                        return Refused(consent.missing(&operation, &preview).unwrap_or_else(|| {
+                            assert!(is_marked, "the dialog does not say why nothing is begun");
+                            Gate::Marked
+                        }));
                     }
                     return self.verdict(effects).0;
                 }
@@ -476,7 +499,7 @@ fn by_console(scenario: &Scenario, allows: bool) -> Verdict {
     let held = (scenario.set)(&mut world).filter(|_| scenario.name.starts_with("another program"));
     let mut console = Console::new(&world);
     let verdict = match scenario.act {
-        Act::Begin => console.begins(allows),
+        Act::Begin => console.begins(allows, || ()),
         act => console.resumes(act, allows),
     };
     if verdict == Began {
@@ -488,22 +511,79 @@ fn by_console(scenario: &Scenario, allows: bool) -> Verdict {
     verdict
 }
 
+/// What is wrong about the verdicts on a scenario.
+fn wrong(scenario: &Scenario) -> Vec<String> {
+    let name = scenario.name;
+    let verdicts = [(false, scenario.verdict), (true, scenario.allowed)].into_iter().filter_map(|(allows, right)| {
+        let (command, console) = (by_command(scenario, allows), by_console(scenario, allows));
+        ((command, console) != (right, right)).then(|| {
+            format!(
+                "{name} (allowed: {allows}): {right:?} is right; {command:?} by the command, {console:?} by the console"
+            )
+        })
+    });
+    verdicts.collect()
+}
+
 #[test]
 fn both_front_ends_give_the_same_verdict() {
-    let mut wrong = Vec::new();
-    for scenario in SCENARIOS {
-        for (allows, expected) in [(false, scenario.verdict), (true, scenario.allowed)] {
-            let (command, console) = (by_command(scenario, allows), by_console(scenario, allows));
-            if (command, console) != (expected, expected) {
-                let name = scenario.name;
-                wrong.push(format!(
-                    "{name} (allowed: {allows}): {expected:?} is right; {command:?} by the command, {console:?} by \
-                     the console"
-                ));
-            }
-        }
-    }
+    // They wait more than they work.
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let rows = SCENARIOS.chunks(SCENARIOS.len().div_ceil(6));
+        let works: Vec<_> =
+            rows.map(|rows| scope.spawn(|| rows.iter().flat_map(wrong).collect::<Vec<_>>())).collect();
+        works.into_iter().flat_map(|work| work.join().unwrap()).collect()
+    });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_job_that_comes_between_preview_and_yes_is_not_ended() {
+    let mut by_console = world();
+    head(&mut by_console, &["me"]);
+    let verdict = Console::new(&by_console).begins(false, || job(&by_console, 1, "bo"));
+    assert_eq!(verdict, Refused(Gate::OthersJobs));
+    assert!(!has_begun(&by_console));
+
+    let mut by_command = world();
+    head(&mut by_command, &["me"]);
+    let mut asked = by_command.command("restart-cluster --preserve-jobs=0");
+    asked.env("USER", "me");
+    let mut terminal = in_a_terminal(&asked);
+    terminal.wait_text("type the cluster's name");
+    job(&by_command, 1, "bo");
+    terminal.send("marin-a\r");
+    terminal.wait_text("jobs of bo run on marin-a");
+    assert!(!terminal.wait_exit().success() && !has_begun(&by_command));
+}
+
+/// Runs a command as a shell in a terminal does.
+fn in_a_terminal(command: &Command) -> Pty {
+    let text = |s: &std::ffi::OsStr| s.to_str().unwrap().to_owned();
+    let mut argv = vec!["env".to_owned(), "-i".to_owned()];
+    argv.extend(command.get_envs().filter_map(|(k, v)| Some(format!("{}={}", text(k), text(v?)))));
+    argv.push(text(command.get_program()));
+    argv.extend(command.get_args().map(text));
+    Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 160, 40)
+}
+
+#[test]
+fn from_the_start_to_a_resumed_operation_there_is_one_login() {
+    let mut world = world();
+    head(&mut world, &["me"]);
+    let before = world.heads[0].1.logins();
+    let mut console = Console::new(&world);
+    // The forms of a worker and of a job, the preview, the steps, and the steps once more.
+    console.perform(vec![Effect::Operate(cluster(), Order::Offer)]);
+    console.hears(|news| matches!(news, OperationNews::Offered(_)).then_some(()));
+    assert_eq!(console.begins(false, || ()), Began);
+    let is_stopped = |news: &OperationNews| matches!(news, OperationNews::Ended(_)).then_some(());
+    console.hears(is_stopped);
+    let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };
+    console.perform(vec![Effect::Operate(cluster(), Order::Resume(meant))]);
+    console.hears(is_stopped);
+    assert_eq!(world.asked().iter().filter(|word| *word == "--version").count(), 2);
+    assert_eq!(world.heads[0].1.logins() - before, 1);
 }
 
 /// The fact behind a cancel: whether anything is left to be resumed.

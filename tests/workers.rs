@@ -11,17 +11,13 @@ mod pty;
 mod world;
 
 use marin_tui::app::{Effect, Event};
-use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::google::{Fault, PROJECT, tpu};
-use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
     ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress, Task,
-    Timestamp, WorkerOffer, WorkerType,
+    WorkerOffer, WorkerType,
 };
-use marin_tui::operation::{Audit, Environment};
-use marin_tui::supervisor::{Options, Supervisor};
-use marin_tui::token::Places;
-use marin_tui::tui::{Multiplexer, Performer, Place};
+use marin_tui::operation::Environment;
+use marin_tui::tui::Performer;
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
@@ -37,33 +33,8 @@ struct Console<'a> {
 
 impl World {
     fn console(&self, read_only: bool) -> Console<'_> {
-        let home = self.home.path();
-        let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
-        let infra = Some(home.join("infra"));
-        let sources = Sources { infra, config: Some(home.join("config.yaml")), ..Sources::default() };
-        let config = config::load(&sources, &env, Timestamp::now()).unwrap();
-        let folders = Folders::new(&env);
-        for folder in [&folders.state, &folders.tokens, &folders.run] {
-            config::create_private(folder).unwrap();
-        }
-        let mut options = Options::new(&config.settings, &folders, Places::default());
-        let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
-        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
-        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
-        let environment = Environment {
-            connections: std::collections::BTreeMap::new(),
-            clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
-            options: options.clone(),
-            audit: Audit::new(&folders.state, "me@here"),
-            state: folders.state,
-            env,
-            me: "me".into(),
-            read_only,
-        };
-        let _runtime = self.runtime.enter();
-        let supervisor = Supervisor::start(environment.clusters.clone(), options, &mpsc::channel(1).0);
-        let place = Place { remote: true, multiplexer: Multiplexer::None };
-        Console { world: self, performer: Performer::new(supervisor, place).operating(environment) }
+        let environment = Environment { read_only, ..self.environment() };
+        Console { world: self, performer: self.performer(environment, &mpsc::channel(1).0) }
     }
 }
 
@@ -207,7 +178,7 @@ fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_c
     adding.child.wait().unwrap();
     for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
         let (code, _, said) = world.run(another);
-        assert!(code == Some(1) && said.contains("add-worker --resume goes on"), "{another}: {said}");
+        assert!(code == Some(1) && said.contains("add-worker --resume continues it"), "{another}: {said}");
     }
     let mut adding = world.spawn("add-worker --resume");
     adding.says("google has it already");
@@ -261,7 +232,7 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     let (code, _, said) = adding.ends();
     assert_eq!(code, Some(0), "{said}");
     let (code, _, said) = world.run("add-worker --resume");
-    assert!(code == Some(1) && said.contains("no operation on marin-a stopped before its end"), "{said}");
+    assert!(code == Some(1) && said.contains("no interrupted operation on marin-a"), "{said}");
 }
 
 #[test]
@@ -337,7 +308,7 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
     world.double.mend();
     let (code, _, said) = world.run("stop-cluster --yes --others");
-    assert!(code == Some(1) && said.contains("remove-worker --resume goes on"), "{said}");
+    assert!(code == Some(1) && said.contains("remove-worker --resume continues it"), "{said}");
     // Meanwhile somebody deletes it by hand.
     world.double.state().nodes.clear();
     let head = &world.heads[0].0;

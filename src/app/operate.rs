@@ -341,9 +341,9 @@ impl App {
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
             OperationEnd::Cancelled(how) => (Tone::Info, format!("{title}: {how}")),
             OperationEnd::Abandoned if of_cluster => {
-                (Tone::Info, format!("{title} is forgotten; a backup that was made stays"))
+                (Tone::Info, format!("{title} is abandoned; a backup that was made stays"))
             }
-            OperationEnd::Abandoned => (Tone::Info, format!("{title} is forgotten; {stays}")),
+            OperationEnd::Abandoned => (Tone::Info, format!("{title} is abandoned; {stays}")),
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; the jobs are saved in {s}"));
                 let shows = self.key_of(Action::Progress);

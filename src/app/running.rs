@@ -117,7 +117,7 @@ impl Running {
         self.stand = match end {
             OperationEnd::Done => Stand::Over("done"),
             OperationEnd::Cancelled(how) => Stand::Over(how),
-            OperationEnd::Abandoned => Stand::Over("forgotten"),
+            OperationEnd::Abandoned => Stand::Over("abandoned"),
             OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
         };
     }

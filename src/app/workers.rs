@@ -211,7 +211,7 @@ fn hostless(row: &Row, remove: &str) -> String {
     }
 }
 
-/// What stays behind of an operation that is cancelled at a step, or is forgotten: in one sentence.
+/// What stays behind of an operation that is cancelled at a step or abandoned: in one sentence.
 pub(super) fn stays(task: &Task, step: Option<StepName>) -> &'static str {
     let asked = step != Some(StepName::Ask);
     match task.kind() {

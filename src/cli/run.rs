@@ -103,7 +103,7 @@ struct Front<'a> {
 enum Answer {
     /// What would be affected.
     Previewed(Preview),
-    /// It is forgotten.
+    /// It is abandoned.
     Abandoned,
     /// It is refused.
     Refused(Refusal),
@@ -125,7 +125,7 @@ impl Front<'_> {
                 self.follow(if skips { Order::Forward(consent) } else { Order::Resume(consent) }).await
             }
             Some(task) => self.begin(task.clone()).await,
-            None => anyhow::bail!("no operation on {name} stopped before its end"),
+            None => anyhow::bail!("there is no interrupted operation on {name}"),
         }
     }
 
@@ -145,12 +145,12 @@ impl Front<'_> {
 
     async fn abandon(&mut self) -> anyhow::Result<ExitCode> {
         let Some(standing) = self.standing.clone() else {
-            anyhow::bail!("no operation on {} stopped before its end", self.reach.spec.name)
+            anyhow::bail!("there is no interrupted operation on {}", self.reach.spec.name)
         };
         match self.ask(Order::Abandon).await? {
             Answer::Refused(refusal) => self.refused(&refusal),
             Answer::Abandoned | Answer::Previewed(_) => {
-                eprintln!("{} is forgotten{}", standing.operation.title, what_stays(&standing));
+                eprintln!("{} is abandoned{}", standing.operation.title, what_stays(&standing));
                 print_rows(self.wish, &[])?;
                 Ok(ExitCode::SUCCESS)
             }
@@ -203,7 +203,7 @@ impl Front<'_> {
             match self.news.recv().await {
                 Some(News::Operation(_, news)) => return Ok(*news),
                 Some(News::Form(..)) => {}
-                None => anyhow::bail!("the operation ended unexpectedly; --resume goes on"),
+                None => anyhow::bail!("the operation ended unexpectedly; --resume continues it"),
             }
         }
     }
@@ -379,15 +379,12 @@ fn print_steps(operation: &Operation) {
 
 fn stopped(standing: &Standing) -> String {
     let operation = &standing.operation;
-    let is_done = |step| standing.done.iter().any(|(done, _)| *done == step);
-    let next = operation.steps.iter().find(|step| !is_done(**step));
-    let at = next.map_or_else(String::new, |s| {
-        format!(" at step {} of {} ({})", operation.number(*s), operation.steps.len(), s.what())
-    });
+    let next = operation.next(&standing.done);
+    let at = next.map_or_else(String::new, |step| format!(" at {}", operation.place(step)));
     let why = if standing.why.is_empty() { String::new() } else { format!(": {}", printable(&standing.why)) };
     let command = operation.kind().command();
     format!(
-        "{} stopped{at}{why}{}; {command} --resume goes on, {command} --abandon forgets it",
+        "{} stopped{at}{why}{}; {command} --resume continues it, {command} --abandon leaves it as it is",
         operation.title,
         what_stays(standing)
     )

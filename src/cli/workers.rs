@@ -13,7 +13,7 @@ Examples:
   marin-tui -c lab add-worker --host 10.0.0.7                         a host of a local cluster, over ssh
 
 While it waits for capacity, ^C cancels the wait; the request stays with Google, and the same command with its --name
-follows it again. Killed at any step, --resume goes on, --abandon forgets it.
+follows it again. Killed at any step, --resume continues it, --abandon leaves it as it is.
 
 Exit codes: 0 every host has joined Ray (with --no-wait: Google has the request), 1 otherwise; it says what to do.";
 

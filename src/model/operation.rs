@@ -365,6 +365,16 @@ impl Operation {
         self.cancelled_at(reached.unwrap_or(step))
     }
 
+    /// The first step that is not done.
+    pub fn next(&self, done: &[(StepName, String)]) -> Option<StepName> {
+        self.steps.iter().copied().find(|step| !done.iter().any(|(d, _)| d == step))
+    }
+
+    /// Where a step is among all: `step 4 of 9 (ray down)`.
+    pub fn place(&self, step: StepName) -> String {
+        format!("step {} of {} ({})", self.number(step), self.steps.len(), step.word())
+    }
+
     /// The number of a step, from 1.
     pub fn number(&self, step: StepName) -> usize {
         self.steps.iter().position(|s| *s == step).map_or(0, |i| i + 1)

@@ -11,12 +11,11 @@ use super::trouble;
 use super::worker::{self, WorkerFacts};
 use crate::config;
 use crate::model::{
-    AutoscalerVersion, ClusterSpec, HeadAddress, NodeState, Operation, Problem, Progress, Snapshot, StepName,
-    Task, Text, Timestamp,
+    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, Snapshot, StepName, Task, Text,
+    Timestamp,
 };
 use crate::ray::{Poller, RayError};
-use crate::ssh::{Output, SshError};
-use crate::supervisor::{self, Channel, Connection, Options};
+use crate::supervisor::{self, Access, Channel, Connection, Options};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -157,7 +156,7 @@ impl Performer {
         // What the steps say as they go on would read as if it were done.
         let (tell, _) = mpsc::unbounded_channel();
         let (_nobody, mut cancels) = mpsc::unbounded_channel();
-        self.steps((operation, &[]), &mut Journal::nowhere(), None, &tell, &mut cancels).await?;
+        self.steps((operation, &[]), &Journal::nowhere(), None, &tell, &mut cancels).await?;
         Ok(recorded.calls())
     }
 
@@ -167,18 +166,17 @@ impl Performer {
     pub async fn run(
         &mut self,
         operation: &Operation,
-        journal: &mut Journal,
+        journal: &Journal,
         done: &[(StepName, String)],
         tell: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
-        let next = operation.steps.iter().copied().find(|step| !done.iter().any(|(d, _)| d == step));
-        let marked = match self.leave_mark(operation, next, journal, tell).await {
+        let marked = match self.leave_mark(operation, operation.next(done), journal, tell).await {
             Ok(marked) => marked,
             Err(problem) => {
                 // Nothing of it is left to be resumed.
                 if done.is_empty() {
-                    journal.end("refused")?;
+                    journal.beside(|j| j.end("refused")).await?;
                 }
                 return Err(problem);
             }
@@ -193,7 +191,7 @@ impl Performer {
     async fn steps(
         &mut self,
         (operation, done): (&Operation, &[(StepName, String)]),
-        journal: &mut Journal,
+        journal: &Journal,
         marked: Option<&Marked>,
         tell: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
@@ -225,7 +223,7 @@ impl Performer {
             };
             let Some(ended) = ended else {
                 let how = cancelled.unwrap_or_default();
-                journal.end(how)?;
+                journal.beside(move |j| j.end(how)).await?;
                 return Ok(Outcome::Cancelled(how));
             };
             if cancelled.is_none() {
@@ -233,11 +231,13 @@ impl Performer {
             }
             match ended {
                 Ok(said) => {
-                    journal.done(step, &said)?;
+                    let done = said.clone();
+                    journal.beside(move |j| j.done(step, &done)).await?;
                     say(Progress::Done(step, said));
                 }
                 Err(problem) => {
-                    journal.failed(step, &problem.what)?;
+                    let why = problem.what.clone();
+                    journal.beside(move |j| j.failed(step, &why)).await?;
                     if let Some(marked) = marked {
                         marked.stop(number).await;
                     }
@@ -246,7 +246,7 @@ impl Performer {
                 }
             }
         }
-        journal.end("done")?;
+        journal.beside(|j| j.end("done")).await?;
         Ok(Outcome::Done)
     }
 
@@ -254,7 +254,7 @@ impl Performer {
     async fn marked_step(
         &mut self,
         (step, number): (StepName, usize),
-        journal: &mut Journal,
+        journal: &Journal,
         marked: Option<&Marked>,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<String, Problem> {
@@ -269,7 +269,7 @@ impl Performer {
     async fn step(
         &mut self,
         step: StepName,
-        journal: &mut Journal,
+        journal: &Journal,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<String, Problem> {
         match step {
@@ -281,7 +281,7 @@ impl Performer {
                         format!("{}-{}", file_name(self.spec.name.as_str()), Timestamp::now().as_millis());
                     self.facts.backup = Some(self.state.join("backups").join(name));
                 }
-                journal.facts(&self.facts)?;
+                self.keep_facts(journal).await?;
                 Ok(said)
             }
             StepName::Backup => self.back_up(tell).await,
@@ -308,8 +308,19 @@ impl Performer {
         }
     }
 
-    fn preserves(&self) -> bool {
+    /// Writes down what is known, before it is needed.
+    pub(super) async fn keep_facts(&self, journal: &Journal) -> Result<(), Problem> {
+        let facts = self.facts.clone();
+        Ok(journal.beside(move |j| j.facts(&facts)).await?)
+    }
+
+    pub(super) fn preserves(&self) -> bool {
         matches!(self.task, Task::Restart { preserve: true })
+    }
+
+    /// How the cluster's machines are reached.
+    pub(super) fn access(&self) -> Access<'_> {
+        Access { spec: &self.spec, options: &self.options, connection: &self.connection }
     }
 
     /// The cluster's connection, once Ray has answered over it.
@@ -412,104 +423,6 @@ impl Performer {
         Ok(format!("{n} jobs in {}{lost}; {left} left out", folder.display()))
     }
 
-    /// Right before anything is stopped: jobs may have ended or been submitted since they were saved, hours ago where an
-    /// operation is resumed. Once the stop has begun they end because of us; but one that failed has left a Ray that
-    /// people work on.
-    async fn look_once_more(
-        &mut self,
-        journal: &mut Journal,
-        tell: &mpsc::UnboundedSender<Progress>,
-    ) -> Result<(), Problem> {
-        // Nobody has to listen.
-        let say = |words: String| drop(tell.send(Progress::Output(words)));
-        match self.connect().await {
-            Ok(session) => {
-                self.open_jobs(&session, say).await?;
-                self.joined_since(&session, say).await?;
-            }
-            Err(_) if self.facts.stopping => return Ok(()),
-            Err(problem) => say(format!("the jobs cannot be looked at once more: {}", problem.what)),
-        }
-        self.facts.stopping = true;
-        Ok(journal.facts(&self.facts)?)
-    }
-
-    /// Workers that have joined since the first look: they run jobs, too, and must be cleared of them.
-    async fn joined_since(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
-        let snapshot = match Poller::new(session.client.clone()).refresh().await {
-            Ok(snapshot) => snapshot,
-            // A Ray that is half stopped; what it had is known.
-            Err(e) => {
-                say(format!("workers that joined since cannot be looked for: {e}"));
-                return Ok(());
-            }
-        };
-        let living = living_workers(&snapshot);
-        let new: Vec<String> = living.into_iter().filter(|w| !self.facts.workers.contains(w)).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<_> = new.iter().map(|w| Text::from(w.as_str()).to_string()).collect();
-        say(format!("joined since: {}", names.join(", ")));
-        let by_hand = self.manual(&new).await?;
-        self.facts.manual.extend(by_hand);
-        self.facts.workers.extend(new);
-        Ok(())
-    }
-
-    /// The jobs as they stand now, in the facts and in the backup.
-    async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
-        let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
-        if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
-            return Err(trouble("somebody has started another ray there since", self.begin_anew()));
-        }
-        let stopping = self.facts.stopping;
-        let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
-            Some(folder) => match backup::amend(&session.client, &folder, stopping).await {
-                Ok(backed) => {
-                    let kept = backed.kept.iter().map(|k| k.submission.id());
-                    kept.chain(backed.left_out.into_iter().map(|(id, _)| id)).collect::<Vec<_>>()
-                }
-                // Of a Ray that is half stopped; what was saved is saved.
-                Err(problem) if stopping => {
-                    say(format!("the jobs cannot be looked at once more: {}", problem.what));
-                    return Ok(());
-                }
-                Err(problem) => return Err(problem),
-            },
-            None => match session.client.open_submissions().await {
-                Ok(open) => open.iter().map(|r| r.submission.id()).collect(),
-                Err(e) => {
-                    say(format!("the jobs cannot be looked at once more: {e}"));
-                    return Ok(());
-                }
-            },
-        };
-        let open: Vec<String> = open.into_iter().map(|id| id.0.raw().to_owned()).collect();
-        let before = &self.facts.jobs;
-        let names = |of: &[String], but: &[String]| -> Vec<String> {
-            of.iter().filter(|id| !but.contains(id)).map(|id| Text::from(id.as_str()).to_string()).collect()
-        };
-        let (ended, new) = (names(before, &open), names(&open, before));
-        if !ended.is_empty() {
-            say(format!("ended since: {}", ended.join(", ")));
-        }
-        if !new.is_empty() {
-            say(format!("submitted since: {}", new.join(", ")));
-        }
-        // Processes of those that ended may be left all the same.
-        self.facts.jobs.extend(open.into_iter().filter(|id| !before.contains(id)).collect::<Vec<_>>());
-        Ok(())
-    }
-
-    /// The mend where what it was begun on is no longer there.
-    pub(super) fn begin_anew(&self) -> String {
-        let saved = self.facts.saved();
-        let saved =
-            saved.map_or_else(String::new, |at| format!("; restore-jobs {at} submits what was saved"));
-        format!("leave this operation as it is (--abandon) and begin anew{saved}")
-    }
-
     async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let session = self.connect().await?;
         let (restored, folder) = if let Some(backed) = &self.backed {
@@ -547,24 +460,6 @@ impl Performer {
             }
         })
     }
-}
-
-/// Runs a command line on one of the cluster's machines: on the head over the login that stands, if one does.
-pub(super) async fn run_on(
-    (spec, options, connection): (&ClusterSpec, &Options, &Connection),
-    host: &str,
-    command: &str,
-    limit: Duration,
-) -> Result<Output, Problem> {
-    let is_head = matches!(&spec.head, HeadAddress::Ssh(head) if head == host);
-    if let Some(remote) = connection.remote().filter(|_| is_head) {
-        match remote.run(command, limit).await {
-            // It is being lost.
-            Err(SshError::Lost { .. }) => {}
-            done => return done.map_err(|e| e.problem(Timestamp::now())),
-        }
-    }
-    supervisor::run_on(spec, options, host, command, limit).await
 }
 
 /// Addresses of the workers that have not died.

@@ -1,6 +1,7 @@
 //! Jobs that are submitted from a form. What a job was submitted with stays here: its variables are secrets.
 
-use super::submit::{Upload, draft_of, prepared, upload, wanted_of};
+use super::draft::{draft_of, wanted_of};
+use super::submit::{Upload, prepared, upload};
 use crate::config::Env;
 use crate::model::{ClusterName, Draft, Problem, SubmissionId, Text, Timestamp};
 use crate::ray::{Client, RayError, Submission};

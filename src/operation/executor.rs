@@ -5,12 +5,11 @@
 //! A step that changes something past it would be missing in the dry run: `tests/record.rs` compares the two.
 
 use super::call::{Call, Deed};
-use super::cluster::run_on;
 use crate::gcp::{Change, GcpError, Google};
-use crate::model::{ClusterSpec, Problem, Text};
+use crate::model::{Problem, Text};
 use crate::ray::{self, Client, Drain, RayError, Submission};
 use crate::ssh::Output;
-use crate::supervisor::{Connection, Options};
+use crate::supervisor::{self, Access};
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -87,7 +86,7 @@ impl Executor {
     /// A shell script on a machine that is reached directly; its output, which is empty in a dry run.
     pub(super) async fn run_on(
         &self,
-        cluster: (&ClusterSpec, &Options, &Connection),
+        access: Access<'_>,
         host: &str,
         script: &str,
         limit: Duration,
@@ -96,7 +95,7 @@ impl Executor {
         if self.records(|| Call::ssh(host, script).noted(note)) {
             return Ok(Output { status: 0, stdout: Vec::new(), cut: false, stderr: String::new() });
         }
-        run_on(cluster, host, script, limit).await
+        supervisor::run_on(access, host, script, limit).await
     }
 
     /// Whether this executor has put that package on a Ray.

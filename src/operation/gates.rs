@@ -13,6 +13,7 @@ use crate::model::{
     ClusterSpec, Consent, Gate, Operation, OperationKind, OperationMark, Order, Preview, Problem, Refusal,
     Standing, TakeOver, Task, Timestamp,
 };
+use crate::supervisor::Access;
 
 impl From<JournalError> for Refusal {
     fn from(e: JournalError) -> Self {
@@ -55,12 +56,8 @@ pub fn free(environment: &Environment, spec: &ClusterSpec) -> Result<(), Box<(Re
 /// That an operation was interrupted.
 pub fn interrupted(standing: &Standing) -> Refusal {
     let title = &standing.operation.title;
-    let is_done = |step| standing.done.iter().any(|(done, _)| *done == step);
-    let next = standing.operation.steps.iter().find(|step| !is_done(**step));
-    let at = next.map_or_else(String::new, |step| {
-        let (n, all) = (standing.operation.number(*step), standing.operation.steps.len());
-        format!(" at step {n} of {all} ({})", step.word())
-    });
+    let next = standing.operation.next(&standing.done);
+    let at = next.map_or_else(String::new, |step| format!(" at {}", standing.operation.place(step)));
     let problem = trouble(format!("{title} was interrupted{at}"), "resume or abandon it first");
     Refusal::new(Gate::Interrupted, problem)
 }
@@ -106,13 +103,12 @@ pub fn jobs(
 /// No operation of another operator is marked on the cluster, unless the person takes it over: the id of its mark then.
 /// A mark that cannot be read does not refuse; the operation says so once it begins.
 pub async fn unmarked(
-    environment: &Environment,
-    spec: &ClusterSpec,
+    access: Access<'_>,
     facts: &Facts,
     consent: &Consent,
     order: impl FnOnce(Consent) -> Order,
 ) -> Result<Option<String>, Refusal> {
-    let mark = others_mark(spec, &environment.options, facts).await;
+    let mark = others_mark(access, facts).await;
     taken_over(mark.as_ref(), consent, order)
 }
 
@@ -152,7 +148,7 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
         step => {
             let step = step.map_or("its last step", crate::model::StepName::word);
             let title = unfinished.operation(&spec.name).title;
-            let what = format!("{title}: `{step}` cannot be skipped, what comes next rests on it");
+            let what = format!("{title}: `{step}` cannot be skipped: later steps depend on it");
             Err(Refusal::new(Gate::NotSkippable, trouble(what, "resume it without skipping, or abandon it")))
         }
     }
@@ -160,6 +156,6 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
 
 /// There is something to resume.
 pub fn nothing_to_resume(spec: &ClusterSpec) -> Refusal {
-    let what = format!("no operation on {} stopped before its end", spec.name);
-    Refusal::new(Gate::NothingToResume, trouble(what, "there is nothing to resume"))
+    let what = format!("there is no interrupted operation on {}", spec.name);
+    Refusal::new(Gate::NothingToResume, trouble(what, ""))
 }

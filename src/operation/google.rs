@@ -120,7 +120,7 @@ impl Performer {
     /// Deletes the head, then the autoscaler's TPUs side by side, and sees that Google lists none of them.
     pub(super) async fn delete_machines(
         &mut self,
-        journal: &mut Journal,
+        journal: &Journal,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
         let place = supervisor::tpu_place(&self.spec)?;
@@ -131,7 +131,7 @@ impl Performer {
         if let Some(head) = found.first() {
             let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
             self.facts.deleted_head.clone_from(address);
-            journal.facts(&self.facts)?;
+            self.keep_facts(journal).await?;
         }
         for head in &found {
             say(format!("deleting the head {} in {}", head.name, head.zone));

@@ -3,6 +3,7 @@
 
 use super::cluster::Facts;
 use super::folder;
+use super::request::blocking;
 use crate::model::time::brief;
 use crate::model::{ClusterName, ClusterSpec, Others, Preview, StepName, Task, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
@@ -11,9 +12,13 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a cluster's name must not bring into a file's.
 const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+/// What is said of a step that was passed over.
+pub(super) const PASSED: &str = "passed over";
 
 /// Why there is no journal.
 #[derive(Debug, thiserror::Error)]
@@ -116,8 +121,8 @@ pub struct Unfinished {
 /// The open journal of one cluster; the lock is held as long as it lives.
 #[derive(Debug)]
 pub struct Journal {
-    /// None of a dry run's.
-    file: Option<File>,
+    /// None of a dry run's. Whoever still writes keeps the lock.
+    file: Option<Arc<File>>,
     path: PathBuf,
     unfinished: Option<Unfinished>,
 }
@@ -148,7 +153,7 @@ impl Journal {
             file.write_all(b"\n").map_err(disk)?;
         }
         let unfinished = last_unfinished(&text);
-        let mut journal = Self { file: Some(file), path, unfinished };
+        let mut journal = Self { file: Some(Arc::new(file)), path, unfinished };
         journal.write(Event::Held { process: std::process::id() })?;
         Ok(journal)
     }
@@ -193,6 +198,11 @@ impl Journal {
         self.write(Event::Done { step, said: said.to_owned() })
     }
 
+    /// Goes on past a step, also when the operation is resumed once more: what comes after must never be undone by it.
+    pub(super) fn pass(&mut self, step: StepName) -> Result<(), JournalError> {
+        self.done(step, PASSED)
+    }
+
     /// What is known now.
     pub fn facts(&mut self, facts: &Facts) -> Result<(), JournalError> {
         self.write(Event::Facts(Box::new(facts.clone())))
@@ -208,8 +218,18 @@ impl Journal {
         self.write(Event::End { how: how.to_owned() })
     }
 
+    /// Writes on a thread that may wait for the disk.
+    pub(super) async fn beside(
+        &self,
+        write: impl FnOnce(&mut Self) -> Result<(), JournalError> + Send + 'static,
+    ) -> Result<(), JournalError> {
+        let mut journal = Self { file: self.file.clone(), path: self.path.clone(), unfinished: None };
+        blocking(move || write(&mut journal)).await
+    }
+
     fn write(&mut self, event: Event) -> Result<(), JournalError> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &self.file else { return Ok(()) };
+        let mut file: &File = file;
         let put = || {
             let mut line = serde_json::to_vec(&Line { at_ms: Timestamp::now().as_millis(), event })?;
             line.push(b'\n');
@@ -244,9 +264,8 @@ fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
     if let Some(u) = last_unfinished(text) {
         let operation = u.operation(cluster);
         what = format!(": {}, begun {} ago", operation.title, brief(u.since.age(Timestamp::now())));
-        if let Some(step) = u.next() {
-            let (n, all) = (operation.number(step), operation.steps.len());
-            what = format!("{what}, at step {n} of {all} ({})", step.word());
+        if let Some(step) = operation.next(&u.done) {
+            what = format!("{what}, at {}", operation.place(step));
             if operation.is_harmless_at(step) {
                 mend = "wait for it, or cancel it where it runs (^C, or c in the console)";
             }

@@ -10,7 +10,7 @@ use crate::gcp::random_token;
 use crate::model::{
     ClusterSpec, MARK_PULSE, Operation, OperationMark, Problem, Progress, StepName, Timestamp,
 };
-use crate::supervisor::{self, Held, Options};
+use crate::supervisor::{self, Access, Connection, Held, Options};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -20,23 +20,25 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const ID: usize = 16;
 
 /// The mark of somebody else's operation on the cluster, as far as it can be read; `facts` know our own.
-pub async fn others_mark(spec: &ClusterSpec, options: &Options, facts: &Facts) -> Option<OperationMark> {
-    if !supervisor::keeps_marks(spec) {
+pub async fn others_mark(access: Access<'_>, facts: &Facts) -> Option<OperationMark> {
+    if !supervisor::keeps_marks(access.spec) {
         return None;
     }
-    match supervisor::read_mark(spec, options).await {
+    match supervisor::read_mark(access).await {
         Ok(mark) => mark.filter(|mark| facts.mark.as_ref() != Some(&mark.id)),
         Err(problem) => {
-            tracing::warn!(cluster = %spec.name, "{}; {}", problem.what, problem.mend);
+            tracing::warn!(cluster = %access.spec.name, "{}; {}", problem.what, problem.mend);
             None
         }
     }
 }
 
 /// Removes the mark of an operation that is over: abandoned or cancelled. What could not be removed is said.
-pub async fn remove_mark(spec: &ClusterSpec, options: &Options, facts: &Facts) -> Result<(), Problem> {
-    let Some(id) = facts.mark.as_ref().filter(|_| supervisor::keeps_marks(spec)) else { return Ok(()) };
-    supervisor::remove_mark(spec, options, id).await.map_err(|p| {
+pub async fn remove_mark(access: Access<'_>, facts: &Facts) -> Result<(), Problem> {
+    let Some(id) = facts.mark.as_ref().filter(|_| supervisor::keeps_marks(access.spec)) else {
+        return Ok(());
+    };
+    supervisor::remove_mark(access, id).await.map_err(|p| {
         let what = format!("other operators still see a mark of this operation: {}", p.what);
         Problem { what, ..p }
     })
@@ -47,9 +49,14 @@ pub(super) struct Marked {
     mark: OperationMark,
     spec: ClusterSpec,
     options: Options,
+    connection: Connection,
 }
 
 impl Marked {
+    fn access(&self) -> Access<'_> {
+        Access { spec: &self.spec, options: &self.options, connection: &self.connection }
+    }
+
     fn at(&self, step: usize, stopped: bool) -> OperationMark {
         OperationMark { step, stopped, seen_ms: Timestamp::now().as_millis(), ..self.mark.clone() }
     }
@@ -58,7 +65,7 @@ impl Marked {
     pub(super) async fn beat(&self, step: usize) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(MARK_PULSE).await;
-            let renewed = supervisor::renew_mark(&self.spec, &self.options, &self.at(step, false)).await;
+            let renewed = supervisor::renew_mark(self.access(), &self.at(step, false)).await;
             if let Err(problem) = renewed {
                 tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
             }
@@ -73,11 +80,11 @@ impl Marked {
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
         let mark = self.at(step, false);
-        match supervisor::renew_mark(&self.spec, &self.options, &mark).await {
+        match supervisor::renew_mark(self.access(), &mark).await {
             Ok(Held::Ours) => Ok(()),
             Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
             // Somebody has removed it by hand.
-            Ok(Held::Lost(None)) => match supervisor::place_mark(&self.spec, &self.options, &mark).await {
+            Ok(Held::Lost(None)) => match supervisor::place_mark(self.access(), &mark).await {
                 Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
                 Ok(_) => Ok(()),
                 Err(problem) => {
@@ -94,7 +101,7 @@ impl Marked {
 
     /// Says that the operation has stopped at that step.
     pub(super) async fn stop(&self, step: usize) {
-        let stopped = supervisor::renew_mark(&self.spec, &self.options, &self.at(step, true)).await;
+        let stopped = supervisor::renew_mark(self.access(), &self.at(step, true)).await;
         if let Err(problem) = stopped {
             tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
         }
@@ -102,7 +109,7 @@ impl Marked {
 
     /// Removes it: the operation is over.
     pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
-        if let Err(p) = supervisor::remove_mark(&self.spec, &self.options, &self.mark.id).await {
+        if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
             let words = format!("other operators still see a mark of this operation: {}; {}", p.what, p.mend);
             // Nobody has to listen.
             drop(tell.send(Progress::Output(words)));
@@ -136,13 +143,13 @@ impl Performer {
         let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
         let tell = async {
             if operation.cancelled_again(step, done).is_some() {
-                return supervisor::remove_mark(&self.spec, &self.options, &id).await;
+                return supervisor::remove_mark(self.access(), &id).await;
             }
             let now = Timestamp::now();
             let mark = OperationMark::new(id.clone(), operation, &self.options.who, std::process::id(), now);
             let since_ms = self.facts.begun.unwrap_or(mark.since_ms);
             let mark = OperationMark { step: operation.number(step), stopped: true, since_ms, ..mark };
-            supervisor::renew_mark(&self.spec, &self.options, &mark).await.map(|_| ())
+            supervisor::renew_mark(self.access(), &mark).await.map(|_| ())
         };
         // Whoever interrupts does not wait for a network: without an answer the mark is seen to be stale.
         if let Ok(Err(problem)) = tokio::time::timeout(FAREWELL, tell).await {
@@ -159,7 +166,7 @@ impl Performer {
         &mut self,
         operation: &Operation,
         step: Option<StepName>,
-        journal: &mut Journal,
+        journal: &Journal,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<Option<Marked>, Problem> {
         if !supervisor::keeps_marks(&self.spec) {
@@ -176,15 +183,17 @@ impl Performer {
         };
         self.facts.mark = Some(id.clone());
         let since = *self.facts.begun.get_or_insert(now.as_millis());
-        journal.facts(&self.facts)?;
+        self.keep_facts(journal).await?;
         let who = self.options.who.clone();
         let mut mark = OperationMark::new(id, operation, &who, std::process::id(), now);
         mark.since_ms = since;
         mark.step = step.map_or(1, |step| operation.number(step)).max(1);
-        let marked = Marked { mark, spec: self.spec.clone(), options: self.options.clone() };
+        let Self { spec, options, connection, .. } = self;
+        let marked =
+            Marked { mark, spec: spec.clone(), options: options.clone(), connection: connection.clone() };
         if before.is_some() {
             // Who resumes may be another process than who began: what the mark says is written anew.
-            drop(supervisor::remove_mark(&self.spec, &self.options, &marked.mark.id).await);
+            drop(supervisor::remove_mark(self.access(), &marked.mark.id).await);
         }
         match self.place(&marked.mark, tell).await {
             Ok(()) => Ok(Some(marked)),
@@ -202,8 +211,7 @@ impl Performer {
         mark: &OperationMark,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Refused> {
-        let (spec, options) = (&self.spec, &self.options);
-        let place = async || supervisor::place_mark(spec, options, mark).await.map_err(Refused::NotKept);
+        let place = async || supervisor::place_mark(self.access(), mark).await.map_err(Refused::NotKept);
         let other = match place().await? {
             Held::Lost(Some(other)) => other,
             Held::Ours | Held::Lost(None) => return Ok(()),
@@ -211,7 +219,7 @@ impl Performer {
         if self.take_over.as_ref() != Some(&other.id) {
             return Err(Refused::Taken(other));
         }
-        supervisor::remove_mark(spec, options, &other.id).await.map_err(Refused::NotKept)?;
+        supervisor::remove_mark(self.access(), &other.id).await.map_err(Refused::NotKept)?;
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
         // Nobody has to listen.
         drop(tell.send(Progress::Output(words)));

@@ -15,7 +15,7 @@ use crate::model::{
     Preview, Problem, Progress, Refusal, StepName, Task, Timestamp, Touched, runs_already,
 };
 use crate::ray::Poller;
-use crate::supervisor::Connection;
+use crate::supervisor::{Access, Connection};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -40,6 +40,11 @@ pub(super) struct Request {
 type Refused = (OperationKind, Refusal);
 
 impl Request {
+    /// How the cluster's machines are reached.
+    fn access(&self) -> Access<'_> {
+        Access { spec: &self.spec, options: &self.environment.options, connection: &self.connection }
+    }
+
     /// Carries it out; a refusal is told.
     pub async fn run(&self, order: Order, stops: &mut mpsc::UnboundedReceiver<Stop>) {
         let done = match order {
@@ -98,7 +103,7 @@ impl Request {
         if task == Task::Start {
             self.is_down().await.map_err(|refusal| (OperationKind::Start, refusal))?;
         }
-        let mark = others_mark(&self.spec, &self.environment.options, &Facts::default()).await;
+        let mark = others_mark(self.access(), &Facts::default()).await;
         self.say(OperationNews::Marked(mark)).await;
         let seen = self.seen_or_refused(&task, Detail::Whole).await?;
         self.say(OperationNews::Previewed(task, seen)).await;
@@ -163,7 +168,7 @@ impl Request {
         // The last gate, for the mark is placed right after it. Whoever places his in between is met by the performer.
         let none = Facts::default();
         let order = |consent| Order::Begin(task.clone(), consent);
-        let theirs = gates::unmarked(&self.environment, &self.spec, &none, &consent, order).await;
+        let theirs = gates::unmarked(self.access(), &none, &consent, order).await;
         let theirs = theirs.map_err(refused)?;
         // Who is named in the journal was there when it was begun, allowed one by one or all at once.
         let (spec, now) = (self.spec.clone(), consent.now);
@@ -202,7 +207,7 @@ impl Request {
         gates::read_only(&self.environment, means).map_err(|refusal| (means, refusal))?;
         let (state, name) = (self.environment.state.clone(), self.spec.name.clone());
         let opened = blocking(move || Journal::open(&state, &name)).await;
-        let mut journal = opened.map_err(|e| (means, e.into()))?;
+        let journal = opened.map_err(|e| (means, e.into()))?;
         let Some(mut unfinished) = journal.unfinished().cloned() else {
             self.say(OperationNews::Standing(None)).await;
             return Err((means, gates::nothing_to_resume(&self.spec)));
@@ -219,10 +224,12 @@ impl Request {
         }
         let order = if skips { Order::Forward } else { Order::Resume };
         let facts = &unfinished.facts;
-        let theirs = gates::unmarked(&self.environment, &self.spec, facts, &consent, order).await;
+        let theirs = gates::unmarked(self.access(), facts, &consent, order).await;
         let theirs = theirs.map_err(refused)?;
         if let Some(step) = unfinished.next().filter(|_| skips) {
-            unfinished.pass(step, &mut journal).map_err(|e| refused(e.into()))?;
+            let passed = journal.beside(move |j| j.pass(step)).await;
+            passed.map_err(|e| refused(e.into()))?;
+            unfinished.passed(step);
         }
         self.work(operation, journal, (Some(unfinished), theirs), &consent, stops).await;
         Ok(())
@@ -260,7 +267,7 @@ impl Request {
         });
         match ended.await.map_err(|refused| *refused)? {
             Some((operation, facts)) => {
-                if let Err(p) = remove_mark(&self.spec, &self.environment.options, &facts).await {
+                if let Err(p) = remove_mark(self.access(), &facts).await {
                     let words = format!("{}; {}", p.what, p.mend);
                     self.say(OperationNews::Progress(Progress::Output(words))).await;
                 }
@@ -276,7 +283,7 @@ impl Request {
     async fn work(
         &self,
         mut operation: Operation,
-        mut journal: Journal,
+        journal: Journal,
         before: (Option<Unfinished>, Option<String>),
         consent: &Consent,
         stops: &mut mpsc::UnboundedReceiver<Stop>,
@@ -286,7 +293,7 @@ impl Request {
             operation.steps.retain(|s| *s == StepName::Ask);
         }
         self.say(OperationNews::Began(operation.clone())).await;
-        let (end, touched) = self.steps(&operation, &mut journal, before, stops).await;
+        let (end, touched) = self.steps(&operation, &journal, before, stops).await;
         // Whoever hears of the end may begin the next one.
         drop(journal);
         let outcome = match &end {
@@ -310,7 +317,7 @@ impl Request {
     async fn steps(
         &self,
         operation: &Operation,
-        journal: &mut Journal,
+        journal: &Journal,
         (unfinished, theirs): (Option<Unfinished>, Option<String>),
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) -> (OperationEnd, Touched) {
@@ -355,7 +362,7 @@ impl Request {
             Some(Err(problem)) => OperationEnd::Stopped(problem, touched.saved.clone()),
             None => {
                 performer.interrupted(operation, at, &done).await;
-                interrupted_at(operation, at, &done, journal, touched.saved.clone())
+                interrupted_at(operation, at, &done, journal, touched.saved.clone()).await
             }
         };
         (end, touched)
@@ -364,25 +371,25 @@ impl Request {
 
 /// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet, or what was goes on
 /// without us, there is nothing to resume.
-fn interrupted_at(
+async fn interrupted_at(
     operation: &Operation,
     at: Option<StepName>,
     done: &[(StepName, String)],
-    journal: &mut Journal,
+    journal: &Journal,
     saved: Option<String>,
 ) -> OperationEnd {
     let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
     if let Some(how) = operation.cancelled_again(step, done) {
-        return match journal.end(how) {
+        return match journal.beside(move |j| j.end(how)).await {
             Ok(()) => OperationEnd::Cancelled(how),
             Err(e) => OperationEnd::Stopped(e.into(), saved),
         };
     }
-    let place = format!("{} of {} ({})", operation.number(step), operation.steps.len(), step.word());
-    let why = format!("interrupted at step {place}");
+    let why = format!("interrupted at {}", operation.place(step));
     let command = operation.kind().command();
-    let mend = format!("{command} --resume goes on, {command} --abandon forgets it");
-    let problem = match journal.failed(step, &why) {
+    let mend = format!("{command} --resume continues it, {command} --abandon leaves it as it is");
+    let written = why.clone();
+    let problem = match journal.beside(move |j| j.failed(step, &written)).await {
         Ok(()) => super::trouble(why, mend),
         Err(e) => e.into(),
     };

@@ -1,6 +1,6 @@
 //! The beginning of a cluster's Ray: `ray up`, its first answer, its workers.
 
-use super::cluster::{LOOK, PATIENCE, Performer, run_on};
+use super::cluster::{LOOK, PATIENCE, Performer};
 use super::executor::NOT_AWAITED;
 use super::trouble;
 use crate::model::{
@@ -57,8 +57,7 @@ impl Performer {
         // In a container, too: a machine sees the processes of its containers.
         let look = "pgrep -x gcs_server";
         let head = supervisor::head_address(&self.spec, &self.options, None).await?.host;
-        let cluster = (&self.spec, &self.options, &self.connection);
-        let seen = run_on(cluster, head.as_str(), look, LOOKING).await?;
+        let seen = supervisor::run_on(self.access(), head.as_str(), look, LOOKING).await?;
         if seen.status != 0 {
             return Ok(());
         }

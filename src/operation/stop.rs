@@ -74,8 +74,7 @@ impl Performer {
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {
             drop(tell.send(Progress::Output(format!("clearing {host}"))));
-            let cluster = (&self.spec, &self.options, &self.connection);
-            let output = self.executor.run_on(cluster, host, &script, CLEARING, CLEARED).await;
+            let output = self.executor.run_on(self.access(), host, &script, CLEARING, CLEARED).await;
             let output = output.map_err(|p| {
                 let what = format!("{host} cannot be cleared, a job there might run twice: {}", p.what);
                 trouble(

@@ -3,7 +3,7 @@
 
 use super::Options;
 use super::cloud::{clean, tpu_place};
-use super::mark::{keeps_marks, read_mark};
+use super::mark::{keeps_marks, read_group};
 use super::task::Out;
 use crate::model::cloud::CloudView;
 use crate::model::{ClusterSpec, Leftover, News, OperationMark, Problem, ProblemKind, Request, Timestamp};
@@ -168,7 +168,7 @@ impl Marks {
 }
 
 async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
-    Done::Mark(read_mark(&spec, &options).await)
+    Done::Mark(read_group(&spec, &options).await)
 }
 
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {

@@ -8,6 +8,7 @@ mod file;
 mod group;
 
 use super::cloud::tpu_place;
+use super::session::{Access, run_on};
 use super::task::Out;
 use super::{Options, discover};
 use crate::model::{ClusterSpec, News, OperationMark, Problem};
@@ -54,11 +55,24 @@ pub fn keeps_marks(spec: &ClusterSpec) -> bool {
 }
 
 /// The mark that is on the cluster now.
-pub async fn read_mark(spec: &ClusterSpec, options: &Options) -> Result<Option<OperationMark>, Problem> {
-    if spec.provider == "gcp" {
-        return group::read(&options.google, &tpu_place(spec)?, &spec.name).await;
+pub async fn read_mark(access: Access<'_>) -> Result<Option<OperationMark>, Problem> {
+    let spec = access.spec;
+    if is_at_google(spec) {
+        return read_group(spec, access.options).await;
     }
-    run(spec, options, &file::reading(&spec.name)).await.and_then(|o| file::read(&o, &spec.name))
+    run(access, &file::reading(&spec.name)).await.and_then(|o| file::read(&o, &spec.name))
+}
+
+/// The mark of a cluster of provider `gcp`.
+pub(super) async fn read_group(
+    spec: &ClusterSpec,
+    options: &Options,
+) -> Result<Option<OperationMark>, Problem> {
+    group::read(&options.google, &tpu_place(spec)?, &spec.name).await
+}
+
+fn is_at_google(spec: &ClusterSpec) -> bool {
+    spec.provider == "gcp"
 }
 
 /// Reads the mark over a connection to the head that is open already, and tells it unless it is ours; a cluster whose
@@ -113,49 +127,44 @@ impl Drop for AbortOnDrop {
 }
 
 /// Places a mark where none is.
-pub async fn place_mark(
-    spec: &ClusterSpec,
-    options: &Options,
-    mark: &OperationMark,
-) -> Result<Held, Problem> {
+pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<Held, Problem> {
+    let Access { spec, options, .. } = access;
     options.own_marks.add(&mark.id);
-    if spec.provider == "gcp" {
+    if is_at_google(spec) {
         return group::place(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
     }
-    let output = run(spec, options, &file::placing(&spec.name, mark)).await?;
-    settled(spec, options, file::done(&output)?).await
+    let output = run(access, &file::placing(&spec.name, mark)).await?;
+    settled(access, file::done(&output)?).await
 }
 
 /// Writes the step, the time and whether it has stopped into a mark that was placed before.
-pub async fn renew_mark(
-    spec: &ClusterSpec,
-    options: &Options,
-    mark: &OperationMark,
-) -> Result<Held, Problem> {
-    if spec.provider == "gcp" {
+pub async fn renew_mark(access: Access<'_>, mark: &OperationMark) -> Result<Held, Problem> {
+    let Access { spec, options, .. } = access;
+    if is_at_google(spec) {
         return group::renew(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
     }
-    let output = run(spec, options, &file::renewing(&spec.name, mark)).await?;
-    settled(spec, options, file::done(&output)?).await
+    let output = run(access, &file::renewing(&spec.name, mark)).await?;
+    settled(access, file::done(&output)?).await
 }
 
 /// Removes the mark with that id. One that is gone already, or is another operation's, is left as it is.
-pub async fn remove_mark(spec: &ClusterSpec, options: &Options, id: &str) -> Result<(), Problem> {
-    if spec.provider == "gcp" {
+pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
+    let Access { spec, options, .. } = access;
+    if is_at_google(spec) {
         return group::remove(&options.google, &tpu_place(spec)?, &spec.name, id).await;
     }
-    let output = run(spec, options, &file::removing(&spec.name, id)).await?;
+    let output = run(access, &file::removing(&spec.name, id)).await?;
     file::done(&output).map(|_| ())
 }
 
-async fn settled(spec: &ClusterSpec, options: &Options, is_ours: bool) -> Result<Held, Problem> {
+async fn settled(access: Access<'_>, is_ours: bool) -> Result<Held, Problem> {
     if is_ours {
         return Ok(Held::Ours);
     }
-    Ok(Held::Lost(read_mark(spec, options).await?.map(Box::new)))
+    Ok(Held::Lost(read_mark(access).await?.map(Box::new)))
 }
 
-async fn run(spec: &ClusterSpec, options: &Options, line: &str) -> Result<crate::ssh::Output, Problem> {
-    let head = discover::head_address(spec, options, None).await?.host;
-    super::session::run_on(spec, options, head.as_str(), line, LIMIT).await
+async fn run(access: Access<'_>, line: &str) -> Result<crate::ssh::Output, Problem> {
+    let head = discover::head_address(access.spec, access.options, None).await?.host;
+    run_on(access, head.as_str(), line, LIMIT).await
 }

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::discover::host_name;
 use super::task::{ClusterTask, Out, Pace, Shared};
 use super::{Options, Reach, TokenCare, wake};
-use crate::model::{ClusterName, ClusterSpec, Phase, Problem, Request, Secret, Timestamp};
+use crate::model::{ClusterName, ClusterSpec, HeadAddress, Phase, Problem, Request, Secret, Timestamp};
 use crate::ray::Client;
 use crate::ssh::{self, Output, PortPlan, SshError, Tunnel};
 use std::ffi::{OsStr, OsString};
@@ -93,16 +93,34 @@ pub async fn connect(
     }
 }
 
-/// Runs a command line on one of the cluster's machines, logging in as to its head; an exit code other than zero is no
-/// error.
+/// A cluster, and how its machines are reached.
+#[derive(Clone, Copy)]
+pub struct Access<'a> {
+    /// The cluster.
+    pub spec: &'a ClusterSpec,
+    /// How to connect.
+    pub options: &'a Options,
+    /// The connection of its task; commands on the head go over it while it stands.
+    pub connection: &'a Connection,
+}
+
+/// Runs a command line on one of the cluster's machines: on the head over the login that stands, if one does, otherwise
+/// over a login of its own. An exit code other than zero is no error.
 pub async fn run_on(
-    spec: &ClusterSpec,
-    options: &Options,
+    Access { spec, options, connection }: Access<'_>,
     host: &str,
     command: &str,
     limit: Duration,
 ) -> Result<Output, Problem> {
     let failed = |e: SshError| e.problem(Timestamp::now());
+    let is_head = matches!(&spec.head, HeadAddress::Ssh(head) if head == host);
+    if let Some(remote) = connection.remote().filter(|_| is_head) {
+        match remote.run(command, limit).await {
+            // It is being lost.
+            Err(SshError::Lost { .. }) => {}
+            done => return done.map_err(failed),
+        }
+    }
     let mut to = tunnel_spec(spec, options, host_name(host)?, Vec::new());
     // A socket of its own: the head's may be in use.
     to.name = ClusterName::new(format!("{}@{host}", spec.name));

@@ -273,7 +273,7 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     assert_eq!(press(&mut app, "a<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "pay"), [orders(Order::Abandon)]);
     hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
-    assert!(said(&app).contains("forgotten"));
+    assert!(said(&app).contains("is abandoned"));
 
     // What comes after the stop rests on it.
     let mut app = shown();

@@ -3,9 +3,17 @@
 
 #![allow(dead_code, reason = "each test crate uses its part")]
 
+use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::google::{Google as Double, PROJECT, compute, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::{Timestamp, Update};
+use marin_tui::operation::{Audit, Environment};
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token::Places;
+use marin_tui::tui::{Multiplexer, Performer, Place};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,6 +21,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
 pub const ZONE: &str = "us-central2-b";
 /// Where heads are reached from outside.
@@ -103,6 +112,42 @@ impl World {
         let name = format!("head-{}", self.heads.len());
         let machine = compute::instance(ZONE, &name, &labels, "10.0.0.1", Some(HEAD));
         self.double.state().instances.push(machine);
+    }
+
+    /// What operations know of this world, with the settings of its owner, `me`.
+    pub fn environment(&self) -> Environment {
+        let home = self.home.path();
+        let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
+        let infra = Some(home.join("infra"));
+        let sources = Sources { infra, config: Some(home.join("config.yaml")), ..Sources::default() };
+        let config = config::load(&sources, &env, Timestamp::now()).unwrap();
+        let folders = Folders::new(&env);
+        for folder in [&folders.state, &folders.tokens, &folders.run] {
+            config::create_private(folder).unwrap();
+        }
+        let mut options = Options::new(&config.settings, &folders, Places::default());
+        let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
+        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        Environment {
+            clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
+            connections: BTreeMap::new(),
+            options,
+            audit: Audit::new(&folders.state, "me@here"),
+            state: folders.state,
+            env,
+            me: "me".into(),
+            read_only: config.settings.read_only,
+        }
+    }
+
+    /// What carries a console's effects out, on its own connections.
+    pub fn performer(&self, environment: Environment, updates: &mpsc::Sender<Update>) -> Performer {
+        let _runtime = self.runtime.enter();
+        let (clusters, options) = (environment.clusters.clone(), environment.options.clone());
+        let supervisor = Supervisor::start(clusters, options, updates);
+        let place = Place { remote: true, multiplexer: Multiplexer::None };
+        Performer::new(supervisor, place).operating(environment)
     }
 
     pub fn command(&self, words: &str) -> Command {

@@ -36,7 +36,7 @@ impl Performer {
     pub(in super::super) async fn worker_step(
         &mut self,
         step: StepName,
-        journal: &mut Journal,
+        journal: &Journal,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<String, Problem> {
         let tell = Tell(tell);
@@ -86,7 +86,7 @@ impl Performer {
         matches!(self.task, Task::RemoveWorker { .. })
     }
 
-    async fn find(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn find(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let wish = self.wish()?.to_owned();
         let is_known = !self.facts.worker.machines.is_empty();
         let Some(machine) = planned::find(&self.spec, &self.options, &wish, self.removes()).await? else {
@@ -127,7 +127,7 @@ impl Performer {
             (None, None) => format!("{shown}: {living} in ray"),
         };
         self.facts.worker = WorkerFacts { machines: vec![machine], before, drained_by: None };
-        journal.facts(&self.facts)?;
+        self.keep_facts(journal).await?;
         Ok(said)
     }
 
@@ -169,7 +169,7 @@ impl Performer {
         })
     }
 
-    async fn capacity(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn capacity(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::AddWorker(NewWorker::Queued { names, .. }) = &self.task else {
             return Err(trouble("nothing was asked for", "begin it anew"));
         };
@@ -190,7 +190,7 @@ impl Performer {
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
         let said = format!("{} TPU VMs with {hosts} hosts are up", machines.len());
         self.facts.worker.machines = machines;
-        journal.facts(&self.facts)?;
+        self.keep_facts(journal).await?;
         Ok(said)
     }
 
@@ -252,7 +252,7 @@ impl Performer {
         })
     }
 
-    async fn drain(&mut self, journal: &mut Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn drain(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::RemoveWorker { drain: Some(within), .. } = self.task else {
             return Err(trouble("nothing is to be drained", "begin it anew"));
         };
@@ -264,7 +264,7 @@ impl Performer {
             None => now.saturating_add(i64::try_from(within.saturating_mul(1000)).unwrap_or(i64::MAX)),
         };
         self.facts.worker.drained_by = Some(until);
-        journal.facts(&self.facts)?;
+        self.keep_facts(journal).await?;
         let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
         let mut watch = Watch::open(self).await?;
         drain_nodes(&self.executor, &mut watch, &hosts, left, tell).await

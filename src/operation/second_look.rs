@@ -1,0 +1,110 @@
+//! The second look, right before anything is stopped: what has come and gone since the first.
+
+use super::backup;
+use super::cluster::{Performer, living_workers};
+use super::journal::Journal;
+use super::trouble;
+use crate::model::{Problem, Progress, Text};
+use crate::ray::Poller;
+use crate::supervisor::Channel;
+use tokio::sync::mpsc;
+
+impl Performer {
+    /// Jobs may have ended or been submitted since they were saved, hours ago where an
+    /// operation is resumed. Once the stop has begun they end because of us; but one that failed has left a Ray that
+    /// people work on.
+    pub(super) async fn look_once_more(
+        &mut self,
+        journal: &Journal,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
+        // Nobody has to listen.
+        let say = |words: String| drop(tell.send(Progress::Output(words)));
+        match self.connect().await {
+            Ok(session) => {
+                self.open_jobs(&session, say).await?;
+                self.joined_since(&session, say).await?;
+            }
+            Err(_) if self.facts.stopping => return Ok(()),
+            Err(problem) => say(format!("the jobs cannot be looked at once more: {}", problem.what)),
+        }
+        self.facts.stopping = true;
+        self.keep_facts(journal).await
+    }
+
+    /// Workers that have joined since the first look: they run jobs, too, and must be cleared of them.
+    async fn joined_since(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
+        let snapshot = match Poller::new(session.client.clone()).refresh().await {
+            Ok(snapshot) => snapshot,
+            // A Ray that is half stopped; what it had is known.
+            Err(e) => {
+                say(format!("workers that joined since cannot be looked for: {e}"));
+                return Ok(());
+            }
+        };
+        let living = living_workers(&snapshot);
+        let new: Vec<String> = living.into_iter().filter(|w| !self.facts.workers.contains(w)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = new.iter().map(|w| Text::from(w.as_str()).to_string()).collect();
+        say(format!("joined since: {}", names.join(", ")));
+        let by_hand = self.manual(&new).await?;
+        self.facts.manual.extend(by_hand);
+        self.facts.workers.extend(new);
+        Ok(())
+    }
+
+    /// The jobs as they stand now, in the facts and in the backup.
+    async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
+        let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
+        if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
+            return Err(trouble("somebody has started another ray there since", self.begin_anew()));
+        }
+        let stopping = self.facts.stopping;
+        let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
+            Some(folder) => match backup::amend(&session.client, &folder, stopping).await {
+                Ok(backed) => {
+                    let kept = backed.kept.iter().map(|k| k.submission.id());
+                    kept.chain(backed.left_out.into_iter().map(|(id, _)| id)).collect::<Vec<_>>()
+                }
+                // Of a Ray that is half stopped; what was saved is saved.
+                Err(problem) if stopping => {
+                    say(format!("the jobs cannot be looked at once more: {}", problem.what));
+                    return Ok(());
+                }
+                Err(problem) => return Err(problem),
+            },
+            None => match session.client.open_submissions().await {
+                Ok(open) => open.iter().map(|r| r.submission.id()).collect(),
+                Err(e) => {
+                    say(format!("the jobs cannot be looked at once more: {e}"));
+                    return Ok(());
+                }
+            },
+        };
+        let open: Vec<String> = open.into_iter().map(|id| id.0.raw().to_owned()).collect();
+        let before = &self.facts.jobs;
+        let names = |of: &[String], but: &[String]| -> Vec<String> {
+            of.iter().filter(|id| !but.contains(id)).map(|id| Text::from(id.as_str()).to_string()).collect()
+        };
+        let (ended, new) = (names(before, &open), names(&open, before));
+        if !ended.is_empty() {
+            say(format!("ended since: {}", ended.join(", ")));
+        }
+        if !new.is_empty() {
+            say(format!("submitted since: {}", new.join(", ")));
+        }
+        // Processes of those that ended may be left all the same.
+        self.facts.jobs.extend(open.into_iter().filter(|id| !before.contains(id)).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// The mend where what it was begun on is no longer there.
+    pub(super) fn begin_anew(&self) -> String {
+        let saved = self.facts.saved();
+        let saved =
+            saved.map_or_else(String::new, |at| format!("; restore-jobs {at} submits what was saved"));
+        format!("leave this operation as it is (--abandon) and begin anew{saved}")
+    }
+}

@@ -1,0 +1,126 @@
+//! A token that is rotated while something is connected.
+
+use super::{DEADLINE, NEW, OLD, World, exposes, put};
+use marin_tui::demo::google::Fault;
+use marin_tui::demo::{Head, Scenario};
+use marin_tui::model::{HeadAddress, Link, News, ProblemKind, Request, Secret, Update};
+use marin_tui::supervisor::{self, Supervisor};
+use std::cell::Cell;
+use std::fs;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// News until `is` is true of one.
+async fn until(news: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&News) -> bool) -> News {
+    let wait = async {
+        loop {
+            let update = news.recv().await.expect("the supervisor lives");
+            if is(&update.news) {
+                return update.news;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("no news of: {what}"))
+}
+
+fn is_up(news: &News) -> bool {
+    matches!(news, News::Link(Link::Up { token_auth: true, .. }))
+}
+
+fn refused_and_rests(news: &News) -> bool {
+    matches!(news, News::Link(Link::Retrying { problem, .. }) if problem.what.contains("the latest"))
+}
+
+#[tokio::test]
+async fn a_rotation_in_the_middle_of_a_session_mends_itself() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", OLD);
+    let scenario = Scenario { token: Some(Secret::new(OLD)), nodes: 4, ..Scenario::default() };
+    let head = Head::start(scenario).await.unwrap();
+    let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+    world.spec.head = HeadAddress::Direct { dashboard, gcs };
+    let mut options = world.options();
+    options.focused = Duration::from_millis(200);
+    let (updates, mut news) = mpsc::channel(256);
+    let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
+    supervisor.ask(&world.spec.name, Request::Focus(true));
+    until(&mut news, "up with the fetched token", is_up).await;
+
+    // The secret first, as a careful person would: nobody notices before the head changes.
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    head.set_token(Some(Secret::new(NEW)));
+    until(&mut news, "a trouble", |n| matches!(n, News::Link(Link::Retrying { .. }))).await;
+    let states = Cell::new(0);
+    until(&mut news, "up with the new token", |n| {
+        states.set(states.get() + usize::from(matches!(n, News::Snapshot(_))));
+        is_up(n)
+    })
+    .await;
+    assert_eq!(states.get(), 1, "told with the first answer");
+    assert_eq!(supervisor.token(&world.spec.name).unwrap().expose(), NEW);
+    assert_eq!(world.double.asked(":access"), 2);
+
+    // The head first: the latest version is refused, and said to be.
+    head.set_token(Some(Secret::new("tok-third")));
+    until(&mut news, "which version is refused", refused_and_rests).await;
+    world.double.put_secret("RAY_AUTH_TOKEN", "tok-third");
+    until(&mut news, "up with the third", is_up).await;
+    supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn two_tokens_that_are_both_refused_take_turns_slowly_and_the_right_one_is_taken_up() {
+    // With a name so long that no draft fits beside it, what is fetched cannot be kept.
+    let name = "s".repeat(244);
+    let mut world = World::new(&name).await;
+    world.double.put_secret(&name, NEW);
+    put(&world.kept(), OLD);
+    let scenario = Scenario { token: Some(Secret::new("tok-third")), nodes: 4, ..Scenario::default() };
+    let head = Head::start(scenario).await.unwrap();
+    let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+    world.spec.head = HeadAddress::Direct { dashboard, gcs };
+    let (updates, mut news) = mpsc::channel(256);
+    let supervisor = Supervisor::start(vec![world.spec.clone()], world.options(), &updates);
+    let rests = |n: &News| matches!(n, News::Link(Link::Retrying { problem, .. }) if !problem.mend.contains("looked for"));
+    until(&mut news, "a pause", rests).await;
+    assert_eq!(fs::read_to_string(world.kept()).unwrap(), OLD, "it could not be kept");
+    head.set_token(Some(Secret::new(NEW)));
+    until(&mut news, "up with the secret's", is_up).await;
+    supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_command_renews_a_rotated_token_by_itself_and_else_says_which_version_is_refused() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", OLD);
+    world.double.put_secret("RAY_AUTH_TOKEN", NEW);
+    world.places.keep(world.secret(), "1", &Secret::new(OLD));
+    let scenario = Scenario { token: Some(Secret::new(NEW)), nodes: 2, ..Scenario::default() };
+    let head = Head::start(scenario).await.unwrap();
+    let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+    world.spec.head = HeadAddress::Direct { dashboard, gcs };
+    let connect = async || supervisor::connect(world.spec.clone(), 0, world.options(), |_| {}).await;
+
+    let session = connect().await.unwrap();
+    assert_eq!(session.token.as_ref().map(Secret::expose), Some(NEW));
+    session.close().await;
+    assert_eq!(fs::read_to_string(world.kept()).unwrap().trim(), NEW, "the next command has it at once");
+    connect().await.unwrap().close().await;
+    assert_eq!(world.double.asked(":access"), 1);
+
+    head.set_token(Some(Secret::new("tok-third")));
+    let problem = connect().await.err().unwrap();
+    assert_eq!(problem.kind, ProblemKind::TokenRefused);
+    assert!(
+        problem.what.contains("version 2 of secret RAY_AUTH_TOKEN of hai-test, the latest"),
+        "{problem:?}"
+    );
+    assert!(problem.mend.contains("restart it") && !exposes(&problem), "{problem:?}");
+    assert_eq!(world.double.asked(":access"), 2, "asked once");
+
+    // Google is away: the version that was kept is named all the same.
+    world.double.fail(":access", Fault::HangUp);
+    let problem = connect().await.err().unwrap();
+    assert!(problem.what.contains("refuses this token (version 2)"), "{problem:?}");
+    assert!(problem.mend.contains("check the network"), "{problem:?}");
+}
