@@ -71,6 +71,9 @@ pub struct SourceArguments {
     /// Open this cluster: its name, with or without `marin-`, or an unambiguous prefix
     #[arg(long, short, global = true, value_name = "NAME")]
     pub cluster: Option<String>,
+    /// For commands: accept the head's changed host key if it has this fingerprint (SHA256:...)
+    #[arg(long, global = true, value_name = "FINGERPRINT")]
+    pub accept_host_key: Option<String>,
     /// Folder (or file) with Ray cluster-launcher YAML [default: the settings' `infra`, else ./infra]
     #[arg(long, global = true, value_name = "DIR")]
     pub infra: Option<PathBuf>,
@@ -252,6 +255,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return trust::run(arguments, &sources, env).map(|()| ExitCode::SUCCESS);
     }
     if arguments.command.is_none() {
+        if arguments.sources.accept_host_key.is_some() {
+            anyhow::bail!("--accept-host-key is for commands; the console shows both fingerprints and asks");
+        }
         console::check_terminal()?;
     }
     let loaded = config::read(&sources, &env, Timestamp::now())?;

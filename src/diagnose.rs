@@ -7,11 +7,13 @@ mod autoscaler;
 mod history;
 mod nodes;
 mod quota;
+mod restart;
 mod slices;
 
 pub use autoscaler::{LAUNCH_RETRIES, NO_NODE_JOINS, STUCK_AFTER};
 pub use history::{GAP, History, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
+pub use restart::{Restart, RestartedBy};
 pub use slices::{ASSEMBLY, Slice, slices};
 
 use crate::model::{Leftover, Link, Problem, Snapshot, Timestamp};
@@ -48,6 +50,8 @@ pub enum FindingKind {
     LaunchesFail,
     /// Machines were launched, and none of them joins.
     NoneJoins,
+    /// Ray was restarted by somebody else.
+    Restarted,
     /// Nodes died just now that nobody stopped.
     NodesLost,
     /// A slice has fewer hosts than it needs.
@@ -77,6 +81,7 @@ impl FindingKind {
             Self::AutoscalerError => "autoscaler error",
             Self::LaunchesFail => "launches fail",
             Self::NoneJoins => "none joins",
+            Self::Restarted => "Ray restarted",
             Self::NodesLost => "nodes lost",
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
@@ -175,6 +180,7 @@ pub fn findings(
         found.push(Finding::new(kind, Severity::Warn, since, "state from the GCS", long, &problem.mend));
     }
     if let Some(snapshot) = snapshot {
+        found.extend(history.restart().and_then(|restart| restart.finding(snapshot)));
         found.extend(autoscaler::findings(snapshot, history));
         found.extend(nodes::findings(snapshot));
         if !snapshot.missing.is_empty() {

@@ -4,6 +4,7 @@
 //! table):
 //!
 //! - [`model`]: plain data that every room speaks in. No I/O.
+//! - [`regular`]: opens files that may turn out to be pipes or devices.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one edge each; they know the model and never each other.
 //! - [`reconcile`]: one table of what Ray and the cloud each say of a cluster's TPUs. Pure.
 //! - [`diagnose`]: a cluster's last state and a little memory become findings in words. Pure.
@@ -29,6 +30,7 @@ pub mod model;
 pub mod operation;
 pub mod ray;
 pub mod reconcile;
+pub mod regular;
 pub mod ssh;
 pub mod supervisor;
 pub mod token;

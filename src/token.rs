@@ -9,10 +9,14 @@ mod layout;
 
 use crate::model::text::printable;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, SecretName, Timestamp};
+use crate::regular;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Bytes of a token file; Ray reads its first line alone.
+const LONGEST: u64 = 64 << 10;
 
 /// The places to look in, first to last.
 #[derive(Clone, Debug, Default)]
@@ -182,13 +186,8 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 fn read(file: &Path) -> Result<Found, TokenError> {
-    let bytes = fs::read(file).map_err(|error| match error.kind() {
-        io::ErrorKind::IsADirectory => TokenError::Unreadable {
-            file: file.into(),
-            error: io::Error::new(error.kind(), "it is a folder"),
-        },
-        _ => TokenError::Unreadable { file: file.into(), error },
-    })?;
+    let unreadable = |error| TokenError::Unreadable { file: file.into(), error };
+    let bytes = regular::read(file, LONGEST).map_err(unreadable)?;
     let source = Source::File(file.into());
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| TokenError::Unusable { place: source.clone(), why: "is not a text file" })?;

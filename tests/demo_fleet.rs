@@ -478,3 +478,50 @@ async fn dropped_connections_and_a_rotated_token_are_mended() {
     console.until("b takes the new token", |cluster, news| cluster == "b" && is_up(news)).await;
     console.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_that_all_hung_at_once_are_up_again_soon() {
+    let names: Vec<String> = (0..14).map(|n| format!("c{n}")).collect();
+    let listed: Vec<String> =
+        names.iter().map(|name| format!("{{name: {name}, nodes: 8, jobs: 8}}")).collect();
+    let mut console = Console::on(&format!("clusters: [{}]", listed.join(", "))).await;
+    console.ask("c0", Request::Focus(true));
+    let mut read = BTreeSet::new();
+    let mut every = |name: &str, news: &News| {
+        if matches!(news, News::Snapshot(_)) {
+            read.insert(name.to_owned());
+        }
+        read.len() == names.len()
+    };
+    console.until("all are read", &mut every).await;
+    for member in console.fleet.members() {
+        member.head.trouble(vec![Trouble { path: String::new(), fault: Fault::Stall }]);
+    }
+    console
+        .until("the one on the screen does not answer", |name, news| {
+            name == "c0" && matches!(news, News::Link(Link::Retrying { .. }))
+        })
+        .await;
+    for member in console.fleet.members() {
+        // What is under way is never answered.
+        member.head.trouble(Vec::new());
+    }
+    let mut read = BTreeSet::new();
+    console
+        .until("the one on the screen is up", |name, news| {
+            if matches!(news, News::Snapshot(_)) {
+                read.insert(name.to_owned());
+            }
+            name == "c0" && is_up(news)
+        })
+        .await;
+    console
+        .until("all are read again", |name, news| {
+            if matches!(news, News::Snapshot(_)) {
+                read.insert(name.to_owned());
+            }
+            read.len() == names.len()
+        })
+        .await;
+    console.end().await;
+}

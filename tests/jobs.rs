@@ -295,7 +295,7 @@ fn waiting_ends_with_the_job_and_says_how() {
     assert!(out.status.success());
     assert_eq!(
         serde_json::from_slice::<Value>(&out.stdout).unwrap(),
-        json!({"submission_id": "good", "status": "succeeded", "ended": true})
+        json!({"submission_id": "good", "status": "succeeded", "ended": true, "lost": false})
     );
     place.head.turn_job("bad", JobStatus::Failed);
     assert_eq!(place.run(&["wait-job", "bad"]).status.code(), Some(3));

@@ -405,3 +405,17 @@ fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
     // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
     ok(bed, &[&["stop-job", "--yes"][..], &ids[..4].iter().map(String::as_str).collect::<Vec<_>>()].concat());
 }
+
+#[test]
+fn a_cluster_that_another_machine_started_is_stopped_over_ssh_and_restarted() {
+    let bed = fresh(Ray::Newest);
+    let (ids, before) = five_that_run(bed);
+    // As after a reboot, or on another laptop: `ray down` stops nothing then, and ends with 0.
+    bed.on("client", &["sh", "-c", "rm /tmp/ray/cluster-*.state"]);
+    let old = session(bed);
+    let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
+    assert!(said.contains("Ray's state of this cluster is not on this machine"), "{said}");
+    assert!(said.contains("jobs are back") && said.contains("all workers are back"), "{said}");
+    assert_ne!(session(bed), old);
+    are_back(bed, &ids, &before);
+}

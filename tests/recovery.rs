@@ -2,17 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod running;
+
 use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
 use marin_tui::model::JobStatus;
-use std::io::{BufRead, BufReader, Read};
+use running::{Running, count};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::process::Command;
 use tokio::runtime::Runtime;
-
-/// How long anything may take before a test gives up.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// One cluster behind SSH, in which nobody writes a log but the test.
 struct World {
@@ -57,10 +54,8 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
         command.env_clear().env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin").envs(folder.env());
         command.arg("--config").arg(folder.settings()).arg("--infra").arg(folder.infra());
-        command.args(words.split_whitespace()).stdin(Stdio::null());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        Running { child, out: Said::new(out), err: Said::new(err) }
+        command.args(words.split_whitespace());
+        Running::start(command)
     }
 }
 
@@ -79,56 +74,6 @@ fn the_host_key_of_a_first_contact_is_said_once_and_audited() {
     assert_eq!(log.matches("accepted SHA256:").count(), 1, "{log}");
 }
 
-/// What a program writes, line by line.
-struct Said {
-    lines: Receiver<String>,
-    all: Vec<String>,
-}
-
-impl Said {
-    fn new(from: impl Read + Send + 'static) -> Self {
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            BufReader::new(from).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
-        });
-        Self { lines, all: Vec::new() }
-    }
-
-    fn until(&mut self, words: &str) {
-        while !self.all.iter().any(|line| line.contains(words)) {
-            let line = self.lines.recv_timeout(DEADLINE);
-            self.all.push(line.unwrap_or_else(|e| panic!("{e}: not said: {words}: {:?}", self.all)));
-        }
-    }
-
-    /// Everything, once the program has ended.
-    fn whole(mut self) -> Vec<String> {
-        while let Ok(line) = self.lines.recv_timeout(DEADLINE) {
-            self.all.push(line);
-        }
-        self.all
-    }
-}
-
-/// A command that runs.
-struct Running {
-    child: Child,
-    out: Said,
-    err: Said,
-}
-
-impl Running {
-    /// Waits for its end: code, standard output, standard error.
-    fn ends(mut self) -> (Option<i32>, Vec<String>, Vec<String>) {
-        let (out, err) = (self.out.whole(), self.err.whole());
-        (self.child.wait().unwrap().code(), out, err)
-    }
-}
-
-fn count(lines: &[String], words: &str) -> usize {
-    lines.iter().filter(|line| line.contains(words)).count()
-}
-
 #[test]
 fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
     let world = World::new();
@@ -142,10 +87,7 @@ fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
     follower.out.until("line-2");
     // Once more, and nothing is written before the connection is back.
     world.cut();
-    while count(&follower.err.all, "connected again") < 2 {
-        let line = follower.err.lines.recv_timeout(DEADLINE);
-        follower.err.all.push(line.unwrap_or_else(|e| panic!("{e}: {:?}", follower.err.all)));
-    }
+    follower.err.until_times("connected again", 2);
     world.write(&id, "line-3");
     follower.out.until("line-3");
     assert!(world.head().turn_job(&id, JobStatus::Failed));
@@ -193,4 +135,18 @@ fn a_command_gives_up_when_it_was_told_after_how_long() {
     let last = said.last().unwrap();
     assert!(last.contains("gave up after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
     assert!(world.head().submissions(JobStatus::Running).contains(&id), "the job is left alone");
+}
+
+#[test]
+fn a_line_of_any_length_is_printed_whole() {
+    let world = World::new();
+    let id = world.job();
+    let long = "x".repeat(200_000);
+    world.write(&id, &long);
+    let (code, out, _) = world.start(&format!("job-logs {id}")).ends();
+    assert!(code == Some(0) && out.contains(&long));
+    let mut follower = world.start(&format!("job-logs -f {id}"));
+    follower.out.until(&long);
+    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    assert_eq!(follower.ends().0, Some(0));
 }

@@ -6,7 +6,7 @@ use super::running::Running;
 use super::table::Table;
 use super::tpus::Tpus;
 use super::trend::Trend;
-use crate::diagnose::{self, Finding, History};
+use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy};
 use crate::model::{
     ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId, OperationMark,
     Physical, Problem, Snapshot, SubmissionId, Tally, Text, Timestamp,
@@ -137,6 +137,9 @@ impl Cluster {
     pub fn take(&mut self, snapshot: Arc<Snapshot>) -> bool {
         let before = std::mem::replace(&mut self.snapshot, snapshot);
         let now = &self.snapshot;
+        if let Some(restart) = Restart::between(&before, now, self.restarted_by()) {
+            self.history.learn_restart(restart);
+        }
         let nodes = before.nodes != now.nodes;
         let jobs = before.jobs != now.jobs;
         let rest = before.autoscaler != now.autoscaler
@@ -164,6 +167,30 @@ impl Cluster {
         }
         let found = self.diagnose();
         nodes || jobs || rest || first || found
+    }
+
+    /// Who restarts it, if that is known here.
+    fn restarted_by(&self) -> RestartedBy {
+        match (&self.running, &self.mark) {
+            (Some(running), _) if running.operation.kind().is_of_cluster() => RestartedBy::Us,
+            (_, Some(mark)) => RestartedBy::Operator(mark.who.as_str().into()),
+            (_, None) => RestartedBy::Unknown,
+        }
+    }
+
+    /// When Ray was restarted, if that was seen.
+    pub(super) fn restarted(&self) -> Option<Timestamp> {
+        self.history.restart().map(|restart| restart.since)
+    }
+
+    /// That somebody else has restarted Ray lately.
+    pub fn restart_finding(&self) -> Option<&Finding> {
+        self.findings.iter().find(|f| f.kind == FindingKind::Restarted)
+    }
+
+    /// Why a job is not there any more, if a restart of Ray has ended it.
+    pub fn why_lost(&self, id: &SubmissionId) -> Option<String> {
+        self.history.restart()?.why_lost(id, &self.snapshot.jobs)
     }
 
     /// Takes the state of the way to it in. True when anything that can be seen changed.

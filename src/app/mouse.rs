@@ -60,6 +60,23 @@ pub struct Areas {
     pub is_too_small: bool,
 }
 
+impl Areas {
+    /// The panes from the top left to the bottom right; by their numbers where they are not all on the screen.
+    pub(super) fn panes_as_drawn(&self) -> [Pane; 4] {
+        let mut order = Pane::ALL;
+        let area = |pane: &Pane| match pane {
+            Pane::Nodes => self.nodes,
+            Pane::Jobs => self.jobs,
+            Pane::Log => self.log,
+            Pane::Autoscaler => self.autoscaler,
+        };
+        if order.iter().all(|pane| area(pane).is_some()) {
+            order.sort_by_key(|pane| area(pane).map(|a| (a.y, a.x)));
+        }
+        order
+    }
+}
+
 impl App {
     pub(super) fn mouse(&mut self, mouse: MouseEvent, now: Timestamp) -> Vec<Effect> {
         let by = match mouse.kind {

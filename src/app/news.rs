@@ -2,6 +2,7 @@
 
 use super::order;
 use super::{Action, App, Effect, Tone, View};
+use crate::diagnose::Severity;
 use crate::model::{
     ClusterName, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request,
     SubmissionId, Timestamp, Update,
@@ -35,7 +36,14 @@ impl App {
                 }
             }
             News::Snapshot(snapshot) => {
+                let restarted = cluster.restarted();
                 let changed = cluster.take(snapshot);
+                if cluster.restarted() != restarted
+                    && let Some(finding) = cluster.restart_finding()
+                {
+                    let tone = if finding.severity == Severity::Info { Tone::Info } else { Tone::Bad };
+                    self.toasts.say(tone, format!("{}: {}", update.cluster, finding.long), now);
+                }
                 self.dirty |= changed && on_screen;
                 self.dirty |= cluster.note_use() && self.view == View::Clusters;
                 if changed {

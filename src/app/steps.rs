@@ -263,8 +263,9 @@ impl App {
             plan.turn(if by == 1 { 1 } else { plan.spots().len() - 1 });
             return Vec::new();
         }
-        let here = Pane::ALL.iter().position(|p| *p == self.pane).unwrap_or(0);
-        self.focus(Pane::ALL[(here + by) % Pane::ALL.len()])
+        let order = self.areas.panes_as_drawn();
+        let here = order.iter().position(|p| *p == self.pane).unwrap_or(0);
+        self.focus(order[(here + by) % order.len()])
     }
 
     fn focus(&mut self, pane: Pane) -> Vec<Effect> {

@@ -12,7 +12,7 @@ use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
 use crate::ray::{Poller, RayError};
 use crate::supervisor::{delete_job, stop_job};
 use clap::{Args, Subcommand};
-use follow::{Following, GaveUp, GiveUp};
+use follow::{Following, GiveUp, Unseen};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::process::ExitCode;
@@ -300,8 +300,9 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     let has_ended = matches!(in_time, Some(Ok(_)));
     if arguments.json {
         let word = status.map(JobStatus::word);
+        let is_lost = matches!(in_time, Some(Err(Unseen::Lost(_))));
         super::output::json_line(
-            &json!({"submission_id": arguments.id, "status": word, "ended": has_ended}),
+            &json!({"submission_id": arguments.id, "status": word, "ended": has_ended, "lost": is_lost}),
         )?;
     }
     match in_time {
@@ -318,13 +319,21 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
 }
 
 /// Says how it ended, and with which code a command ends then.
-fn conclude(following: &Following<'_>, id: &SubmissionId, ended: Result<JobStatus, GaveUp>) -> ExitCode {
-    let Ok(status) = ended else {
-        following.gave_up(id);
-        return ExitCode::from(TIMED_OUT);
-    };
-    eprintln!("{id} {}", status.word());
-    verdict(status)
+fn conclude(following: &Following<'_>, id: &SubmissionId, ended: Result<JobStatus, Unseen>) -> ExitCode {
+    match ended {
+        Ok(status) => {
+            eprintln!("{id} {}", status.word());
+            verdict(status)
+        }
+        Err(Unseen::GaveUp) => {
+            following.gave_up(id);
+            ExitCode::from(TIMED_OUT)
+        }
+        Err(Unseen::Lost(why)) => {
+            eprintln!("{why}");
+            ExitCode::from(DID_NOT_SUCCEED)
+        }
+    }
 }
 
 fn verdict(ended: JobStatus) -> ExitCode {

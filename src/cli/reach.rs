@@ -3,7 +3,7 @@
 use super::Arguments;
 use super::console::{make_folders, places};
 use crate::config::{self, Config, Entry, Env, Folders};
-use crate::model::{ClusterSpec, Phase, Problem};
+use crate::model::{ClusterSpec, Phase, Problem, ProblemKind};
 use crate::operation::Environment;
 use crate::supervisor::{self, Connection, Note, Options, Session};
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub(super) struct Reach {
     pub place: usize,
     /// Nothing may be changed on it.
     pub read_only: bool,
+    /// The fingerprint that the head's changed host key must have to be accepted.
+    accept_host_key: Option<String>,
 }
 
 impl Reach {
@@ -58,7 +60,8 @@ impl Reach {
             }
         });
         let read_only = config.settings.read_only;
-        Ok(Self { spec, options, folders, env, place, read_only })
+        let accept_host_key = arguments.sources.accept_host_key.clone();
+        Ok(Self { spec, options, folders, env, place, read_only, accept_host_key })
     }
 
     /// Runs a command's work to its end.
@@ -75,8 +78,17 @@ impl Reach {
         self.open(progress).await.map_err(|problem| self.error(&problem))
     }
 
+    /// Accepts the head's changed host key if the command line names its fingerprint.
+    pub async fn accept_host_key(&self) -> Result<(), Problem> {
+        match &self.accept_host_key {
+            Some(fingerprint) => supervisor::trust(&self.spec, &self.options, fingerprint).await,
+            None => Ok(()),
+        }
+    }
+
     /// The same; a problem is the caller's to tell.
     pub async fn open(&self, progress: &Progress) -> Result<Session, Problem> {
+        self.accept_host_key().await?;
         let tell = |phase| progress.phase(phase);
         supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await
     }
@@ -103,7 +115,11 @@ impl Reach {
     /// A problem as the error of a command.
     pub fn error(&self, problem: &Problem) -> anyhow::Error {
         let Problem { what, mend, .. } = problem;
-        let mend = if mend.is_empty() { String::new() } else { format!("; {mend}") };
+        let mend = match &problem.kind {
+            ProblemKind::HostKeyChanged { offered, .. } => format!("; {mend}: --accept-host-key {offered}"),
+            _ if mend.is_empty() => String::new(),
+            _ => format!("; {mend}"),
+        };
         anyhow::anyhow!("{}: {what}{mend}", self.spec.name)
     }
 }

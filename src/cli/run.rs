@@ -75,6 +75,7 @@ impl<'a> Wish<'a> {
 
 /// Does it: drives the operations service, prints and asks.
 pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<ExitCode> {
+    reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
     let attached = supervisor::attach(reach.spec.clone(), reach.place, reach.options.clone());
     let environment = reach.environment(attached.connection.clone());
     let (operations, news) = Operations::start(environment, Journals::Asked);

@@ -3,9 +3,8 @@
 use super::safe::{Unsafe, Us};
 use super::yaml::{self, FileError};
 use crate::model::Digest;
-use rustix::fs::{Mode, OFlags};
+use crate::regular;
 use std::fs::{self, File, Metadata};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -78,13 +77,6 @@ fn digest(place: &Path, text: &[u8]) -> Digest {
     Digest::of(place.as_os_str().as_bytes(), text)
 }
 
-/// Opens a regular file without waiting: a pipe in its place would keep us for ever.
 fn open_regular(path: &Path) -> Result<(File, Metadata), FileError> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(Into::into).and_then(|fd| {
-        let file = File::from(fd);
-        let meta = file.metadata()?;
-        if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is not a regular file")) }
-    });
-    opened.map_err(|e| yaml::unreadable(path, &e))
+    regular::open(path).map_err(|e| yaml::unreadable(path, &e))
 }

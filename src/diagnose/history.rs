@@ -1,6 +1,7 @@
 //! What one state cannot show: since when nothing moves.
 
 use super::autoscaler::{Want, failing_now, newest_start};
+use super::restart::Restart;
 use crate::model::{Link, Problem, Snapshot, Timestamp};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// going on before is no longer known to have gone on.
 pub const GAP: Duration = Duration::from_secs(120);
 
-/// The memory of one cluster. A few instants, whatever the number of states it has learnt.
+/// The memory of one cluster. A few instants and the last restart, whatever the number of states it has learnt.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     trouble: Option<Problem>,
@@ -30,6 +31,7 @@ pub struct History {
     /// What no type can give is wanted: since then.
     pub(super) infeasible: Option<Timestamp>,
     report: Option<Report>,
+    restart: Option<Restart>,
 }
 
 /// The autoscaler's last sign of life.
@@ -60,8 +62,8 @@ impl History {
         let now = snapshot.taken;
         let restarted = snapshot.session.raw() != self.session;
         if restarted || self.taken.is_none_or(|t| t.age(now) > GAP) {
-            let trouble = self.trouble.take();
-            *self = Self { trouble, session: snapshot.session.raw().to_owned(), ..Self::default() };
+            let (trouble, restart) = (self.trouble.take(), self.restart.take());
+            *self = Self { trouble, restart, session: snapshot.session.raw().to_owned(), ..Self::default() };
         }
         self.taken = Some(now);
         let newest = newest_start(snapshot);
@@ -86,6 +88,16 @@ impl History {
             }
             (None, _) => None,
         };
+    }
+
+    /// Learns that Ray was restarted.
+    pub fn learn_restart(&mut self, restart: Restart) {
+        self.restart = Some(restart);
+    }
+
+    /// The last restart that was seen.
+    pub const fn restart(&self) -> Option<&Restart> {
+        self.restart.as_ref()
     }
 
     /// What broke the way to it last; none while it works.

@@ -12,6 +12,16 @@ pub struct SubmissionId(pub Text);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(pub Text);
 
+impl SubmissionId {
+    /// Why the job is not there any more, once Ray was restarted; `session` is the `session_name` before that.
+    pub fn lost_with(&self, session: &Text) -> String {
+        format!(
+            "{self} was lost when Ray was restarted; its log on the head: \
+             /tmp/ray/{session}/logs/job-driver-{self}.log"
+        )
+    }
+}
+
 impl fmt::Display for SubmissionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

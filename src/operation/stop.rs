@@ -13,6 +13,8 @@ use tokio::sync::mpsc;
 
 /// What is waited for Ray's end after a `ray down` that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
+/// A `ray down` that has stopped Ray returns after Ray's end: one that answers for longer was not stopped.
+const STOPPED_NOTHING: Duration = Duration::from_secs(10);
 /// What a dry run says of it.
 const CLEARED: &str = "ends what is left of ray and of its jobs";
 /// What clearing one machine may take.
@@ -43,17 +45,37 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
+        let ended = Instant::now();
         // One that failed may still have begun it, but seldom.
-        let deadline = Instant::now() + if code == 0 { PATIENCE } else { AFTER_FAILURE };
+        let mut deadline = ended + if code == 0 { PATIENCE } else { AFTER_FAILURE };
+        let mut over_ssh = false;
         loop {
-            // `ray down` exits with 0 when it stopped nothing.
             match self.answering().await {
+                Ok(None) if over_ssh => {
+                    return Ok("`ray down` stopped nothing; Ray was stopped over ssh, and the head no longer answers".to_owned());
+                }
                 Ok(None) => return Ok("the head no longer answers".to_owned()),
+                // `ray down` exits with 0 when it stopped nothing: it knows only the clusters in the state files of
+                // its own machine (`/tmp/ray/cluster-NAME.state`, ray.autoscaler.local.coordinator_node_provider).
+                Ok(Some(session))
+                    if code == 0
+                        && !over_ssh
+                        && !self.is_google()
+                        && session == self.facts.session
+                        && ended.elapsed() > STOPPED_NOTHING =>
+                {
+                    let why = "`ray down` ended with 0 and stopped nothing: Ray's state of this cluster is not on this \
+                               machine (it was started from another one, or /tmp was emptied); stopping Ray over ssh";
+                    // Nobody has to listen.
+                    drop(tell.send(Progress::Output(why.to_owned())));
+                    self.clear(tell).await?;
+                    (over_ssh, deadline) = (true, Instant::now() + PATIENCE);
+                }
                 Ok(Some(_)) if Instant::now() > deadline => {
-                    let what = format!("`ray down` ended with {code}, and ray still answers on the head");
+                    let what = format!("`ray down` ended with {code}, and Ray still answers on the head");
                     return Err(trouble(
                         what,
-                        "its output says why; stop ray there by hand, or resume to try again",
+                        "its output says why; stop Ray there by hand (`ray stop`), or resume to try again",
                     ));
                 }
                 Err(problem) if Instant::now() > deadline => return Err(problem),

@@ -53,13 +53,13 @@ impl Tail {
     }
 
     /// Runs `follow` until it ends or nobody listens any more.
-    fn spawn<F>(follow: impl FnOnce(Outlet) -> F, keep: usize) -> Self
+    fn spawn<F>(follow: impl FnOnce(Outlet) -> F, keep: usize, longest: usize) -> Self
     where
         F: Future<Output = Result<(), Closed>> + Send + 'static,
     {
         const BATCHES: usize = 8;
         let (sender, events) = mpsc::channel(BATCHES);
-        let following = follow(Outlet::new(sender, keep));
+        let following = follow(Outlet::new(sender, keep, longest));
         // An error says that the receiver is gone: the stream was closed, nobody is left to tell.
         let task = tokio::spawn(async move { following.await.unwrap_or(()) });
         Self { events, task: task.abort_handle() }
@@ -159,8 +159,8 @@ impl Outlet {
     /// Bytes of lines that are held while old ones are replayed.
     const HELD: usize = 64 << 20;
 
-    fn new(sender: mpsc::Sender<LogEvent>, keep: usize) -> Self {
-        let splitter = LineSplitter::default();
+    fn new(sender: mpsc::Sender<LogEvent>, keep: usize, longest: usize) -> Self {
+        let splitter = LineSplitter::new(longest);
         let since = Instant::now();
         let replay = (keep != WHOLE_LOG).then_some(keep);
         let (batch, told, is_interrupted) = (VecDeque::new(), false, false);
@@ -301,7 +301,7 @@ mod tests {
 
     fn outlet(keep: usize) -> (Outlet, mpsc::Receiver<LogEvent>) {
         let (sender, events) = mpsc::channel(2);
-        (Outlet::new(sender, keep), events)
+        (Outlet::new(sender, keep, LineSplitter::ON_A_SCREEN), events)
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub enum SshError {
         fault: KeyFault,
     },
     /// The host's key is not the one on file.
-    #[error("{host} shows another host key than the one on file")]
+    #[error("the host key of {host} has changed")]
     HostKeyChanged {
         /// The head.
         host: String,
@@ -173,8 +173,8 @@ impl SshError {
                 format!("if {offered} is the right one, have {} corrected", file.display())
             }
             Self::HostKeyChanged { host, .. } => format!(
-                "if {host} was created anew, compare the fingerprints and accept the new key; if not, someone may \
-                 stand between you and it"
+                "unless {host} was created anew, someone may stand between you and it; compare the fingerprints, and \
+                 accept the new key if it is the right one"
             ),
             Self::PortInUse { .. } => "the console takes the next free port".into(),
             Self::SshMissing { .. } => {

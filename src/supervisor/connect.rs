@@ -11,6 +11,8 @@ use crate::model::{
 };
 use crate::ray::{Client, Endpoint, RayError};
 use crate::ssh::{self, Forward, KeepAlive, Local, PortPlan, Tunnel, TunnelSpec};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -19,6 +21,8 @@ use tokio::sync::watch;
 
 /// A dashboard that has just started accepts connections 5 to 12 s before it answers (measured on 2.53 and 2.60).
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
+/// While it is waited for, it is asked for once more this often.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
 /// A dashboard that is silent for longer is not waited for where the GCS answers in its place.
 const GCS_INSTEAD: Duration = Duration::from_secs(3);
 /// An open way to a cluster.
@@ -142,7 +146,7 @@ async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem
     let client = session.client.clone();
     let dashboard = async {
         let began = Instant::now();
-        let answer = tokio::time::timeout(FIRST_ANSWER, wants_token(&client)).await;
+        let answer = tokio::time::timeout(FIRST_ANSWER, asked_again(|| wants_token(&client))).await;
         (began.elapsed(), answer)
     };
     tokio::pin!(dashboard);
@@ -176,6 +180,19 @@ async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem
     Err(problem)
 }
 
+/// The first answer to a question that is asked once more every few seconds: what a head was asked while it hung may
+/// never be answered.
+async fn asked_again<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
+    let mut asked = FuturesUnordered::new();
+    loop {
+        asked.push(ask());
+        tokio::select! {
+            Some(answer) = asked.next() => return answer,
+            () = tokio::time::sleep(ASK_AGAIN) => {}
+        }
+    }
+}
+
 fn no_answer_within(time: Duration) -> Problem {
     let what = format!("the dashboard accepts connections but has not answered within {} s", time.as_secs());
     let hint =
@@ -193,11 +210,17 @@ pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> 
     (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
 }
 
-/// Forgets the known key of the cluster's head and accepts the one with this fingerprint.
+/// Forgets the known key of the cluster's head and accepts the one with this fingerprint, which goes into the audit log.
 pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> Result<(), Problem> {
     let found = head_address(spec, options, None).await?;
-    let spec = tunnel_spec(spec, options, found.host, Vec::new());
-    ssh::trust(&spec, fingerprint).await.map_err(|e| e.problem(Timestamp::now()))
+    let to = tunnel_spec(spec, options, found.host, Vec::new());
+    ssh::trust(&to, fingerprint).await.map_err(|e| e.problem(Timestamp::now()))?;
+    options.note.deed(
+        &spec.name,
+        &format!("changed host key of {}", to.host),
+        &format!("accepted {fingerprint}"),
+    );
+    Ok(())
 }
 
 /// ssh said that nothing listens behind the forward. Whether Ray runs there all the same is for the GCS to say: as long

@@ -5,7 +5,7 @@
 //! task alive.
 
 use super::connect::{Session, dashboard_down};
-use crate::model::{ClusterName, LocalPorts, Phase, Problem, ProblemKind, Secret, Service, Timestamp};
+use crate::model::{ClusterName, LocalPorts, Phase, Problem, ProblemKind, Secret, Service, Text, Timestamp};
 use crate::ray::{Client, RayError};
 use crate::ssh::{Refusals, Remote, SshError, TunnelSpec};
 use std::collections::BTreeSet;
@@ -40,6 +40,8 @@ pub struct Channel {
     pub token: Option<Secret>,
     /// TCP ports of this machine that lead to the head's services.
     pub ports: LocalPorts,
+    /// `session_name` of the Ray that answered; empty until it was asked.
+    pub ray_session: Text,
     /// Connections that the head refused behind the forwards.
     refusals: Option<watch::Receiver<Refusals>>,
     /// Which attempt of the task opened it.
@@ -55,6 +57,7 @@ impl Channel {
             login,
             token: session.token.clone(),
             ports: session.tunnel.as_ref().map(|(_, ports)| ports.open().clone()).unwrap_or_default(),
+            ray_session: Text::default(),
             refusals: tunnel.map(crate::ssh::Tunnel::refusals),
             attempt,
         }
@@ -66,12 +69,13 @@ impl Channel {
 
     /// Which Ray answers. A kept connection that the head has closed meanwhile says nothing about what listens there
     /// now: after a failure at once it is asked again, over another one.
-    async fn version(&self) -> Result<(), RayError> {
+    async fn version(&self) -> Result<Text, RayError> {
         let asked = Instant::now();
-        match self.client.version().await {
-            Err(RayError::Silent(_)) if asked.elapsed() < AT_ONCE => self.client.version().await.map(|_| ()),
-            answer => answer.map(|_| ()),
-        }
+        let answer = match self.client.version().await {
+            Err(RayError::Silent(_)) if asked.elapsed() < AT_ONCE => self.client.version().await,
+            answer => answer,
+        };
+        answer.map(|identity| identity.session)
     }
 
     /// Whether the head refused a connection since there were so many. ssh says so on a stream of its own, which may
@@ -237,10 +241,13 @@ impl Connection {
     async fn answering(&self, mut tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
         let (mut renewals, mut after, mut is_asked_again) = (0, 0, false);
         loop {
-            let channel = self.up(after, &mut tell).await?;
+            let mut channel = self.up(after, &mut tell).await?;
             let refused = channel.refused();
             let error = match channel.version().await {
-                Ok(()) => return Ok(channel),
+                Ok(session) => {
+                    channel.ray_session = session;
+                    return Ok(channel);
+                }
                 Err(e) if e.is_token() && renewals < RENEWALS => {
                     renewals += 1;
                     self.renew(channel.client.token().cloned()).await?;

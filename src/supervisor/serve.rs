@@ -5,6 +5,8 @@ use super::connection::{ConnectionState, Wish};
 use super::limits::with_limits;
 use super::machines::Machines;
 use super::mark;
+use super::polling::{Polling, spread};
+use super::recovery::{self, Recovery};
 use super::streams::Way;
 use super::task::{ClusterTask, End, Pace};
 use super::{cost::CostMeter, stop};
@@ -17,7 +19,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 /// Machine figures, our cost and the round trip are looked at this often.
@@ -35,8 +37,10 @@ const LONGEST_VISIBLE: Duration = Duration::from_secs(10);
 const PROBE: Duration = Duration::from_secs(3);
 /// A slow head is given this many times its own answer time before it is asked again.
 const POLITE: u32 = 5;
-/// Longest pause after a failed refresh.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// Longest pause after a failed refresh of the cluster on the screen,
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// and of another one.
+const LONGEST_PAUSE_UNSEEN: Duration = Duration::from_secs(15);
 
 /// Other tokens that are tried at once, as by a command. Two that are both refused would take turns without end: after
 /// these the head is left alone for a while between two.
@@ -44,81 +48,14 @@ const RENEWALS: usize = 3;
 /// Jobs that are stopped or deleted at once.
 const AT_ONCE: usize = 8;
 
-type Refresh = JoinHandle<(Poller, Duration, Result<Snapshot, RayError>)>;
-
-/// Reads the state, never twice at once.
-struct Polling {
-    poller: Option<Poller>,
-    running: Option<Refresh>,
-    due: Instant,
-    /// Asked for while one was under way, which may have looked already.
-    again: bool,
-}
-
-impl Polling {
-    /// Over this client; nothing is read for a command.
-    fn new(client: &Client, pace: Pace) -> Self {
-        let poller = (pace == Pace::Polling).then(|| Poller::new(client.clone()));
-        Self { poller, running: None, due: Instant::now(), again: false }
-    }
-
-    /// Wants a refresh that begins from now on.
-    fn ask(&mut self) {
-        self.again = self.running.is_some();
-        self.due = Instant::now();
-    }
-
-    /// One is over: how long to wait for the next, at most `pause`.
-    fn rest(&mut self, pause: Duration) -> Duration {
-        let pause = if std::mem::take(&mut self.again) { Duration::ZERO } else { pause };
-        self.due = Instant::now() + pause;
-        pause
-    }
-
-    /// Starts a refresh unless one is still unanswered.
-    fn start(&mut self) {
-        if let Some(mut poller) = self.poller.take() {
-            self.running = Some(tokio::spawn(async move {
-                let began = Instant::now();
-                let result = poller.refresh().await;
-                (poller, began.elapsed(), result)
-            }));
-        }
-    }
-
-    /// Resolves with the refresh under way; for ever pending without one.
-    async fn finished(&mut self) -> Option<(Duration, Result<Snapshot, RayError>)> {
-        let Some(running) = &mut self.running else { return std::future::pending().await };
-        let joined = running.await;
-        self.running = None;
-        let (poller, took, result) = joined.ok()?;
-        self.poller = Some(poller);
-        Some((took, result))
-    }
-}
-
-impl Drop for Polling {
-    fn drop(&mut self) {
-        if let Some(running) = &self.running {
-            running.abort();
-        }
-    }
-}
-
-/// The pause after a session's first answer. A fleet comes up together, at the start and after a wake; read together
-/// ever after, it would want many times the memory and the processor of one cluster in the same moment. Multiples of
-/// the golden section lie evenly in an interval, however many there are.
-fn spread(interval: Duration, place: usize) -> Duration {
-    const GOLDEN_SECTION: f64 = 0.618_033_988_749_895;
-    interval.mul_f64(((place + 1) as f64 * GOLDEN_SECTION).fract())
-}
-
 /// The answer to a small question.
 enum Aside {
     /// The round trip.
     Latency(Result<Duration, RayError>),
     /// Machine figures.
     Figures(Vec<(NodeId, Physical)>),
+    /// Whether a head answers that did not.
+    Sign(bool),
 }
 
 /// Everything that lives as long as one session.
@@ -129,6 +66,7 @@ struct Serving {
     asides: JoinSet<Aside>,
     machines: Machines,
     cost: CostMeter,
+    recovery: Recovery,
     /// When the round trip was last measured; the first answer's time has the way to a new connection in it.
     pinged: Option<Instant>,
     /// What was measured then.
@@ -158,6 +96,7 @@ impl ClusterTask {
             asides: JoinSet::new(),
             machines: Machines::default(),
             cost: CostMeter::default(),
+            recovery: Recovery::default(),
             pinged: None,
             latency: session.latency,
             dashboard_seen: session.latency.map(|_| Instant::now()),
@@ -189,6 +128,8 @@ impl ClusterTask {
         });
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut signs = interval(recovery::EVERY);
+        signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.wakes.mark_unchanged();
         let end = loop {
             tokio::select! {
@@ -210,6 +151,7 @@ impl ClusterTask {
                 Some(()) = changes.recv() => s.polling.ask(),
                 Some(Ok(answer)) = s.asides.join_next() => self.answered(answer, &mut s).await,
                 _ = tick.tick(), if self.pace == Pace::Polling => self.tick(&mut s).await,
+                _ = signs.tick(), if self.pace == Pace::Polling => self.look_for_a_sign(&mut s),
                 Ok(()) = self.wakes.changed() => {
                     if let Some(end) = self.probe(&mut s).await {
                         break end;
@@ -357,6 +299,7 @@ impl ClusterTask {
                 let slow = took * POLITE;
                 s.polling.rest(base.max(if self.focused { slow.min(LONGEST_VISIBLE) } else { slow }));
                 self.backoff.reset();
+                s.recovery.is_well();
                 if self.trouble.take().is_some() {
                     // Logs come back with the cluster, also those in which nothing is written.
                     self.streams.nudge();
@@ -386,6 +329,7 @@ impl ClusterTask {
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
         let mut problem = error.problem(now);
         s.up_since = None;
+        s.recovery.is_bad(problem.kind.is_of_token());
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
@@ -405,9 +349,25 @@ impl ClusterTask {
             problem = connect::dashboard_down(&s.session.client).await;
         }
         let problem = self.dated(problem);
-        let pause = s.polling.rest(self.backoff.next(LONGEST_PAUSE));
+        let longest = if self.focused { LONGEST_PAUSE } else { LONGEST_PAUSE_UNSEEN };
+        let pause = s.polling.rest(self.backoff.next(longest));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "refresh failed");
         self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
+    }
+
+    /// Asks a head that does not answer, or is slow to, whether it does now.
+    fn look_for_a_sign(&self, s: &mut Serving) {
+        if s.recovery.has_come_back() && s.polling.takes_longer_than(recovery::LOST) {
+            s.polling.restart(&s.session.client, self.pace, recovery::LOST);
+        }
+        let has_reason = self.trouble.is_some() || s.polling.takes_longer_than(recovery::SLOW);
+        if s.recovery.asks(has_reason) {
+            let client = s.session.client.clone();
+            s.asides.spawn(async move {
+                let answer = tokio::time::timeout(recovery::ANSWER, connect::ping(&client)).await;
+                Aside::Sign(matches!(answer, Ok(Ok(_))))
+            });
+        }
     }
 
     /// Every two seconds: our cost, the round trip, machine figures.
@@ -465,6 +425,14 @@ impl ClusterTask {
                 s.dashboard = s.over_gcs.then(|| e.problem(since));
                 self.tell_up(s).await;
             }
+            Aside::Sign(is_well) => {
+                if s.recovery.answered(is_well) {
+                    tracing::info!(cluster = %self.spec.name, "the head answers again");
+                    s.polling.restart(&s.session.client, self.pace, recovery::LOST);
+                } else if !is_well && s.polling.takes_longer_than(recovery::SILENT) {
+                    self.tell_silent(s).await;
+                }
+            }
             Aside::Figures(figures) if figures.is_empty() => {}
             Aside::Figures(figures) => {
                 s.dashboard_seen = Some(Instant::now());
@@ -483,6 +451,17 @@ impl ClusterTask {
         }
         tracing::info!(cluster = %self.spec.name, "the connection did not survive");
         Some(End::Again)
+    }
+
+    /// Neither a refresh nor a small question is answered. The refresh is still waited for.
+    async fn tell_silent(&mut self, s: &mut Serving) {
+        let now = Timestamp::now();
+        let words =
+            format!("neither its dashboard nor its GCS has answered within {} s", recovery::SILENT.as_secs());
+        s.up_since = None;
+        let problem = self.dated(RayError::Silent(words).problem(now));
+        tracing::warn!(cluster = %self.spec.name, what = %problem.what, "silent");
+        self.out.send(News::Link(Link::Retrying { problem, at: now.plus(recovery::EVERY) })).await;
     }
 
     async fn tell_up(&self, s: &Serving) {
@@ -512,34 +491,4 @@ async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
         }
     }
     Aside::Figures(figures)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn what_is_asked_for_during_a_reading_is_read_after_it() {
-        let pause = Duration::from_secs(15);
-        let (due, again) = (Instant::now(), false);
-        let mut polling = Polling { poller: None, running: None, due, again };
-        polling.ask();
-        assert_eq!(polling.rest(pause), pause, "the reading that begins now is the one");
-        polling.running = Some(tokio::spawn(std::future::pending()));
-        polling.ask();
-        assert_eq!((polling.rest(pause), polling.due <= Instant::now()), (Duration::ZERO, true));
-        assert_eq!((polling.rest(pause), polling.due > Instant::now()), (pause, true));
-    }
-
-    #[test]
-    fn a_fleet_is_read_evenly_over_the_interval() {
-        for count in [2, 7, 14, 28] {
-            let mut at: Vec<Duration> = (0..count).map(|n| spread(Duration::from_secs(15), n)).collect();
-            at.sort();
-            at.push(at[0] + Duration::from_secs(15));
-            let widest = at.windows(2).map(|two| two[1].checked_sub(two[0]).unwrap()).max().unwrap();
-            let even = Duration::from_secs(15) / u32::try_from(count).unwrap();
-            assert!(widest < even * 2, "{count}: {widest:?}, {even:?} would be even");
-        }
-    }
 }

@@ -2,11 +2,11 @@
 //! and without a screen. And programs that are run beside it.
 
 use super::connect::{first_contact, tunnel_spec};
-use super::connection::Connection;
+use super::connection::{Channel, Connection};
 use super::discover::host_name;
 use super::task::{ClusterTask, Out, Pace, Shared};
 use super::{Options, Reach, TokenCare, wake};
-use crate::model::{ClusterName, ClusterSpec, HeadAddress, Phase, Problem, Request, Secret, Timestamp};
+use crate::model::{ClusterName, ClusterSpec, HeadAddress, Phase, Problem, Request, Secret, Text, Timestamp};
 use crate::ray::Client;
 use crate::ssh::{self, Output, PortPlan, SshError, Tunnel};
 use std::ffi::{OsStr, OsString};
@@ -61,6 +61,8 @@ pub struct Session {
     pub client: Client,
     /// That token; none without token auth.
     pub token: Option<Secret>,
+    /// `session_name` of that Ray.
+    pub ray_session: Text,
     attached: Attached,
 }
 
@@ -85,7 +87,9 @@ pub async fn connect(
 ) -> Result<Session, Problem> {
     let attached = attach(spec, place, options);
     match attached.connection.channel_telling(tell).await {
-        Ok(channel) => Ok(Session { client: channel.client, token: channel.token, attached }),
+        Ok(Channel { client, token, ray_session, .. }) => {
+            Ok(Session { client, token, ray_session, attached })
+        }
         Err(problem) => {
             attached.close().await;
             Err(problem)

@@ -4,7 +4,7 @@
 use super::tail::Tail;
 use super::task::Out;
 use crate::model::{LogBatch, LogEnd, LogSource, News, NodeId, StreamId, SubmissionId, Text};
-use crate::ray::{self, Client, Clients, LogEvent, RayError};
+use crate::ray::{self, Client, Clients, LineSplitter, LogEvent, RayError};
 use crate::ssh::{Remote, RemoteStream, SshError};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -119,7 +119,7 @@ impl Follower {
     /// Ray knows of no such job, or some of the log was told already: it would be told again.
     async fn follow_job(&mut self, id: SubmissionId) {
         loop {
-            let follow = |clients| ray::follow_job(clients, &id, PAST);
+            let follow = |clients| ray::follow_job(clients, &id, PAST, LineSplitter::ON_A_SCREEN);
             let Some(Refused { error, told }) = self.through_ray(follow).await else { return };
             let Some(way) = self.way().await else { return };
             if told || matches!(error, RayError::NotFound(_)) {

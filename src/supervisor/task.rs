@@ -19,8 +19,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Longest pause between two tries.
-const LONGEST_REST: Duration = Duration::from_secs(30);
+/// Longest pause between two tries for the cluster on the screen, or for a command,
+const LONGEST_REST: Duration = Duration::from_secs(5);
+/// and for another one.
+const LONGEST_REST_UNSEEN: Duration = Duration::from_secs(20);
 
 /// News of one cluster on their way to the front end. Waits when the front end is behind: that slows this cluster's
 /// task and nothing else.
@@ -217,7 +219,8 @@ impl ClusterTask {
     /// until somebody asks.
     async fn rest(&mut self, problem: Problem, patient: bool) -> End {
         let problem = self.dated(problem);
-        let wait = self.backoff.next(LONGEST_REST);
+        let is_seen = self.focused || self.pace == Pace::Asked;
+        let wait = self.backoff.next(if is_seen { LONGEST_REST } else { LONGEST_REST_UNSEEN });
         // To be shown. What is waited for is the monotonic clock: the wall's may be set back by an hour meanwhile.
         let at = Timestamp::now().plus(wait);
         let over = tokio::time::sleep(wait);
@@ -245,8 +248,13 @@ impl ClusterTask {
                     return End::Again;
                 }
                 request = self.requests.recv() => {
+                    let is_opened = matches!(request, Some(Request::Focus(true))) && !self.focused;
                     if let Some(end) = self.heed_while_down(request).await {
                         return end;
+                    }
+                    // Its pause was that of a cluster at which nobody looks.
+                    if is_opened && !patient {
+                        return End::Again;
                     }
                 }
             }

@@ -124,6 +124,15 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
             lines.push((what, d.theme.warn));
             lines.push((format!("  {}", problem.mend), d.theme.text));
         }
+        if let Some(restarted) = cluster.restart_finding() {
+            let since =
+                restarted.age(d.now).map_or_else(String::new, |age| format!(" ({})", words::minutes(age)));
+            let tone = words::severity(restarted.severity, d.theme);
+            lines.push((format!("! {}{since}", restarted.long), tone));
+            if !restarted.mend.is_empty() {
+                lines.push((format!("  {}", restarted.mend), d.theme.text));
+            }
+        }
         let missing = cluster.snapshot.missing.iter().map(|m| (format!("! {}", printable(m)), d.theme.warn));
         lines.extend(missing);
     }

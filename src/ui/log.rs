@@ -18,9 +18,10 @@ const SHORTEST: usize = 6;
 /// Draws it; returns where the lines are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
     let log = &cluster.log;
-    let note = note(log);
     let inner = inside(area);
-    let height = inner.height.saturating_sub(u16::from(note.is_some()));
+    let mut note = note(cluster).map_or_else(Vec::new, |note| wrap(&note, inner.width.into()));
+    note.truncate(NOTE.min(usize::from(inner.height)));
+    let height = inner.height.saturating_sub(note.len() as u16);
     let body = Rect { height, ..inner };
     let size = Window { width: body.width.into(), height: height.into() };
     let (state, tone) = state(log, size, d);
@@ -54,9 +55,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
             }
         }
     }
-    if let Some(note) = note {
-        let text = cut(&note, inner.width.into());
-        buf.set_stringn(inner.x, inner.bottom().saturating_sub(1), text, inner.width.into(), d.theme.warn);
+    for (y, line) in (body.bottom()..inner.bottom()).zip(note) {
+        buf.set_stringn(inner.x, y, line, inner.width.into(), d.theme.warn);
     }
     Area { x: body.x, y: body.y, width: body.width, height: body.height }
 }
@@ -93,6 +93,9 @@ fn write(buf: &mut Buffer, x: u16, y: u16, width: u16, line: &str, style: Style)
     let text = cut(line, width.into());
     buf.set_stringn(x, y, &text, width.into(), style);
 }
+
+/// Rows that a note has at most.
+const NOTE: usize = 3;
 
 /// What stands in place of a worker's name that stands above already.
 const SAME: &str = "┆ ";
@@ -149,8 +152,16 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
     }
 }
 
-fn note(log: &LogView) -> Option<String> {
+/// Why nothing more comes, or for now.
+fn note(cluster: &Cluster) -> Option<String> {
+    let log = &cluster.log;
     match log.end() {
+        LogEnd::Interrupted(_) | LogEnd::Failed(_)
+            if let Some(LogSource::Job(id)) = log.source()
+                && let Some(why) = cluster.why_lost(id) =>
+        {
+            Some(why)
+        }
         LogEnd::Interrupted(why) | LogEnd::Failed(why) => {
             Some(crate::model::text::printable(why).into_owned())
         }

@@ -389,3 +389,20 @@ fn a_cluster_is_described_with_everything_found() {
     assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
     assert!(lines[at + 1].0 == "mend" && lines[at + 1].1.contains("monitor.log"));
 }
+
+#[test]
+fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
+    let restarted = |name: &str| Snapshot { session: "another".into(), jobs: Arc::default(), ..calm(name) };
+    let mut app = fleet();
+    tell(&mut app, "beta", News::Snapshot(Arc::new(restarted("beta"))));
+    let found = &app.clusters()[1].findings[0];
+    assert_eq!((found.kind, found.severity), (FindingKind::Restarted, Severity::Bad));
+    assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
+    assert_eq!(order(&app)[0], "beta");
+    assert!(said(&app).contains("beta: Ray was restarted not by this console; 1 job lost"), "{}", said(&app));
+    // An operation of ours is under way on another one.
+    let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
+    app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);
+    tell(&mut app, "gamma", News::Snapshot(Arc::new(restarted("gamma"))));
+    assert!(app.clusters()[2].findings.iter().all(|f| f.kind != FindingKind::Restarted));
+}

@@ -215,6 +215,11 @@ impl Bed {
         self.on_root(host, &["pkill", "-KILL", "-x", "raylet"]);
     }
 
+    /// Sends a signal (`STOP`, `CONT`, `KILL`) to the head's dashboard: the GCS, the jobs and sshd stay.
+    pub fn signal_dashboard(&self, signal: &str) {
+        self.on_root("head", &["pkill", &format!("-{signal}"), "-f", "ray/dashboard/dashboard.py"]);
+    }
+
     /// Ends a host's sshd and all its connections: new ones are refused.
     pub fn sshd_stop(&self, host: &str) {
         // Since OpenSSH 9.8 connections are programs of their own.

@@ -4,8 +4,8 @@
 
 use super::super::reach::Reach;
 use super::{LOOK, failed};
-use crate::model::{JobStatus, Problem, SubmissionId};
-use crate::ray::{self, Client, LogEvent, RayError};
+use crate::model::{JobStatus, Problem, SubmissionId, Text};
+use crate::ray::{self, Client, LineSplitter, LogEvent, RayError};
 use crate::supervisor::{Backoff, Connection, ConnectionState, Session};
 use clap::Args;
 use std::io;
@@ -25,9 +25,14 @@ pub struct GiveUp {
     give_up_after: Option<u64>,
 }
 
-/// The cluster did not answer for as long as was to be waited.
-#[derive(Clone, Copy, Debug)]
-pub struct GaveUp;
+/// Why a job's end was not seen.
+#[derive(Clone, Debug)]
+pub enum Unseen {
+    /// The cluster did not answer for as long as was to be waited.
+    GaveUp,
+    /// Ray was restarted, and the job is gone with its session: in a sentence.
+    Lost(String),
+}
 
 /// A cluster whose job is followed.
 pub struct Following<'a> {
@@ -39,6 +44,8 @@ pub struct Following<'a> {
     lost: Option<Instant>,
     /// The last problem that was told.
     told: Option<String>,
+    /// `session_name` of the Ray that the job was seen on.
+    ray_session: Text,
     /// The job's state as it was last read.
     pub seen: Option<JobStatus>,
 }
@@ -51,7 +58,8 @@ impl<'a> Following<'a> {
         let connection = session.connection().clone();
         let state = connection.watch();
         let limit = give_up.give_up_after.map(Duration::from_secs);
-        Self { reach, connection, state, limit, lost: None, told: None, seen: None }
+        let ray_session = session.ray_session.clone();
+        Self { reach, connection, state, limit, lost: None, told: None, ray_session, seen: None }
     }
 
     /// Hands the lines of a job's log to `print` (of what is there already the newest `keep`) until the job has ended;
@@ -61,10 +69,10 @@ impl<'a> Following<'a> {
         id: &SubmissionId,
         keep: usize,
         print: impl FnMut(Vec<String>) -> io::Result<()>,
-    ) -> anyhow::Result<Result<JobStatus, GaveUp>> {
+    ) -> anyhow::Result<Result<JobStatus, Unseen>> {
         match self.log(id, keep, print).await? {
             Ok(()) => self.end(id).await,
-            Err(gave_up) => Ok(Err(gave_up)),
+            Err(unseen) => Ok(Err(unseen)),
         }
     }
 
@@ -74,9 +82,9 @@ impl<'a> Following<'a> {
         id: &SubmissionId,
         keep: usize,
         mut print: impl FnMut(Vec<String>) -> io::Result<()>,
-    ) -> anyhow::Result<Result<(), GaveUp>> {
+    ) -> anyhow::Result<Result<(), Unseen>> {
         let (clients, heard) = watch::channel(self.client()?);
-        let mut tail = ray::follow_job(heard, id, keep);
+        let mut tail = ray::follow_job(heard, id, keep, LineSplitter::WHOLE);
         let mut proof: Option<Proof> = None;
         loop {
             tokio::select! {
@@ -93,7 +101,10 @@ impl<'a> Following<'a> {
                             proof = Some(self.proof());
                         }
                     }
-                    Some(LogEvent::Failed(error)) => anyhow::bail!("the log of {id} cannot be read: {error}"),
+                    Some(LogEvent::Failed(error)) => match self.why_lost(id, &error).await {
+                        Some(why) => return Ok(Err(Unseen::Lost(why))),
+                        None => anyhow::bail!("the log of {id} cannot be read: {error}"),
+                    },
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
                 },
                 _ = self.state.changed() => {
@@ -107,13 +118,22 @@ impl<'a> Following<'a> {
                         Err(problem) => self.tell(&problem.what),
                     }
                 }
-                () = too_long(self.lost, self.limit) => return Ok(Err(GaveUp)),
+                () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
             }
         }
     }
 
+    /// Why a job is not there any more, if Ray was restarted since it was seen.
+    async fn why_lost(&self, id: &SubmissionId, error: &RayError) -> Option<String> {
+        if !matches!(error, RayError::NotFound(_)) || self.ray_session.is_empty() {
+            return None;
+        }
+        let now = self.connection.channel().await.ok()?.ray_session;
+        (now != self.ray_session).then(|| id.lost_with(&self.ray_session))
+    }
+
     /// Waits for a job's end.
-    pub async fn end(&mut self, id: &SubmissionId) -> anyhow::Result<Result<JobStatus, GaveUp>> {
+    pub async fn end(&mut self, id: &SubmissionId) -> anyhow::Result<Result<JobStatus, Unseen>> {
         let mut backoff = Backoff::default();
         loop {
             let answer = match self.client()? {
@@ -132,7 +152,10 @@ impl<'a> Following<'a> {
                     LOOK
                 }
                 Some(Err(e @ (RayError::NotFound(_) | RayError::Forbidden(_)))) => {
-                    return Err(failed(self.reach)(e));
+                    return match self.why_lost(id, &e).await {
+                        Some(why) => Ok(Err(Unseen::Lost(why))),
+                        None => Err(failed(self.reach)(e)),
+                    };
                 }
                 Some(Err(error)) => {
                     self.lose(&error.to_string());
@@ -147,7 +170,7 @@ impl<'a> Following<'a> {
             tokio::select! {
                 () = sleep(pause) => {}
                 _ = self.state.changed() => {}
-                () = too_long(self.lost, self.limit) => return Ok(Err(GaveUp)),
+                () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
             }
         }
     }

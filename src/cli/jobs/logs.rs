@@ -55,7 +55,7 @@ pub(super) async fn run(
         Some(node) => {
             let lines = arguments.lines.unwrap_or(1000);
             let log = client.read_job_log(&id, node, lines).await.map_err(failed(reach))?;
-            let mut splitter = LineSplitter::default();
+            let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
             for piece in log.chunks(PIECE) {
                 print(splitter.push(piece), arguments.grep.as_ref())?;
             }

@@ -49,7 +49,7 @@ pub fn follow_log(clients: Clients, node: NodeId, name: &Text, keep: usize) -> T
 
 fn begin(clients: InForce, node: NodeId, name: &Text, keep: usize) -> Tail {
     let (name, lines) = (name.clone(), u32::try_from(keep).unwrap_or(u32::MAX));
-    Tail::spawn(move |out| follow(clients, node, name, lines, out), keep)
+    Tail::spawn(move |out| follow(clients, node, name, lines, out), keep, LineSplitter::ON_A_SCREEN)
 }
 
 fn list(body: &[u8]) -> Result<LogFiles, RayError> {

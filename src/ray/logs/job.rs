@@ -6,7 +6,7 @@
 use super::super::client::{Client, encoded};
 use super::super::{JobDetail, RayError};
 use super::socket::{Frame, Socket};
-use super::{Backoff, Clients, Closed, InForce, Outlet, Tail};
+use super::{Backoff, Clients, Closed, InForce, LineSplitter, Outlet, Tail};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};
@@ -16,16 +16,17 @@ impl Client {
     /// Follows a job's driver log from its beginning to its end. Of what is there already, the newest `keep` lines
     /// are handed on ([`super::WHOLE_LOG`]: all), and everything after that.
     pub fn follow_job(&self, id: &SubmissionId, keep: usize) -> Tail {
-        begin(InForce::only(self.clone()), id, keep)
+        begin(InForce::only(self.clone()), id, keep, LineSplitter::ON_A_SCREEN)
     }
 }
 
-/// [`Client::follow_job`] by whichever client is in force: when another one takes over, nothing is lost or repeated.
-pub fn follow_job(clients: Clients, id: &SubmissionId, keep: usize) -> Tail {
-    begin(InForce(clients), id, keep)
+/// [`Client::follow_job`] by whichever client is in force: when another one takes over, nothing is lost or repeated. Of
+/// a line the first `longest` bytes are handed on.
+pub fn follow_job(clients: Clients, id: &SubmissionId, keep: usize, longest: usize) -> Tail {
+    begin(InForce(clients), id, keep, longest)
 }
 
-fn begin(clients: InForce, id: &SubmissionId, keep: usize) -> Tail {
+fn begin(clients: InForce, id: &SubmissionId, keep: usize, longest: usize) -> Tail {
     let id = id.clone();
     Tail::spawn(
         |out| async move {
@@ -33,6 +34,7 @@ fn begin(clients: InForce, id: &SubmissionId, keep: usize) -> Tail {
             follower.run().await
         },
         keep,
+        longest,
     )
 }
 

@@ -3,19 +3,33 @@
 use crate::model::text::log_line;
 
 /// Splits a byte stream into lines that are safe for a terminal. Bytes that are not UTF-8 show as `U+FFFD`, a line
-/// beyond [`LineSplitter::LONGEST`] is cut with a mark that says how much is missing, and the lines with which
+/// beyond its limit is cut with a mark that says how much is missing, and the lines with which
 /// Ray's workers mark their files (`:job_id:01000000`) are left out.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LineSplitter {
+    longest: usize,
     line: Vec<u8>,
     cut: usize,
     /// The last byte was a carriage return: what comes next overwrites the line, as on the writer's own terminal.
     overwrites: bool,
 }
 
+impl Default for LineSplitter {
+    fn default() -> Self {
+        Self::new(Self::ON_A_SCREEN)
+    }
+}
+
 impl LineSplitter {
-    /// Most bytes of a line that are kept.
-    pub const LONGEST: usize = 16 << 10;
+    /// Most bytes of a line that a screen keeps.
+    pub const ON_A_SCREEN: usize = 16 << 10;
+    /// Most bytes of a line that is to be whole; beyond that it is no line, and must fit into memory all the same.
+    pub const WHOLE: usize = 64 << 20;
+
+    /// Keeps so many bytes of a line.
+    pub const fn new(longest: usize) -> Self {
+        Self { longest, line: Vec::new(), cut: 0, overwrites: false }
+    }
 
     /// Takes in bytes and returns the lines that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
@@ -60,7 +74,7 @@ impl LineSplitter {
                 self.line.clear();
                 self.cut = 0;
             }
-            let room = Self::LONGEST.saturating_sub(self.line.len());
+            let room = self.longest.saturating_sub(self.line.len());
             let kept = room.min(text - from);
             self.line.extend_from_slice(&piece[from..from + kept]);
             self.cut += text - from - kept;
@@ -110,8 +124,8 @@ mod tests {
         let megabyte = vec![b'x'; 1 << 20];
         let lines = all(&[&megabyte, b"\nnext\n"]);
         assert_eq!(lines.len(), 2);
-        let mark = format!(" ... ({} bytes more)", (1 << 20) - LineSplitter::LONGEST);
-        assert!(lines[0].ends_with(&mark) && lines[0].len() == LineSplitter::LONGEST + mark.len());
+        let mark = format!(" ... ({} bytes more)", (1 << 20) - LineSplitter::ON_A_SCREEN);
+        assert!(lines[0].ends_with(&mark) && lines[0].len() == LineSplitter::ON_A_SCREEN + mark.len());
         assert_eq!(lines[1], "next");
     }
 
@@ -120,7 +134,7 @@ mod tests {
         let mut splitter = LineSplitter::default();
         for percent in 0..20_000 {
             assert!(splitter.push(format!("\r{percent} steps").as_bytes()).is_empty());
-            assert!(splitter.line.len() <= LineSplitter::LONGEST);
+            assert!(splitter.line.len() <= LineSplitter::ON_A_SCREEN);
         }
         assert_eq!(splitter.push(b"\n"), ["19999 steps"]);
     }

@@ -1,0 +1,82 @@
+//! Notices within seconds that a head answers again: while it does not, it is asked something small each second. What
+//! was asked while it hung may never be answered, and the pause after a failure may have just begun.
+
+use std::time::Duration;
+
+/// A head that does not answer is asked this often.
+pub const EVERY: Duration = Duration::from_secs(1);
+/// What the answer may take.
+pub const ANSWER: Duration = Duration::from_secs(2);
+/// A refresh that takes longer may be one that is never answered.
+pub const SLOW: Duration = Duration::from_secs(3);
+/// A head that answers neither a refresh within this time nor a small question is called silent.
+pub const SILENT: Duration = Duration::from_secs(5);
+/// A refresh from before the head came back is given this time: it may be slow and not lost.
+pub const LOST: Duration = Duration::from_secs(8);
+
+/// What is known of a head that may not answer.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    is_asking: bool,
+    /// The last question was not answered as it should be.
+    failed: bool,
+    /// What is wrong is not that it does not answer.
+    is_pointless: bool,
+    /// It answers again, and no refresh has come back since.
+    has_come_back: bool,
+}
+
+impl Recovery {
+    /// A refresh came back with the state.
+    pub fn is_well(&mut self) {
+        *self = Self { is_asking: self.is_asking, ..Self::default() };
+    }
+
+    /// A refresh failed, for want of a token or otherwise.
+    pub fn is_bad(&mut self, for_want_of_a_token: bool) {
+        self.is_pointless = for_want_of_a_token;
+    }
+
+    /// Whether to ask now, where there is reason to; answered by [`Recovery::answered`].
+    pub fn asks(&mut self, has_reason: bool) -> bool {
+        let asks = has_reason && !self.is_asking && !self.is_pointless;
+        self.is_asking |= asks;
+        asks
+    }
+
+    /// Takes the answer in. True when the head answers again after it had not.
+    pub fn answered(&mut self, is_well: bool) -> bool {
+        self.is_asking = false;
+        let had_failed = std::mem::replace(&mut self.failed, !is_well);
+        self.has_come_back = is_well && (had_failed || self.has_come_back);
+        is_well && had_failed
+    }
+
+    /// Whether it answers again while a refresh from before that is still waited for.
+    pub const fn has_come_back(&self) -> bool {
+        self.has_come_back
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_head_that_had_not_answered_comes_back() {
+        let mut recovery = Recovery::default();
+        assert!(!recovery.asks(false));
+        assert!(recovery.asks(true) && !recovery.asks(true), "one question at a time");
+        assert!(!recovery.answered(true), "it is slow, and well");
+        assert!(recovery.asks(true) && !recovery.answered(false));
+        assert!(recovery.asks(true) && recovery.answered(true));
+        assert!(recovery.asks(true) && !recovery.answered(true), "it came back once");
+        assert!(recovery.has_come_back());
+        recovery.is_well();
+        assert!(!recovery.has_come_back());
+        recovery.is_bad(true);
+        assert!(!recovery.asks(true), "a refused token is refused a second later, too");
+        recovery.is_well();
+        assert!(recovery.asks(true));
+    }
+}
