@@ -122,7 +122,7 @@ fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<I
     workers.iter().map(String::as_str).chain(head)
 }
 
-/// The shell script that ends what a stopped Ray leaves on a machine: raylets, and the processes of these jobs, which
+/// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs, which
 /// carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`); what runs in Ray's container belongs to
 /// another user, and ends with the container, as by `ray down`. Fails when something is left.
 fn clearing(jobs: &[String], container: Option<&str>) -> String {
@@ -136,7 +136,10 @@ fn clearing(jobs: &[String], container: Option<&str>) -> String {
         );
     }
     script.push_str(
-        "bash --login -c -i 'command -v ray >/dev/null && ray stop --force' >/dev/null 2>&1 </dev/null; pkill -KILL -u \"$(id -u)\" -x raylet; ",
+        // As Ray's own command runner finds its ray (python/ray/autoscaler/_private/command_runner.py). The backslash
+        // keeps the pattern from matching this very script.
+        "bash --login -c -i 'source ~/.bashrc; command -v ray >/dev/null && ray stop --force' >/dev/null 2>&1 </dev/null; \
+         pkill -KILL -u \"$(id -u)\" -x 'raylet|gcs_server'; pkill -KILL -u \"$(id -u)\" -f '/ray/dashboard/dashboard\\.py'; ",
     );
     if !jobs.is_empty() {
         let ids: Vec<String> = jobs
@@ -154,7 +157,10 @@ fn clearing(jobs: &[String], container: Option<&str>) -> String {
             ids.join(" ")
         );
     }
-    script.push_str("for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x raylet >/dev/null || exit 0; sleep 1; done; echo 'a raylet is still there' >&2; exit 1");
+    script.push_str(
+        "for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x 'raylet|gcs_server' >/dev/null || exit 0; sleep 1; done; \
+         echo 'a raylet or a GCS is still there' >&2; exit 1",
+    );
     script
 }
 
