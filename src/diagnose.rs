@@ -52,6 +52,8 @@ pub enum FindingKind {
     NoneJoins,
     /// Ray was restarted by somebody else.
     Restarted,
+    /// A node has been on its way for too long.
+    JoinsLate,
     /// Nodes died just now that nobody stopped.
     NodesLost,
     /// A slice has fewer hosts than it needs.
@@ -82,6 +84,7 @@ impl FindingKind {
             Self::LaunchesFail => "launches fail",
             Self::NoneJoins => "none joins",
             Self::Restarted => "Ray restarted",
+            Self::JoinsLate => "joins late",
             Self::NodesLost => "nodes lost",
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
@@ -102,6 +105,7 @@ impl FindingKind {
                 | Self::AutoscalerError
                 | Self::LaunchesFail
                 | Self::NoneJoins
+                | Self::JoinsLate
                 | Self::Unmet
                 | Self::Infeasible
         )
@@ -202,7 +206,7 @@ mod tests {
     use super::*;
     use crate::model::{
         Autoscaler, AutoscalerVersion, Death, DeathReason, Demand, DemandKind, LaunchFailure, Node, NodeId,
-        NodeState, NodeTypeCount, Phase, ProblemKind, Resource, Resources, Text,
+        NodeState, NodeTypeCount, PendingNode, Phase, ProblemKind, Resource, Resources, Text,
     };
     use std::sync::Arc;
 
@@ -423,6 +427,27 @@ mod tests {
             state
         });
         assert_eq!((kinds(&given_up), given_up[0].since), (vec![FindingKind::Stuck], Some(at(600))));
+    }
+
+    #[test]
+    fn a_node_that_joins_for_long_is_told_though_others_arrive() {
+        let joining = |until: u64| {
+            watched(until, |secs| {
+                let pending = vec![PendingNode {
+                    node_type: "tpu_worker".into(),
+                    address: "10.0.0.9".into(),
+                    status: "setting-up".into(),
+                }];
+                let mut state = state(secs, Autoscaler { pending, ..report(AutoscalerVersion::V1, secs) });
+                // One more joins each minute.
+                Arc::make_mut(&mut state.nodes)[0].started = Some(at(secs / 60 * 60));
+                state
+            })
+        };
+        assert!(!kinds(&joining(585)).contains(&FindingKind::JoinsLate));
+        let found = joining(600);
+        let late = found.iter().find(|f| f.kind == FindingKind::JoinsLate).unwrap();
+        assert_eq!((late.since, late.short.as_str()), (Some(at(0)), "10.0.0.9 (tpu_worker, setting-up)"));
     }
 
     #[test]

@@ -57,5 +57,5 @@ pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot, Update};
-pub use work::{Counted, Wait, Work};
+pub use work::{Counted, DeadActor, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_worker_name, worker_names};

@@ -235,3 +235,25 @@ fn a_restart_by_somebody_else_is_announced_with_what_it_ended() {
         assert!(said.contains(&logs), "{said}");
     }
 }
+
+#[test]
+fn an_actor_that_died_is_named_with_its_node_and_the_reason() {
+    let bed = Bed::shared(Ray::Newest);
+    let script = "import ray, os, time; ray.init(log_to_driver=False); \
+                  H = ray.remote(type('Holder', (), {'die': lambda self: os._exit(3)})); \
+                  h = H.options(name='h1').remote(); h.die.remote(); time.sleep(3600)";
+    let job = Job::new(bed, &format!("python -c \"{script}\""));
+    until("the actor is dead", || {
+        let all =
+            bed.api("/api/v0/actors?filter_keys=state&filter_predicates=%3D&filter_values=DEAD&detail=1");
+        let all = all["data"]["result"]["result"].as_array().cloned().unwrap_or_default();
+        all.iter().any(|a| a["class_name"] == "Holder" && a["name"] == "h1").then_some(())
+    });
+    let mut console = connected(bed);
+    console.send(&format!("2/{}\r", job.id));
+    console.wait("the job alone", |text| text.contains(&format!("/{}", job.id)) && text.contains("running"));
+    console.send("d");
+    console.wait_for("what died", LONG, |text| {
+        text.contains("Holder h1 on bed-") && text.contains("worker process has died")
+    });
+}

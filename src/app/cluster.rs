@@ -183,6 +183,11 @@ impl Cluster {
         self.history.restart().map(|restart| restart.since)
     }
 
+    /// When a node on its way was first seen so.
+    pub fn pending_since(&self, address: &Text) -> Option<Timestamp> {
+        self.history.pending_since(address)
+    }
+
     /// That somebody else has restarted Ray lately.
     pub fn restart_finding(&self) -> Option<&Finding> {
         self.findings.iter().find(|f| f.kind == FindingKind::Restarted)
@@ -260,6 +265,13 @@ impl Cluster {
     /// no other's, else the address. A node keeps the name that it was first shown by.
     pub fn node_name<'n>(&'n self, node: &'n Node) -> &'n Text {
         shown_name(&self.names, node)
+    }
+
+    /// A node as it is named where its row is not in sight: `t1v-n-3 (10.0.0.7)`; none when Ray does not list it.
+    pub fn node_words(&self, id: &NodeId) -> Option<String> {
+        let node = self.snapshot.nodes.iter().find(|n| n.id == *id)?;
+        let (name, address) = (self.node_name(node), &node.address);
+        Some(if name == address { address.to_string() } else { format!("{name} ({address})") })
     }
 
     /// Puts the nodes in order.

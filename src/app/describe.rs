@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use crate::model::time::brief;
 use crate::model::work::is_bytes;
-use crate::model::{DeathReason, Job, JobKey, JobStatus, Node, Physical, Text, Timestamp};
+use crate::model::{DeathReason, Job, JobKey, JobStatus, Node, NodeId, Physical, Text, Timestamp};
 
 /// Labels and texts, row by row.
 pub(super) type Lines = Vec<(String, String)>;
@@ -84,7 +84,7 @@ pub fn death_word(reason: DeathReason) -> &'static str {
 }
 
 /// A job.
-pub fn job(job: &Job, now: Timestamp) -> Lines {
+pub fn job(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let kind = match &job.key {
         JobKey::Submission(_) => "submission",
@@ -102,9 +102,13 @@ pub fn job(job: &Job, now: Timestamp) -> Lines {
     push(&mut lines, "exit code", job.exit_code.map(|c| c.to_string()).unwrap_or_default());
     push(&mut lines, "error", job.error_type.to_string());
     list(&mut lines, "message", job.message.raw().lines().map(crate::model::text::log_line));
-    push(&mut lines, "driver on", job.driver_node.map(|n| n.to_string()).unwrap_or_default());
+    push(&mut lines, "driver on", job.driver_node.map(|id| driver_place(&id, cluster)).unwrap_or_default());
     pairs(&mut lines, "metadata", &job.metadata);
     lines
+}
+
+fn driver_place(id: &NodeId, cluster: &Cluster) -> String {
+    cluster.node_words(id).map_or_else(|| id.to_string(), |name| format!("{name}, {id}"))
 }
 
 /// How long a job ran, or has been running.

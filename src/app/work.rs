@@ -1,11 +1,13 @@
 //! A job at length, with what its driver does in Ray: that is asked for when somebody wants to know it.
 
 use super::describe::{self, Lines, amount, list, number};
-use super::{App, Dialog, Effect};
+use super::{App, Cluster, Dialog, Effect};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::work::rank;
-use crate::model::{ClusterName, Counted, JobIds, JobStatus, Request, Text, Timestamp, Wait, Work};
+use crate::model::{
+    ClusterName, Counted, DeadActor, JobIds, JobStatus, Request, Text, Timestamp, Wait, Work,
+};
 use std::cmp::Reverse;
 
 /// The row that stands for it until Ray has answered.
@@ -16,10 +18,15 @@ const NAMES: usize = 12;
 impl App {
     pub(super) fn describe_job(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, job)) = self.meant_job() else { return Vec::new() };
-        let mut lines = describe::job(job, now);
+        let mut lines = describe::job(job, &self.clusters[place], now);
         let cluster = self.clusters[place].name().clone();
         // A shell command has no driver, but its entrypoint may hold something.
-        let does = !job.status.is_ended() && (job.driver.is_some() || job.status == JobStatus::Running);
+        let does = match job.status {
+            JobStatus::Running => true,
+            // What its actors died of may be why it failed.
+            JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
+            JobStatus::Succeeded | JobStatus::Stopped => false,
+        };
         let asked = does.then(|| job.ids());
         if asked.is_some() {
             let after = lines.iter().position(|(label, _)| label == "state").map_or(0, |at| at + 1);
@@ -46,8 +53,9 @@ impl App {
         }
         *awaits = None;
         if let Some(at) = lines.iter().position(|(l, t)| (l.as_str(), t.as_str()) == AWAITED) {
+            let known = self.clusters.iter().find(|c| c.name() == cluster);
             let told = match work {
-                Ok(work) => told(&work, now),
+                Ok(work) => told(&work, known, now),
                 Err(why) => vec![("holds".to_owned(), format!("? ({})", printable(&why)))],
             };
             lines.splice(at..=at, told);
@@ -56,7 +64,7 @@ impl App {
     }
 }
 
-fn told(work: &Work, now: Timestamp) -> Lines {
+fn told(work: &Work, cluster: Option<&Cluster>, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let idle = work.tasks.is_empty() && work.actors.is_empty();
     let holds = match (work.holds.is_empty(), idle) {
@@ -68,7 +76,20 @@ fn told(work: &Work, now: Timestamp) -> Lines {
     list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| waiting(wait, now)).collect()));
     list(&mut lines, "tasks", cut(counts(&work.tasks)));
     list(&mut lines, "actors", cut(counts(&work.actors)));
+    list(&mut lines, "died", cut(work.died.iter().map(|actor| dead(actor, cluster)).collect()));
     lines
+}
+
+/// `Holder h1 on bed-w1 (10.0.0.7): the reason`.
+fn dead(actor: &DeadActor, cluster: Option<&Cluster>) -> String {
+    let name = if actor.name.is_empty() { String::new() } else { format!(" {}", actor.name) };
+    let named = actor.node.as_ref().zip(cluster).and_then(|(node, cluster)| cluster.node_words(node));
+    let place = match named {
+        Some(name) => format!(" on {name}"),
+        None if actor.address.is_empty() => String::new(),
+        None => format!(" on {}", actor.address),
+    };
+    format!("{}{name}{place}: {}", actor.class, printable(actor.why.raw()))
 }
 
 /// The first of them, and how many more there are.
@@ -138,8 +159,15 @@ mod tests {
                 counted("train_step", &[("RUNNING", 4), ("PENDING_NODE_ASSIGNMENT", 3)]),
             ],
             actors: vec![counted("Holder", &[("ALIVE", 1)])],
+            died: vec![DeadActor {
+                class: "Holder".into(),
+                name: "h1".into(),
+                node: None,
+                address: "10.0.0.7".into(),
+                why: "killed by\nSIGKILL".into(),
+            }],
         };
-        let lines = told(&work, minute(30));
+        let lines = told(&work, None, minute(30));
         let lines: Vec<(&str, &str)> = lines.iter().map(|(l, t)| (l.as_str(), t.as_str())).collect();
         assert_eq!(
             lines,
@@ -149,16 +177,17 @@ mod tests {
                 ("tasks", "train_step: 4 running, 3 waiting for a node"),
                 (" ", "read: 900 finished"),
                 ("actors", "Holder: 1 alive"),
+                ("died", "Holder h1 on 10.0.0.7: killed by SIGKILL"),
             ]
         );
     }
 
     #[test]
     fn a_driver_that_does_nothing_and_one_that_does_too_much_to_list() {
-        assert!(told(&Work::default(), Timestamp::default())[0].1.contains("only its driver runs"));
+        assert!(told(&Work::default(), None, Timestamp::default())[0].1.contains("only its driver runs"));
         let one = |n: usize| Counted { name: format!("f{n:02}").as_str().into(), states: Vec::new() };
         let work = Work { tasks: (0..50).map(one).collect(), ..Work::default() };
-        let lines = told(&work, Timestamp::default());
+        let lines = told(&work, None, Timestamp::default());
         assert_eq!((lines.len(), &*lines.last().unwrap().1), (1 + NAMES + 1, "and 38 more"));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Finding, FindingKind, History, Severity};
 use crate::model::{
-    Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot,
-    Timestamp,
+    Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, PendingNode,
+    Snapshot, Timestamp,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,6 +16,8 @@ pub const STUCK_AFTER: Duration = Duration::from_secs(180);
 pub const LAUNCH_RETRIES: Duration = Duration::from_secs(600);
 /// A TPU VM needs some 5 min from its request to its registration; v2 gives one up after 15 min.
 pub const NO_NODE_JOINS: Duration = Duration::from_secs(1200);
+/// A single node that has been joining for so long is told.
+pub const JOINS_LATE: Duration = Duration::from_secs(600);
 
 /// What is wanted in a state, and whether anything is done about it.
 pub(super) struct Want {
@@ -149,8 +151,11 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
         let mend = "l opens monitor.log, where the autoscaler says more";
         Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, mend)
     });
-    let found =
-        [silent, error, failing, still, infeasible(report, &want, history), moving(report, &want, history)];
+    let moving = moving(report, &want, history);
+    // That none joins says it of all of them.
+    let none_joins = moving.as_ref().is_some_and(|f| f.kind == FindingKind::NoneJoins);
+    let late = if none_joins { None } else { late(report, history) };
+    let found = [silent, error, failing, still, infeasible(report, &want, history), late, moving];
     found.into_iter().flatten().collect()
 }
 
@@ -265,6 +270,30 @@ fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding
         if late { "l twice opens monitor.out: what the machines say while ray is installed" } else { "" };
     let rest = if want.is_something() { format!("; {}", want.words()) } else { String::new() };
     Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), mend))
+}
+
+/// Single nodes that have been on their way for too long, while others arrive.
+fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
+    let since = |p: &PendingNode| history.pending_since(&p.address);
+    let is_late = |p: &&PendingNode| since(p).is_some_and(|at| history.age_of(at) >= JOINS_LATE);
+    let mut late: Vec<&PendingNode> = report.pending.iter().filter(is_late).collect();
+    late.sort_by_key(|p| since(p));
+    let first = late.first()?;
+    let status = if first.status.is_empty() { String::new() } else { format!(", {}", first.status) };
+    let one = format!("{} ({}{status})", first.address, first.node_type);
+    let short = match late.len() {
+        1 => one,
+        n => format!("{one}, +{}", n - 1),
+    };
+    let mend = "l twice opens monitor.out: what the machine says while Ray is installed";
+    Some(Finding::new(
+        FindingKind::JoinsLate,
+        Severity::Warn,
+        since(first),
+        &short,
+        format!("still joining: {short}"),
+        mend,
+    ))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::autoscaler::{Want, failing_now, newest_start};
 use super::restart::Restart;
-use crate::model::{Link, Problem, Snapshot, Timestamp};
+use crate::model::{Link, Problem, Snapshot, Text, Timestamp};
 use std::time::Duration;
 
 /// An autoscaler whose report stands still for that long no longer works through its loop. The loop takes about 5 s;
@@ -15,7 +15,8 @@ pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// going on before is no longer known to have gone on.
 pub const GAP: Duration = Duration::from_secs(120);
 
-/// The memory of one cluster. A few instants and the last restart, whatever the number of states it has learnt.
+/// The memory of one cluster. A few instants, the nodes on their way and the last restart, whatever
+/// the number of states it has learnt.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     trouble: Option<Problem>,
@@ -31,6 +32,8 @@ pub struct History {
     /// What no type can give is wanted: since then.
     pub(super) infeasible: Option<Timestamp>,
     report: Option<Report>,
+    /// Addresses of nodes on their way, and when each was first seen so.
+    pending: Vec<(Text, Timestamp)>,
     restart: Option<Restart>,
 }
 
@@ -78,6 +81,10 @@ impl History {
         keep(&mut self.joining, want.moves, joined);
         keep(&mut self.failing, fails, false);
         keep(&mut self.infeasible, want.infeasible > 0, false);
+        let before = std::mem::take(&mut self.pending);
+        let since = |address: &Text| before.iter().find(|(a, _)| a == address).map_or(now, |(_, at)| *at);
+        let known = snapshot.autoscaler.pending.iter().filter(|p| !p.address.is_empty());
+        self.pending = known.map(|p| (p.address.clone(), since(&p.address))).collect();
         // A part that could not be read says nothing about who writes it.
         let unread = snapshot.missing.iter().any(|part| part.starts_with("autoscaler"));
         self.report = match (snapshot.autoscaler.reported, self.report) {
@@ -88,6 +95,11 @@ impl History {
             }
             (None, _) => None,
         };
+    }
+
+    /// When a node on its way was first seen so.
+    pub fn pending_since(&self, address: &Text) -> Option<Timestamp> {
+        self.pending.iter().find(|(known, _)| known == address).map(|(_, at)| *at)
     }
 
     /// Learns that Ray was restarted.

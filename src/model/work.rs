@@ -1,6 +1,6 @@
 //! What a job does in Ray beside its driver: a job that "runs" may hold the whole cluster, or wait for its first chip.
 
-use super::{Text, Timestamp};
+use super::{NodeId, Text, Timestamp};
 
 /// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than its
 /// CPUs, memory last.
@@ -30,6 +30,23 @@ pub struct Work {
     pub tasks: Vec<Counted>,
     /// Its actors by class.
     pub actors: Vec<Counted>,
+    /// Actors that died and were not ended in order.
+    pub died: Vec<DeadActor>,
+}
+
+/// An actor that died, where and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadActor {
+    /// Its class.
+    pub class: Text,
+    /// Its name; empty for most.
+    pub name: Text,
+    /// The node that it ran on; none when it never started.
+    pub node: Option<NodeId>,
+    /// That node's address.
+    pub address: Text,
+    /// Ray's reason.
+    pub why: Text,
 }
 
 /// Tasks and actors that want the same and have no node.

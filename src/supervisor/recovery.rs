@@ -18,18 +18,27 @@ pub const LOST: Duration = Duration::from_secs(8);
 #[derive(Debug, Default)]
 pub struct Recovery {
     is_asking: bool,
-    /// The last question was not answered as it should be.
-    failed: bool,
     /// What is wrong is not that it does not answer.
     is_pointless: bool,
-    /// It answers again, and no refresh has come back since.
-    has_come_back: bool,
+    sign: Sign,
+}
+
+/// What came of the last question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sign {
+    /// Nothing that matters.
+    #[default]
+    None,
+    /// It was not answered as it should be.
+    Failed,
+    /// It was, after one that was not; no refresh has come back since.
+    Back,
 }
 
 impl Recovery {
     /// A refresh came back with the state.
     pub fn is_well(&mut self) {
-        *self = Self { is_asking: self.is_asking, ..Self::default() };
+        (self.sign, self.is_pointless) = (Sign::None, false);
     }
 
     /// A refresh failed, for want of a token or otherwise.
@@ -47,14 +56,18 @@ impl Recovery {
     /// Takes the answer in. True when the head answers again after it had not.
     pub fn answered(&mut self, is_well: bool) -> bool {
         self.is_asking = false;
-        let had_failed = std::mem::replace(&mut self.failed, !is_well);
-        self.has_come_back = is_well && (had_failed || self.has_come_back);
-        is_well && had_failed
+        let before = self.sign;
+        self.sign = match (is_well, before) {
+            (false, _) => Sign::Failed,
+            (true, Sign::None) => Sign::None,
+            (true, Sign::Failed | Sign::Back) => Sign::Back,
+        };
+        is_well && before == Sign::Failed
     }
 
     /// Whether it answers again while a refresh from before that is still waited for.
-    pub const fn has_come_back(&self) -> bool {
-        self.has_come_back
+    pub fn has_come_back(&self) -> bool {
+        self.sign == Sign::Back
     }
 }
 

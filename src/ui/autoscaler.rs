@@ -42,7 +42,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     let stale = cluster.is_stale(d.now);
     let mut alerts = alerts::lines(worth_telling(cluster), d, inner.width.into(), stale);
     alerts.extend(wanted(report, d, stale));
-    let lines = lines(report, d, stale);
+    let lines = lines(cluster, d, stale);
     let table = report.types.len() + 1;
     let tells_idle = report.version != AutoscalerVersion::V1;
     let total = alerts.len() + table + lines.len();
@@ -146,7 +146,8 @@ fn wanted(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)
     title.chain(demands).chain([(String::new(), d.theme.text)]).collect()
 }
 
-fn lines(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
+fn lines(cluster: &Cluster, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
+    let report = &*cluster.snapshot.autoscaler;
     let tone = |style: Style| if stale { d.theme.dim } else { style };
     let mut lines = Vec::new();
     let mut section = |title: &str, rows: Vec<(String, Style)>| {
@@ -171,7 +172,11 @@ fn lines(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)>
     section("FAILED TO LAUNCH", failures.collect());
     let pending = report.pending.iter().map(|p| {
         let status = if p.status.is_empty() { "no word yet".into() } else { p.status.to_string() };
-        (format!("◌ {} {}: {status}", p.node_type, p.address), tone(d.theme.warn))
+        let age = cluster.pending_since(&p.address).map(|at| at.age(d.now));
+        let age = age
+            .filter(|age| *age >= Duration::from_secs(60))
+            .map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
+        (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.warn))
     });
     section("ON THEIR WAY", pending.collect());
     lines

@@ -45,7 +45,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let mut counts = vec![format!("{alive} alive")];
     counts.extend((joining > 0).then(|| format!("{joining} joining")));
     counts.extend((lost > 0).then(|| format!("{lost} lost")));
-    counts.extend((dead > lost).then(|| format!("{dead} dead")));
+    // A lost one is dead, too, and counted once.
+    counts.extend((dead > lost).then(|| format!("{} dead", dead - lost)));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
     let title = filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len());
     let focused = d.is_focused(Pane::Nodes);

@@ -182,7 +182,14 @@ pub fn work() -> Work {
             counted("tokenize", &[("FINISHED", 4096)]),
             counted("train_step", &[("RUNNING", 4), ("PENDING_NODE_ASSIGNMENT", 3)]),
         ],
-        actors: vec![counted("Holder", &[("ALIVE", 1)])],
+        actors: vec![counted("Holder", &[("ALIVE", 1), ("DEAD", 1)])],
+        died: vec![DeadActor {
+            class: "Holder".into(),
+            name: "".into(),
+            node: snapshot().nodes.first().map(|n| n.id),
+            address: "10.0.0.1".into(),
+            why: "The actor died because its node has died.".into(),
+        }],
     }
 }
 

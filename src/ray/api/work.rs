@@ -6,12 +6,14 @@ use super::super::client::{Client, encoded};
 use super::super::convert::{envelope, names::is_shadow};
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::RayError;
-use crate::model::{Counted, JobId, JobIds, JobStatus, Text, Wait, Work};
+use crate::model::{Counted, DeadActor, JobId, JobIds, JobStatus, NodeId, Text, Wait, Work};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Rows of each list that are read; Ray's own limit is 10,000.
 const ROWS: u32 = 10_000;
+/// Dead actors that are read; each is more than a kilobyte.
+const DEAD_ROWS: u32 = 200;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -46,6 +48,60 @@ struct Summary {
 #[serde(default)]
 struct Counts {
     state_counts: Table<Num>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Dead<'a> {
+    #[serde(borrow)]
+    class_name: Str<'a>,
+    #[serde(borrow)]
+    name: Str<'a>,
+    #[serde(borrow)]
+    node_id: Str<'a>,
+    /// One of `ActorDeathCause`'s contexts by its name (Ray's `common.proto`).
+    #[serde(borrow)]
+    death_cause: Table<Loose<Cause<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cause<'a> {
+    #[serde(borrow)]
+    reason: Str<'a>,
+    #[serde(borrow)]
+    error_message: Str<'a>,
+    #[serde(borrow)]
+    formatted_exception_string: Str<'a>,
+    #[serde(borrow)]
+    node_ip_address: Str<'a>,
+}
+
+impl Cause<'_> {
+    /// Whether somebody wanted its end (`ActorDiedErrorContext.Reason`; a worker's exit type stands in the message).
+    fn is_in_order(&self) -> bool {
+        matches!(&*self.reason.0, "RAY_KILL" | "OUT_OF_SCOPE" | "REF_DELETED")
+            || self.error_message.0.contains("INTENDED_")
+    }
+}
+
+/// The actors that died and were not ended in order.
+fn died(text: &str) -> Result<Vec<DeadActor>, serde_json::Error> {
+    let list = envelope::listed::<Dead>(text)?;
+    let of = |row: &Dead<'_>| {
+        let cause = &row.death_cause.0.values().next()?.0;
+        let why = [&cause.error_message, &cause.formatted_exception_string]
+            .into_iter()
+            .find(|w| !w.0.is_empty())?;
+        (!cause.is_in_order()).then(|| DeadActor {
+            class: row.class_name.text(),
+            name: row.name.text(),
+            node: NodeId::from_hex(&row.node_id.0),
+            address: cause.node_ip_address.text(),
+            why: why.text(),
+        })
+    };
+    Ok(list.result.0.iter().filter_map(of).collect())
 }
 
 /// Adds up what holds something now. The tasks of an actor hold nothing: the actor does.
@@ -142,7 +198,14 @@ impl Client {
         Ok(all.into_iter().map(|(name, n)| (Text::from(name), n)).collect())
     }
 
-    /// What a job does: six requests, the heaviest of which lists what holds or waits now (`GET /api/v0/tasks`,
+    /// A driver's actors that died and were not ended in order (`GET /api/v0/actors`).
+    async fn died(&self, job: &JobId) -> Result<Vec<DeadActor>, RayError> {
+        let filter = "&filter_keys=state&filter_predicates=%3D&filter_values=DEAD";
+        let body = self.get(&format!("{}{filter}&detail=1&limit={DEAD_ROWS}", of_job("actors", job))).await?;
+        read_with("/api/v0/actors", &body, died)
+    }
+
+    /// What a job does, and which of its actors died: seven requests, the heaviest of which lists what holds or waits now (`GET /api/v0/tasks`,
     /// `/api/v0/actors`, and `summarize` of both).
     pub async fn work(&self, job: &JobIds) -> Result<Work, RayError> {
         let holds = self.held(job).await?;
@@ -157,6 +220,7 @@ impl Client {
             waits: read_with("/api/v0/tasks", &waiting, waits)?,
             tasks: counted_of("tasks/summarize").await?,
             actors: counted_of("actors/summarize").await?,
+            died: self.died(job).await?,
         })
     }
 }
@@ -176,6 +240,36 @@ mod tests {
                 "{version}: {held:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_actor_that_died_says_where_and_why_and_one_that_was_ended_is_none() {
+        for version in VERSIONS {
+            let recorded = died(&text(version, "dead_v0_actors")).unwrap();
+            assert!(recorded.iter().all(|a| !a.why.raw().contains("INTENDED")), "{version}: {recorded:?}");
+        }
+        let node = "ab".repeat(28);
+        let row = |reason: &str, message: &str| {
+            format!(
+                "{{\"class_name\": \"Holder\", \"name\": \"h1\", \"node_id\": \"{node}\", \"death_cause\": {{\"actor_died_error_context\": \
+                 {{\"reason\": \"{reason}\", \"error_message\": \"{message}\", \"node_ip_address\": \"10.0.0.7\"}}}}}}"
+            )
+        };
+        let rows = [
+            row("WORKER_DIED", "killed by SIGKILL"),
+            row("WORKER_DIED", "Worker exit type: INTENDED_USER_EXIT"),
+            row("RAY_KILL", "ray.kill"),
+            "{\"class_name\": \"Odd\", \"death_cause\": null}".to_owned(),
+        ];
+        let list =
+            format!("{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}]}}}}}}", rows.join(", "));
+        let all = died(&list).unwrap();
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert_eq!(
+            (all[0].class.raw(), all[0].name.raw(), all[0].address.raw()),
+            ("Holder", "h1", "10.0.0.7")
+        );
+        assert!(all[0].node.is_some() && all[0].why.raw() == "killed by SIGKILL");
     }
 
     #[test]
