@@ -25,7 +25,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
 ///
 /// # Errors
 ///
-/// Those of [`open`] and of reading, and one for a larger file.
+/// Those of [`open()`] and of reading, and one for a larger file.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, _) = open(path)?;
     let mut bytes = Vec::new();

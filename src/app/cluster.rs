@@ -8,8 +8,8 @@ use super::tpus::Tpus;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy};
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId, OperationMark,
-    Physical, Problem, Snapshot, SubmissionId, Tally, Text, Timestamp,
+    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, LogBatch, LogEnd, LogSource,
+    Node, NodeId, OperationMark, Physical, Problem, Snapshot, SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -78,6 +78,8 @@ pub struct Cluster {
     pub jobs: Table<JobKey>,
     /// The log pane.
     pub log: LogView,
+    /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
+    log_failed_at: Option<JobStatus>,
     /// First line of the autoscaler pane.
     pub autoscaler_top: usize,
     /// Its TPUs.
@@ -117,6 +119,7 @@ impl Cluster {
             nodes: Table::default(),
             jobs: Table::default(),
             log: LogView::default(),
+            log_failed_at: None,
             autoscaler_top: 0,
             tpus: Tpus::default(),
             stopping: HashSet::new(),
@@ -196,6 +199,32 @@ impl Cluster {
     /// Why a job is not there any more, if a restart of Ray has ended it.
     pub fn why_lost(&self, id: &SubmissionId) -> Option<String> {
         self.history.restart()?.why_lost(id, &self.snapshot.jobs)
+    }
+
+    /// Takes lines of the log in, or its end.
+    pub(super) fn take_log(&mut self, batch: LogBatch) {
+        self.log.take(batch);
+        self.log_failed_at = self.failed_job().and_then(|id| self.status_of(id));
+    }
+
+    /// The job whose log could not be read and may be by now: it is listed again, as after a restart that has brought it
+    /// back, or its state is another one.
+    pub(super) fn readable_again(&self) -> Option<SubmissionId> {
+        let id = self.failed_job()?;
+        let now = self.status_of(id)?;
+        (Some(now) != self.log_failed_at).then(|| id.clone())
+    }
+
+    /// The job whose log cannot be read.
+    fn failed_job(&self) -> Option<&SubmissionId> {
+        match (self.log.end(), self.log.source()) {
+            (LogEnd::Failed(_), Some(LogSource::Job(id))) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn status_of(&self, id: &SubmissionId) -> Option<JobStatus> {
+        self.snapshot.jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
     }
 
     /// Takes the state of the way to it in. True when anything that can be seen changed.

@@ -51,6 +51,9 @@ impl App {
                     self.arrange_merged();
                 }
                 if self.view == View::Cluster(place) {
+                    if let Some(id) = self.clusters[place].readable_again() {
+                        return self.follow(place, LogSource::Job(id));
+                    }
                     if let Some(id) = self.arrived(place) {
                         return self.follow(place, LogSource::Job(id));
                     }
@@ -63,7 +66,7 @@ impl App {
                 }
             }
             News::Log(batch) => {
-                cluster.log.take(batch);
+                cluster.take_log(batch);
                 self.dirty |= self.view == View::Cluster(place);
             }
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),

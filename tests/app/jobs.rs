@@ -298,3 +298,28 @@ fn a_driver_that_has_ended_is_not_told_to_be_ended() {
         );
     }
 }
+
+#[test]
+fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
+    let mut app = shown();
+    press(&mut app, "jl");
+    let followed = id(JOBS[1]);
+    let stream = app.current().unwrap().log.stream();
+    // As while Ray is restarted: the job is not there.
+    let mut without = (*app.current().unwrap().snapshot).clone();
+    let with = without.clone();
+    without.jobs = Arc::new(
+        with.jobs.iter().filter(|job| job.submission_id() != Some(&followed)).cloned().collect::<Vec<_>>(),
+    );
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(without.clone())));
+    let failed = LogEnd::Failed("Job does not exist".into());
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines: Vec::new(), end: failed.clone() }));
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(without))), []);
+    let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with.clone())));
+    let again = app.current().unwrap().log.stream();
+    let source = LogSource::Job(followed);
+    assert_eq!(effects, [asks(Request::Unfollow(stream)), asks(Request::Follow(again, source))]);
+    // It fails once more, and nothing has changed since.
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream: again, lines: Vec::new(), end: failed }));
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with))), []);
+}
