@@ -260,18 +260,19 @@ fn with_variables(env: &Env, us: &Us) -> Result<(Env, Vec<Held>, Claims), Config
     }
     let held = Held::read(&file, us);
     let variables = shared::parse(&held.text.clone()?, &file)?;
-    let env = env.clone().with_shared(variables);
-    if env.shared().is_empty() {
+    let env = env.clone().with_shared(variables.clone());
+    if variables.is_empty() {
         return Ok((env, Vec::new(), Claims::new()));
     }
     let mut files = vec![held];
-    let path = env.shared().get("RAY_AUTH_TOKEN_PATH").filter(|path| !path.is_empty());
+    // All of it is accepted, so all of it is asked about: what is set in the environment now may not be the next time.
+    let path = variables.get("RAY_AUTH_TOKEN_PATH").filter(|path| !path.is_empty());
     let token_file = path.map(|path| {
         let (held, place) = Held::place_of(&env.expand(Path::new(path)), us);
         files.push(held);
         place
     });
-    let claims = claims::of_variables(env.shared(), token_file.as_deref());
+    let claims = claims::of_variables(&variables, token_file.as_deref());
     let claims = claims.into_iter().map(|claim| (claim, vec![shared::FILE.to_owned()])).collect();
     Ok((env, files, claims))
 }
@@ -288,7 +289,12 @@ impl Config {
         let text = held.as_ref().map_or_else(|| yaml::read(file), |held| held.text.clone());
         let read = text.and_then(|text| {
             let spec = (!is_template_text(&text)).then(|| cluster::parse(&text, file, &self.settings, env));
-            Ok((spec.transpose()?, text))
+            let spec = spec.transpose()?;
+            if us.is_some() && spec.is_some() {
+                // The question looks through all of it: a key that stands twice, which Ray takes, would hide the rest.
+                yaml::parse::<serde_yaml::Value>(&text, file)?;
+            }
+            Ok((spec, text))
         });
         let (spec, text) = match read {
             Ok((None, _)) => {

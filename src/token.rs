@@ -165,6 +165,14 @@ pub fn find(
     for (file, from_secret) in own.chain(kept).chain(home) {
         match read(&file).map(|found| Found { from_secret, ..found }) {
             Err(TokenError::Unreadable { error, .. }) if is_missing(&error) => tried.push(file),
+            // `~/.ray/auth_token` is the copy of one project's secret: another project's head would read it.
+            Ok(found)
+                if let Some(secret) = secret
+                    && places.home_file().as_ref() == Some(&file)
+                    && places.is_of_another_project(secret, &found.token) =>
+            {
+                tried.push(file);
+            }
             // A copy that is broken is no loss: the next one, or Google, has it.
             Err(e) if from_secret => {
                 tracing::warn!("{e}");
@@ -284,6 +292,25 @@ mod tests {
         fs::remove_file(&bad).unwrap();
         fs::create_dir(&bad).unwrap();
         assert!(matches!(find_for(&places), Err(TokenError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn rays_own_file_is_no_copy_of_another_projects_secret() {
+        let dir = TempDir::new().unwrap();
+        let places = places(&dir);
+        let secret =
+            |project: &str| SecretName { project: Some(project.into()), name: SecretName::DEFAULT.into() };
+        let (a, b) = (secret("project-a"), secret("project-b"));
+        assert!(places.keep(&a, "1", &Secret::new("tok-a")).is_empty());
+        let find = |secret: &SecretName| find(&places, &ClusterName::new("c"), Some(secret));
+        assert_eq!(find(&a).unwrap().token, Secret::new("tok-a"));
+        assert!(
+            matches!(find(&b), Err(TokenError::NotFound { .. })),
+            "its head would read project a's token"
+        );
+        // Whoever has one token for both has it in both copies.
+        assert!(places.keep(&b, "1", &Secret::new("tok-a")).is_empty());
+        assert_eq!(find(&b).unwrap().token, Secret::new("tok-a"));
     }
 
     #[test]

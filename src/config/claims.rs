@@ -129,6 +129,23 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
                 }
             }
         }
+        "image" | "worker_image" | "head_image" => each_text(value, &mut |text| {
+            all.push(Claim::new(
+                Deed::Run,
+                text,
+                format!("as the container of the cluster's machines ({key})"),
+            ));
+        }),
+        "startup-script" => each_text(value, &mut |text| {
+            all.push(Claim::new(
+                Deed::Run,
+                cut(text),
+                "on the cluster's machines, when they start (startup-script)",
+            ));
+        }),
+        key if key.ends_with("run_options") => each_text(value, &mut |text| {
+            all.push(Claim::new(Deed::Run, cut(text), format!("as options of the container ({key})")));
+        }),
         "cluster_synced_files" | "ssh_public_key" => each_text(value, &mut |text| all.push(sent(text, key))),
         key if key.ends_with("_commands") => each_text(value, &mut |text| {
             let why = format!("on the cluster's machines, when you start them ({key})");

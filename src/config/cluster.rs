@@ -112,7 +112,7 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
         provider: kind.into(),
         zone: provider.availability_zone.clone().or_else(|| provider.region.clone()),
         head: head(provider, kind, &chosen, path)?,
-        auth: auth(&file.auth, &chosen, env),
+        auth: auth(&file.auth, &chosen, env, path)?,
         node_types: node_types(&file, kind, path)?,
         google: google(&file, provider, kind, &chosen, settings),
     })
@@ -167,15 +167,29 @@ fn head(provider: &Provider, kind: &str, chosen: &Override, path: &Path) -> Resu
     }
 }
 
-fn auth(auth: &Auth, chosen: &Override, env: &Env) -> SshAuth {
+fn auth(auth: &Auth, chosen: &Override, env: &Env, path: &Path) -> Result<SshAuth, FileError> {
+    let user = chosen.user.clone().or_else(|| auth.user.clone());
+    // Ray puts it before an address as one word of a command line: a user like `-oProxyCommand=...` would be an option.
+    if user.as_deref().is_some_and(|user| !is_user(user)) {
+        let what = "`auth.ssh_user` is no name of a user";
+        return Err(FileError::new(path, what, "use letters, digits, `.`, `_` and `-`, and no `-` first"));
+    }
     let key = chosen.key.as_ref().or(auth.private_key.as_ref());
-    SshAuth {
-        user: chosen.user.clone().or_else(|| auth.user.clone()),
+    Ok(SshAuth {
+        user,
         private_key: key.map(|k| env.expand(k)),
         // AWS allows a map by region here; only one command can be passed on.
         proxy_command: auth.proxy_command.as_ref().and_then(|v| v.as_str()).map(str::to_owned),
         port: chosen.port,
-    }
+    })
+}
+
+/// A name that `useradd` takes, or one of a directory service (useradd(8), shadow-utils).
+fn is_user(name: &str) -> bool {
+    let name = name.strip_suffix('$').unwrap_or(name);
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '+'))
 }
 
 fn node_types(file: &File, kind: &str, path: &Path) -> Result<Vec<NodeTypeLimits>, FileError> {

@@ -38,11 +38,6 @@ impl Env {
         self
     }
 
-    /// The variables of `.marin.yaml` that count here.
-    pub(super) fn shared(&self) -> &BTreeMap<String, String> {
-        &self.shared
-    }
-
     /// This one in another working folder.
     #[must_use]
     pub fn within(mut self, cwd: PathBuf) -> Self {

@@ -2,7 +2,8 @@
 
 use super::autoscaler::{Want, failing_now, newest_start};
 use super::restart::Restart;
-use crate::model::{Link, Problem, Snapshot, Text, Timestamp};
+use crate::model::{Job, Link, Problem, Snapshot, Text, Timestamp};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An autoscaler whose report stands still for that long no longer works through its loop. The loop takes about 5 s;
@@ -103,8 +104,8 @@ impl History {
     }
 
     /// Learns that Ray was restarted.
-    pub fn learn_restart(&mut self, restart: Restart) {
-        self.restart = Some(restart);
+    pub fn learn_restart(&mut self, restart: Restart, jobs: &[Arc<Job>]) {
+        self.restart = Some(restart.after(self.restart.take(), jobs));
     }
 
     /// The last restart that was seen.

@@ -2,7 +2,7 @@
 
 use super::{Finding, FindingKind, Severity};
 use crate::model::{Job, JobKey, NodeState, Snapshot, SubmissionId, Text, Timestamp};
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A restart is shown for this long.
@@ -30,12 +30,27 @@ pub struct Restart {
     pub since: Timestamp,
     /// Who did it.
     pub by: RestartedBy,
-    /// `session_name` of the old session: its logs are in a folder of that name on the head.
-    pub old_session: Text,
-    /// Jobs of the old session that had not ended, with their owners' words.
-    jobs: Vec<(JobKey, String)>,
-    /// Addresses of workers of the old session that were alive.
-    workers: Vec<Text>,
+    /// Jobs that had not ended before it.
+    jobs: Vec<Open>,
+    /// How many workers were alive before it.
+    workers: usize,
+}
+
+/// A job that had not ended when its Ray did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Open {
+    key: JobKey,
+    /// Its owner's words.
+    owner: String,
+    /// `session_name` of its Ray: its log is in a folder of that name on the head.
+    session: Text,
+}
+
+impl Open {
+    /// Whether it is there again. Ray counts the drivers of each session from 1: one of that number is another one.
+    fn is_back(&self, jobs: &[Arc<Job>]) -> bool {
+        matches!(self.key, JobKey::Submission(_)) && jobs.iter().any(|job| job.key == self.key)
+    }
 }
 
 impl Restart {
@@ -51,14 +66,26 @@ impl Restart {
         };
         let since = head.and_then(|n| n.started).filter(believed).unwrap_or(now.taken);
         let open = before.jobs.iter().filter(|job| !job.status.is_ended());
-        let alive = before.nodes.iter().filter(|n| !n.is_head && n.state != NodeState::Dead);
-        Some(Self {
-            since,
-            by,
-            old_session: before.session.clone(),
-            jobs: open.map(|job| (job.key.clone(), job.owner_words())).collect(),
-            workers: alive.map(|n| n.address.clone()).collect(),
-        })
+        let job = |job: &Arc<Job>| Open {
+            key: job.key.clone(),
+            owner: job.owner_words(),
+            session: before.session.clone(),
+        };
+        Some(Self { since, by, jobs: open.map(job).collect(), workers: living_workers(before) })
+    }
+
+    /// The same, with what an earlier one took that is not back either: a Ray that was restarted twice has lost the jobs
+    /// of both times.
+    pub(super) fn after(mut self, earlier: Option<Self>, jobs: &[Arc<Job>]) -> Self {
+        let Some(earlier) = earlier.filter(|e| e.by != RestartedBy::Us && e.is_recent(self.since)) else {
+            return self;
+        };
+        let lost: Vec<Open> = earlier.jobs.into_iter().filter(|job| !job.is_back(jobs)).collect();
+        if !lost.is_empty() {
+            self.by = earlier.by;
+            self.jobs.extend(lost);
+        }
+        self
     }
 
     /// Whether it is still news when a state was taken.
@@ -67,26 +94,10 @@ impl Restart {
     }
 
     /// Why a job is not there any more, if this restart has ended it.
-    pub fn why_lost(&self, id: &SubmissionId, jobs: &[std::sync::Arc<Job>]) -> Option<String> {
-        let is_it = |key: &JobKey| matches!(key, JobKey::Submission(known) if known == id);
-        if !self.jobs.iter().any(|(key, _)| is_it(key)) || jobs.iter().any(|job| is_it(&job.key)) {
-            return None;
-        }
-        Some(id.lost_with(&self.old_session))
-    }
-
-    /// Jobs that did not come back.
-    fn lost(&self, now: &Snapshot) -> Vec<String> {
-        let there: HashSet<&JobKey> = now.jobs.iter().map(|job| &job.key).collect();
-        let gone = self.jobs.iter().filter(|(key, _)| !there.contains(key));
-        gone.map(|(key, owner)| format!("{key} ({owner})")).collect()
-    }
-
-    /// Workers that did not come back.
-    fn missing(&self, now: &Snapshot) -> Vec<String> {
-        let alive = now.nodes.iter().filter(|n| n.state != NodeState::Dead);
-        let there: HashSet<&Text> = alive.map(|n| &n.address).collect();
-        self.workers.iter().filter(|w| !there.contains(w)).map(ToString::to_string).collect()
+    pub fn why_lost(&self, id: &SubmissionId, jobs: &[Arc<Job>]) -> Option<String> {
+        let is_it = |open: &&Open| matches!(&open.key, JobKey::Submission(known) if known == id);
+        let lost = self.jobs.iter().find(is_it).filter(|open| !open.is_back(jobs))?;
+        Some(id.lost_with(&lost.session))
     }
 
     /// What is to be known of it; nothing of one of our own, which its operation reports.
@@ -96,48 +107,61 @@ impl Restart {
             RestartedBy::Operator(who) => format!("by {who}"),
             RestartedBy::Unknown => "not by this console".to_owned(),
         };
-        if !self.is_recent(now.taken) {
+        // What could not be read is not lost.
+        let is_read = |part: &str| !now.missing.iter().any(|m| m.starts_with(part));
+        if !self.is_recent(now.taken) || !is_read("jobs") || !is_read("nodes") {
             return None;
         }
-        let (lost, missing) = (self.lost(now), self.missing(now));
+        let lost: Vec<&Open> = self.jobs.iter().filter(|open| !open.is_back(&now.jobs)).collect();
+        // Machines that were made anew have other addresses.
+        let missing = self.workers.saturating_sub(living_workers(now));
         let jobs = match lost.len() {
             0 => "no job lost".to_owned(),
             1 => "1 job lost".to_owned(),
             n => format!("{n} jobs lost"),
         };
-        let workers = match missing.len() {
+        let workers = match missing {
             0 => String::new(),
-            n => format!(", {n} of {} workers not back", self.workers.len()),
+            n => format!(", {n} of {} workers not back", self.workers),
         };
-        let named = |all: &[String]| match all.len().saturating_sub(NAMED) {
-            _ if all.is_empty() => String::new(),
-            0 => format!(": {}", all.join(", ")),
-            more => format!(": {}, +{more}", all[..NAMED].join(", ")),
+        let names: Vec<String> =
+            lost.iter().take(NAMED).map(|job| format!("{} ({})", job.key, job.owner)).collect();
+        let named = match lost.len().saturating_sub(NAMED) {
+            _ if lost.is_empty() => String::new(),
+            0 => format!(": {}", names.join(", ")),
+            more => format!(": {}, +{more}", names.join(", ")),
         };
-        let long = format!("Ray was restarted {who}; {jobs}{}{workers}{}", named(&lost), named(&missing));
-        let mend = if lost.is_empty() {
-            String::new()
-        } else {
-            format!(
+        let long = format!("Ray was restarted {who}; {jobs}{named}{workers}");
+        let mend = match (lost.first(), &self.by) {
+            (None, _) => String::new(),
+            (Some(_), RestartedBy::Operator(who)) => {
+                format!(
+                    "their operation may still be bringing jobs back; ask {who} before you submit any of them again"
+                )
+            }
+            (Some(job), _) => format!(
                 "ask who restarted it, and submit the lost jobs again; their logs are on the head in /tmp/ray/{}/logs",
-                self.old_session
-            )
+                job.session
+            ),
         };
-        let severity = match (lost.is_empty(), missing.is_empty()) {
-            (false, _) => Severity::Bad,
-            (true, false) => Severity::Warn,
-            (true, true) => Severity::Info,
+        let severity = match (&lost[..], missing, &self.by) {
+            ([], 0, _) => Severity::Info,
+            ([_, ..], _, RestartedBy::Unknown) => Severity::Bad,
+            _ => Severity::Warn,
         };
         let short = format!("{jobs}{workers}");
         Some(Finding::new(FindingKind::Restarted, severity, Some(self.since), short, long, mend))
     }
 }
 
+fn living_workers(snapshot: &Snapshot) -> usize {
+    snapshot.nodes.iter().filter(|n| !n.is_head && n.state != NodeState::Dead).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::JobStatus;
-    use std::sync::Arc;
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
@@ -179,6 +203,17 @@ mod tests {
         assert!(why("a").unwrap().contains("job-driver-a.log"));
         assert_eq!((why("b"), why("c")), (None, None), "it came back; it had ended before");
         assert_eq!(restart.finding(&state("new", 3660, vec![])), None, "old news");
+        let unread = Snapshot { missing: vec!["jobs: timed out".into()], ..now.clone() };
+        assert_eq!(restart.finding(&unread), None, "what could not be read is not lost");
+        // Once more, by us: what the first one took is still lost.
+        let third = state("third", 120, vec![job("b", Running)]);
+        let again = Restart::between(&now, &third, RestartedBy::Us)
+            .unwrap()
+            .after(Some(restart.clone()), &third.jobs);
+        assert_eq!(again.finding(&third).unwrap().short, "1 job lost");
+        assert!(
+            again.why_lost(&SubmissionId("a".into()), &third.jobs).unwrap().contains("/tmp/ray/old/logs")
+        );
         let by_us = Restart { by: RestartedBy::Us, ..restart };
         assert_eq!(by_us.finding(&now), None, "its operation reports it");
     }

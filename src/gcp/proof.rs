@@ -115,14 +115,18 @@ impl Google {
             Err(GcpError::NotFound { .. }) => return Ok(None),
             answer => answer?,
         };
-        for spec in now["tpu"]["nodeSpec"].as_array().into_iter().flatten() {
+        let specs = now["tpu"]["nodeSpec"].as_array().map_or(&[][..], Vec::as_slice);
+        if specs.is_empty() {
+            return Err(what("it does not say which cluster it is of".to_owned()));
+        }
+        for spec in specs {
             let label = spec["node"]["labels"]["ray-cluster-name"].as_str();
             if let Some(why) = other_label(&place.cluster, label) {
                 return Err(what(why));
             }
         }
         let now = queued_resource(&now);
-        if now.created != chosen.created || now.name.raw() != chosen.name {
+        if now.created.is_none() || now.created != chosen.created || now.name.raw() != chosen.name {
             return Err(what("it is another one than the one that was chosen".to_owned()));
         }
         for node in self.nodes_of(place, &now).await? {

@@ -68,7 +68,9 @@ impl Performer {
                                machine (it was started from another one, or /tmp was emptied); stopping Ray over ssh";
                     // Nobody has to listen.
                     drop(tell.send(Progress::Output(why.to_owned())));
-                    self.clear(tell).await?;
+                    // The workers are cleared by a step of their own, which may be skipped where one is gone.
+                    let head: Vec<&str> = machines(&self.spec, &[]).collect();
+                    self.clear_hosts(&head, tell).await?;
                     (over_ssh, deadline) = (true, Instant::now() + PATIENCE);
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
@@ -91,10 +93,21 @@ impl Performer {
             return Ok("its machines are deleted".to_owned());
         }
         let hosts: Vec<&str> = machines(&self.spec, &self.facts.workers).collect();
+        self.clear_hosts(&hosts, tell).await?;
+        Ok(format!("{} machines", hosts.len()))
+    }
+
+    /// Ends what is left of Ray and of its jobs on these machines.
+    async fn clear_hosts(
+        &self,
+        hosts: &[&str],
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
         let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {
+            // Nobody has to listen.
             drop(tell.send(Progress::Output(format!("clearing {host}"))));
             let output = self.executor.run_on(self.access(), host, &script, CLEARING, CLEARED).await;
             let output = output.map_err(|p| {
@@ -109,7 +122,7 @@ impl Performer {
                 return Err(trouble(what, "end them there by hand (`ray stop --force`), then resume"));
             }
         }
-        Ok(format!("{} machines", hosts.len()))
+        Ok(())
     }
 }
 

@@ -134,7 +134,7 @@ pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<Held
         return group::place(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
     }
     let output = run(access, &file::placing(&spec.name, mark)).await?;
-    settled(access, file::done(&output)?).await
+    settled(access, &mark.id, file::done(&output)?).await
 }
 
 /// Writes the step, the time and whether it has stopped into a mark that was placed before.
@@ -144,7 +144,7 @@ pub async fn renew_mark(access: Access<'_>, mark: &OperationMark) -> Result<Held
         return group::renew(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
     }
     let output = run(access, &file::renewing(&spec.name, mark)).await?;
-    settled(access, file::done(&output)?).await
+    settled(access, &mark.id, file::done(&output)?).await
 }
 
 /// Removes the mark with that id. One that is gone already, or is another operation's, is left as it is.
@@ -157,11 +157,15 @@ pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
     file::done(&output).map(|_| ())
 }
 
-async fn settled(access: Access<'_>, is_ours: bool) -> Result<Held, Problem> {
-    if is_ours {
+/// What became of the mark with that id. A script whose connection was lost is run again, and finds its own work.
+async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<Held, Problem> {
+    if is_done {
         return Ok(Held::Ours);
     }
-    Ok(Held::Lost(read_mark(access).await?.map(Box::new)))
+    Ok(match read_mark(access).await? {
+        Some(mark) if mark.id == id => Held::Ours,
+        other => Held::Lost(other.map(Box::new)),
+    })
 }
 
 async fn run(access: Access<'_>, line: &str) -> Result<crate::ssh::Output, Problem> {

@@ -52,16 +52,14 @@ impl Polling {
         }
     }
 
-    /// Whether a refresh has been under way for longer than that.
-    pub fn takes_longer_than(&self, time: Duration) -> bool {
-        self.running.is_some() && self.begun.elapsed() > time
+    /// How long a refresh has been under way.
+    pub fn waited(&self) -> Duration {
+        if self.running.is_some() { self.begun.elapsed() } else { Duration::ZERO }
     }
 
-    /// Reads now: the head answers again. A refresh that has been under way for longer than that is given up.
-    pub fn restart(&mut self, client: &Client, pace: Pace, lost: Duration) {
-        if self.takes_longer_than(lost) {
-            *self = Self::new(client, pace);
-        } else if self.running.is_none() {
+    /// Reads now, unless a refresh is under way.
+    pub fn ask_if_idle(&mut self) {
+        if self.running.is_none() {
             self.ask();
         }
     }

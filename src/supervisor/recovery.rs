@@ -20,6 +20,8 @@ pub struct Recovery {
     is_asking: bool,
     /// What is wrong is not that it does not answer.
     is_pointless: bool,
+    /// A refresh was given up, and none has come back since.
+    gave_up: bool,
     sign: Sign,
 }
 
@@ -38,12 +40,12 @@ enum Sign {
 impl Recovery {
     /// A refresh came back with the state.
     pub fn is_well(&mut self) {
-        (self.sign, self.is_pointless) = (Sign::None, false);
+        *self = Self { is_asking: self.is_asking, ..Self::default() };
     }
 
     /// A refresh failed, for want of a token or otherwise.
     pub fn is_bad(&mut self, for_want_of_a_token: bool) {
-        self.is_pointless = for_want_of_a_token;
+        (self.is_pointless, self.gave_up) = (for_want_of_a_token, false);
     }
 
     /// Whether to ask now, where there is reason to; answered by [`Recovery::answered`].
@@ -65,9 +67,12 @@ impl Recovery {
         is_well && before == Sign::Failed
     }
 
-    /// Whether it answers again while a refresh from before that is still waited for.
-    pub fn has_come_back(&self) -> bool {
-        self.sign == Sign::Back
+    /// Whether to give up a refresh that has been waited for so long: it answers again, and may have lost what it was
+    /// asked before. Only once until one comes back: one that is slow must come to its end.
+    pub fn gives_up(&mut self, waited: Duration) -> bool {
+        let gives_up = self.sign == Sign::Back && waited > LOST && !self.gave_up;
+        self.gave_up |= gives_up;
+        gives_up
     }
 }
 
@@ -84,9 +89,10 @@ mod tests {
         assert!(recovery.asks(true) && !recovery.answered(false));
         assert!(recovery.asks(true) && recovery.answered(true));
         assert!(recovery.asks(true) && !recovery.answered(true), "it came back once");
-        assert!(recovery.has_come_back());
+        assert!(!recovery.gives_up(LOST) && recovery.gives_up(LOST * 2));
+        assert!(!recovery.gives_up(LOST * 2), "a slow one comes to its end");
         recovery.is_well();
-        assert!(!recovery.has_come_back());
+        assert!(!recovery.gives_up(LOST * 2));
         recovery.is_bad(true);
         assert!(!recovery.asks(true), "a refused token is refused a second later, too");
         recovery.is_well();

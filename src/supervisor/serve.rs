@@ -67,6 +67,8 @@ struct Serving {
     machines: Machines,
     cost: CostMeter,
     recovery: Recovery,
+    /// What the last refresh took.
+    took: Duration,
     /// When the round trip was last measured; the first answer's time has the way to a new connection in it.
     pinged: Option<Instant>,
     /// What was measured then.
@@ -97,6 +99,7 @@ impl ClusterTask {
             machines: Machines::default(),
             cost: CostMeter::default(),
             recovery: Recovery::default(),
+            took: Duration::ZERO,
             pinged: None,
             latency: session.latency,
             dashboard_seen: session.latency.map(|_| Instant::now()),
@@ -300,6 +303,7 @@ impl ClusterTask {
                 s.polling.rest(base.max(if self.focused { slow.min(LONGEST_VISIBLE) } else { slow }));
                 self.backoff.reset();
                 s.recovery.is_well();
+                s.took = took;
                 if self.trouble.take().is_some() {
                     // Logs come back with the cluster, also those in which nothing is written.
                     self.streams.nudge();
@@ -357,10 +361,10 @@ impl ClusterTask {
 
     /// Asks a head that does not answer, or is slow to, whether it does now.
     fn look_for_a_sign(&self, s: &mut Serving) {
-        if s.recovery.has_come_back() && s.polling.takes_longer_than(recovery::LOST) {
-            s.polling.restart(&s.session.client, self.pace, recovery::LOST);
+        if s.recovery.gives_up(s.polling.waited()) {
+            s.polling = Polling::new(&s.session.client, self.pace);
         }
-        let has_reason = self.trouble.is_some() || s.polling.takes_longer_than(recovery::SLOW);
+        let has_reason = self.trouble.is_some() || s.polling.waited() > recovery::SLOW;
         if s.recovery.asks(has_reason) {
             let client = s.session.client.clone();
             s.asides.spawn(async move {
@@ -428,8 +432,8 @@ impl ClusterTask {
             Aside::Sign(is_well) => {
                 if s.recovery.answered(is_well) {
                     tracing::info!(cluster = %self.spec.name, "the head answers again");
-                    s.polling.restart(&s.session.client, self.pace, recovery::LOST);
-                } else if !is_well && s.polling.takes_longer_than(recovery::SILENT) {
+                    s.polling.ask_if_idle();
+                } else if !is_well && s.polling.waited() > recovery::SILENT && s.took < recovery::SILENT {
                     self.tell_silent(s).await;
                 }
             }

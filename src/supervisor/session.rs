@@ -120,8 +120,8 @@ pub async fn run_on(
     let is_head = matches!(&spec.head, HeadAddress::Ssh(head) if head == host);
     if let Some(remote) = connection.remote().filter(|_| is_head) {
         match remote.run(command, limit).await {
-            // It is being lost.
-            Err(SshError::Lost { .. }) => {}
+            // It is being lost, or has no room for one more command.
+            Err(SshError::Lost { .. } | SshError::SessionsExhausted { .. }) => {}
             done => return done.map_err(failed),
         }
     }

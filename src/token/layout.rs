@@ -5,7 +5,7 @@
 //! cluster's own file by the version file that stands beside it.
 
 use super::Places;
-use crate::model::{ClusterName, SecretName};
+use crate::model::{ClusterName, Secret, SecretName};
 use std::path::{Path, PathBuf};
 
 impl Places {
@@ -44,6 +44,20 @@ impl Places {
     /// The secret's copies, first to last.
     pub(super) fn copies(&self, secret: &SecretName) -> Vec<PathBuf> {
         [Some(self.file_of(secret)), self.old_copy(secret)].into_iter().flatten().collect()
+    }
+
+    /// Whether a token is the copy of the secret of that name in another project, and not of this one.
+    pub(super) fn is_of_another_project(&self, secret: &SecretName, token: &Secret) -> bool {
+        let [_, secrets] = self.folders();
+        let (own, ending) = (copy_name(secret), format!(".{}", secret.name));
+        let holds = |file: &Path| super::read(file).is_ok_and(|found| found.token == *token);
+        let names = std::fs::read_dir(&secrets).into_iter().flatten().flatten();
+        let others = names.filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| name != own && name.ends_with(&ending))
+        });
+        !self.copies(secret).iter().any(|copy| holds(copy))
+            && others.into_iter().any(|entry| holds(&entry.path()))
     }
 
     /// The secret's copy in the older layout, if it is still there.

@@ -137,7 +137,10 @@ impl<'a> Following<'a> {
         let mut backoff = Backoff::default();
         loop {
             let answer = match self.client()? {
-                Some(client) => Some(client.job(id).await),
+                Some(client) => tokio::select! {
+                    answer = client.job(id) => Some(answer),
+                    () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
+                },
                 None => None,
             };
             let pause = match answer {
@@ -159,7 +162,11 @@ impl<'a> Following<'a> {
                 }
                 Some(Err(error)) => {
                     self.lose(&error.to_string());
-                    if let Err(problem) = self.proof().await {
+                    let proved = tokio::select! {
+                        proved = self.proof() => proved,
+                        () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
+                    };
+                    if let Err(problem) = proved {
                         self.tell(&problem.what);
                     }
                     backoff.next(LONGEST)

@@ -29,6 +29,9 @@ impl Reader {
     pub async fn read(&mut self, client: &Client, last: &Snapshot) -> Result<Snapshot, RayError> {
         let identity = self.identity(client).await?;
         let (nodes, jobs, status) = tokio::join!(client.nodes(), client.jobs(&self.known), status(client));
+        if nodes.is_err() || jobs.is_err() {
+            self.forget();
+        }
         if let (Err(error), Err(_), Err(_)) = (&nodes, &jobs, &status) {
             return Err(error.clone());
         }
@@ -72,13 +75,25 @@ impl Reader {
         Ok(snapshot)
     }
 
+    /// What failed may be a Ray that is being restarted: the next reading asks which one it is.
+    fn forget(&mut self) {
+        self.identity = None;
+        self.known.clear();
+    }
+
     async fn identity(&mut self, client: &Client) -> Result<Identity, RayError> {
         if let Some((at, identity)) = &self.identity
             && at.elapsed() < IDENTITY_EVERY
         {
             return Ok(identity.clone());
         }
-        let identity = client.version().await?;
+        let identity = match client.version().await {
+            Ok(identity) => identity,
+            Err(error) => {
+                self.forget();
+                return Err(error);
+            }
+        };
         if self.identity.as_ref().is_some_and(|(_, old)| *old != identity) {
             self.known.clear();
         }
