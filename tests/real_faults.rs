@@ -257,3 +257,21 @@ fn an_actor_that_died_is_named_with_its_node_and_the_reason() {
         text.contains("Holder h1 on bed-") && text.contains("worker process has died")
     });
 }
+
+#[test]
+fn a_killed_dashboard_leaves_the_state_and_no_hint_ends_a_job() {
+    let bed = Bed::restarted(Ray::Newest);
+    let job = Job::new(bed, "sleep 3600");
+    let console = connected(bed);
+    console.wait_text(&job.id);
+    bed.signal_dashboard("KILL");
+    let text = console.wait_for("both facts", LONG, |text| {
+        text.contains("state from the GCS") && text.contains(" alive") && !text.contains("● up")
+    });
+    assert!(text.contains(&job.id), "{text}");
+    let (code, _, said) = command(bed, &["list-jobs"]).ends();
+    let said = said.join("\n");
+    assert_eq!(code, Some(1), "{said}");
+    // Whichever way the connection ended: nothing that is recommended ends the jobs that run on.
+    assert!(said.contains("dashboard") && !said.contains("starts it"), "{said}");
+}

@@ -53,8 +53,11 @@ pub(super) fn run(
     let mut rows = Vec::new();
     let mut is_well = true;
     let audit = super::audit::log(env, folders);
+    // An operation that was begun during the question may need one of them.
+    let now_there = backups(&folders.state).map_err(|p| anyhow::anyhow!("{}", p.what))?;
     for backup in old {
-        let outcome = delete(backup);
+        let Some(as_it_is) = now_there.iter().find(|b| b.folder == backup.folder) else { continue };
+        let outcome = delete(as_it_is);
         is_well &= outcome.is_ok();
         let outcome = match outcome {
             Ok(()) => "deleted".to_owned(),
