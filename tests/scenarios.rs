@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "scenarios/console.rs"]
+mod console;
 mod pty;
 mod world;
 
+use console::Console;
 use marin_tui::app::plan::Spot;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
 use marin_tui::demo::google::PROJECT;
@@ -339,159 +342,6 @@ fn gate(name: &str) -> Gate {
         Gate::Journal,
     ];
     *all.iter().find(|g| g.name() == name).unwrap_or_else(|| panic!("no gate {name}"))
-}
-
-/// A console without a screen: its state, and what carries its effects out.
-struct Console<'a> {
-    world: &'a World,
-    app: App,
-    performer: Performer,
-}
-
-impl<'a> Console<'a> {
-    fn new(world: &'a World) -> Self {
-        let environment = world.environment();
-        // The screen is not told that nothing may be changed: here the service has to refuse it.
-        let listed = environment.clusters.iter().cloned().map(Listed::Cluster).collect();
-        let mut app = App::new(listed, Keymap::with_changes(&BTreeMap::default()).unwrap());
-        let effects = app.start(Some(&cluster()));
-        let (updates, mut news) = mpsc::channel(64);
-        world.runtime.spawn(async move { while news.recv().await.is_some() {} });
-        let mut performer = world.performer(environment, &updates);
-        let _runtime = world.runtime.enter();
-        performer.perform_all(effects);
-        Self { world, app, performer }
-    }
-
-    fn perform(&mut self, effects: Vec<Effect>) {
-        let _runtime = self.world.runtime.enter();
-        self.performer.perform_all(effects);
-    }
-
-    fn press(&mut self, keys: &str) -> Vec<Effect> {
-        keys.split(' ').flat_map(|key| self.app.update(Event::Key(pressed(key)), Timestamp::now())).collect()
-    }
-
-    /// The next news of the operation that matter, taken in by the screen.
-    fn hears<T>(&mut self, wanted: impl Fn(&OperationNews) -> Option<T>) -> T {
-        let mut heard = Vec::new();
-        loop {
-            let next = async { tokio::time::timeout(Duration::from_secs(60), self.performer.done()).await };
-            let event = self.world.runtime.block_on(next).unwrap_or_else(|_| panic!("in vain: {heard:#?}"));
-            let found = match &event {
-                Event::Operation(_, news) => {
-                    heard.push(format!("{news:?}"));
-                    wanted(news)
-                }
-                _ => None,
-            };
-            let effects = self.app.update(event, Timestamp::now());
-            self.perform(effects);
-            if let Some(found) = found {
-                return found;
-            }
-        }
-    }
-
-    /// Carries out what keys or an answer asked for, up to a verdict; what else could be allowed for it to pass.
-    fn verdict(&mut self, effects: Vec<Effect>) -> (Verdict, Option<Order>) {
-        self.perform(effects);
-        self.hears(|news| match news {
-            OperationNews::Began(_) => Some((Began, None)),
-            OperationNews::Refused(_, refusal) => {
-                Some((Refused(refusal.gate), refusal.allow.as_deref().cloned()))
-            }
-            _ => None,
-        })
-    }
-
-    /// Restart, by its key and its dialog. `between` is done once its preview is shown.
-    fn begins(&mut self, allows: bool, between: impl FnOnce()) -> Verdict {
-        let effects = self.press("R");
-        assert!(!effects.is_empty(), "the dialog looks what it would affect");
-        self.perform(effects);
-        let refused = self.hears(|news| match news {
-            OperationNews::Previewed(..) => Some(None),
-            OperationNews::Refused(_, refusal) => Some(Some(refusal.gate)),
-            _ => None,
-        });
-        if let Some(gate) = refused {
-            return Refused(gate);
-        }
-        between();
-        loop {
-            let Some(Dialog::Plan(plan)) = self.app.dialog() else { panic!("no dialog") };
-            match plan.spot {
-                Spot::Jobs if plan.preserves() => {
-                    let effects = self.press("space");
-                    self.perform(effects);
-                    self.hears(|news| matches!(news, OperationNews::Previewed(..)).then_some(()));
-                    continue;
-                }
-                Spot::Others if allows && !plan.others => drop(self.press("space")),
-                Spot::Blind if allows && !plan.blind => drop(self.press("space")),
-                Spot::TakeOver if allows && !plan.consent().take_over.covers("00000000aaaaaaaa") => {
-                    drop(self.press("space"));
-                }
-                Spot::Name => drop(self.app.update(Event::Paste("marin-a".into()), Timestamp::now())),
-                Spot::Go => {
-                    let consent = plan.consent();
-                    let (operation, preview) = (plan.operation.clone(), plan.preview.clone());
-                    let is_marked = plan.marked.as_ref().is_some_and(|marked| !marked.take_over);
-                    let effects = self.press("enter");
-                    if effects.is_empty() {
-                        return Refused(consent.missing(&operation, &preview).unwrap_or_else(|| {
-                            assert!(is_marked, "the dialog does not say why nothing is begun");
-                            Gate::Marked
-                        }));
-                    }
-                    return self.verdict(effects).0;
-                }
-                _ => {}
-            }
-            self.press("tab");
-        }
-    }
-
-    /// Resumes or skips what is shown: a restart that was interrupted.
-    fn resumes(&mut self, act: Act, allows: bool) -> Verdict {
-        let done = [StepName::Check, StepName::Look, StepName::Stop];
-        let shown = Standing {
-            operation: Operation::new(RESTART, cluster()),
-            since: Timestamp::now(),
-            done: done.iter().map(|s| (*s, String::new())).collect(),
-            why: "no route".into(),
-            saved: None,
-            elsewhere: false,
-        };
-        let news = OperationNews::Standing(Some(shown));
-        self.app.update(Event::Operation(cluster(), news), Timestamp::now());
-        let effects = self.press(if act == Act::Skip { "f" } else { "r" });
-        let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };
-        let order = if act == Act::Skip { Order::Forward(meant) } else { Order::Resume(meant) };
-        assert_eq!(effects, [Effect::Operate(cluster(), order)]);
-        let (verdict, allow) = self.verdict(effects);
-        match allow {
-            // The screen asks, and a yes is the order that was named.
-            Some(order) if allows => {
-                let effects = self.press("y");
-                assert_eq!(effects, [Effect::Operate(cluster(), order)]);
-                self.verdict(effects).0
-            }
-            _ => verdict,
-        }
-    }
-}
-
-fn pressed(key: &str) -> crossterm::event::KeyEvent {
-    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    let code = match key {
-        "enter" => KeyCode::Enter,
-        "tab" => KeyCode::Tab,
-        "space" => KeyCode::Char(' '),
-        key => KeyCode::Char(key.chars().next().unwrap()),
-    };
-    KeyEvent::new(code, KeyModifiers::NONE)
 }
 
 fn by_console(scenario: &Scenario, allows: bool) -> Verdict {

@@ -1,5 +1,5 @@
-//! Runs an operation from a shell, whichever it is: says what it does and whom it hits, asks, does it, and goes on with
-//! one that stopped.
+//! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes one
+//! that was interrupted.
 
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
@@ -34,10 +34,10 @@ pub struct OperateArguments {
     /// Say the steps, and the calls and commands as far as they are known beforehand; do nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Go on with the operation that stopped
+    /// Resume the interrupted operation
     #[arg(long, conflicts_with_all = ["abandon", "dry_run"])]
     resume: bool,
-    /// Forget the operation that stopped
+    /// Abandon the interrupted operation
     #[arg(long, conflicts_with = "dry_run")]
     abandon: bool,
     /// Go on in the place of another operator's operation, whose program stops at its next step
@@ -71,7 +71,7 @@ impl<'a> Wish<'a> {
         Self { kind: task.kind(), task: Some(task), ..Self::standing(OperationKind::Start, arguments) }
     }
 
-    /// Of one that stopped.
+    /// Of one that was interrupted.
     pub fn standing(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
         let (others, now, leave, no_wait) = (false, false, false, false);
         Self { task: None, kind, others, now, leave, no_wait, arguments }
