@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod bed;
+mod pty;
+mod running;
 
 use bed::{Bed, INFRA, Ray, until};
+use pty::Pty;
+use running::Running;
 use serde_json::{Value, json};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -421,4 +425,74 @@ fn a_cluster_that_another_machine_started_is_stopped_over_ssh_and_restarted() {
     // The next test's jobs are many enough; Ray does not stop the one that waits.
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     run(bed, &[&["stop-job", "--yes"], &ids[..]].concat());
+}
+
+/// The home of a second operator on the client, with the same keys and files; the start of a command line there.
+fn second_home(bed: Bed) -> Vec<String> {
+    let make = "rm -rf ~/bo && mkdir -p ~/bo/run && cp -r ~/.ssh ~/.ray ~/bo/ && chmod 700 ~/bo/run";
+    bed.on("client", &["sh", "-c", make]);
+    let variables = ["HOME=/home/ray/bo", "USER=bo", "HOSTNAME=desk", "XDG_RUNTIME_DIR=/home/ray/bo/run"];
+    let program =
+        ["env"].into_iter().chain(variables).chain([env!("CARGO_BIN_EXE_marin-tui"), "--infra", INFRA]);
+    [bed.on_client(&[]), program.map(str::to_owned).collect()].concat()
+}
+
+#[test]
+fn a_second_operator_is_refused_during_a_restart_and_his_followers_get_the_job_back() {
+    let bed = fresh(Ray::Newest);
+    let bo = second_home(bed);
+    let by_bo = |args: &[&str]| {
+        let mut command = Command::new(&bo[0]);
+        command.args(&bo[1..]).args(args);
+        command
+    };
+    let job = format!("kept-{}", std::time::UNIX_EPOCH.elapsed().unwrap().as_millis());
+    let entrypoint = "echo begun by process $$; sleep 3600";
+    ok(bed, &["submit-job", "--no-wait", "--submission-id", &job, "--", "sh", "-c", entrypoint]);
+    bed.job_becomes(&job, "RUNNING");
+    let mut log = Running::start(by_bo(&["job-logs", "-f", &job]));
+    log.out.until("begun by process ");
+    let mut wait = Running::start(by_bo(&["wait-job", &job]));
+    wait.err.until("waiting for");
+    let argv: Vec<&str> = bo.iter().map(String::as_str).collect();
+    let screen = Pty::start(&argv, &[], 160, 50);
+    screen.wait_for("connection", bed::PATIENCE, |text| text.contains("● up"));
+
+    // What was done before must not be taken for this.
+    bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
+    let mut restart = console(bed, &["restart-cluster", "--yes", "--others"]);
+    let restart = restart.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Held with Ray up again and no job submitted: what a second operator meets in the middle.
+    once_done(bed, "answer", "pkill -STOP -f '^[^ ]*marin-tui .*restart-clus[t]er'");
+    for command in ["restart-cluster", "stop-cluster"] {
+        let out = by_bo(&[command, "--yes", "--others"]).output().unwrap();
+        let error = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{command}: {error}");
+        assert!(
+            error.contains("restart by ray, step ") && error.contains("--take-over"),
+            "{command}: {error}"
+        );
+    }
+    screen.wait_for("the mark", bed::PATIENCE, |text| text.contains("restart by ray, step "));
+    for follower in [&mut log, &mut wait] {
+        follower.err.until("connection lost");
+        follower.err.until("waiting for the job to come back");
+    }
+    bed.on_root("client", &["pkill", "-CONT", "-f", "^[^ ]*marin-tui .*restart-clus[t]er"]);
+    let _ = Command::new("kill").args(["-CONT", &restart.id().to_string()]).status().unwrap();
+    let out = restart.wait_with_output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+
+    for follower in [&mut log, &mut wait] {
+        follower.err.until("was restarted with its cluster");
+    }
+    log.out.until_times("begun by process ", 2);
+    screen.wait_for("its end", bed::PATIENCE, |text| {
+        !text.contains("restart by ray, step ") && text.contains(&job)
+    });
+    ok(bed, &["stop-job", "--yes", &job]);
+    for follower in [log, wait] {
+        let (code, _, err) = follower.ends();
+        assert_eq!(code, Some(3), "{err:?}");
+    }
 }

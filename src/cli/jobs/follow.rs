@@ -4,9 +4,9 @@
 
 use super::super::reach::Reach;
 use super::{LOOK, failed};
-use crate::model::{JobStatus, Problem, SubmissionId, Text};
+use crate::model::{JobStatus, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp};
 use crate::ray::{self, Client, LineSplitter, LogEvent, RayError};
-use crate::supervisor::{Backoff, Connection, ConnectionState, Session};
+use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session};
 use clap::Args;
 use std::io;
 use std::pin::Pin;
@@ -16,6 +16,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// Longest wait before a cluster that is connected and does not answer is asked again.
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// Between two looks at a restart that may bring a job back.
+const RESTART_LOOK: Duration = Duration::from_secs(3);
 
 /// What a command does when the cluster stops answering.
 #[derive(Clone, Copy, Debug, Args)]
@@ -32,6 +35,16 @@ pub enum Unseen {
     GaveUp,
     /// Ray was restarted, and the job is gone with its session: in a sentence.
     Lost(String),
+}
+
+/// What became of a job that Ray does not know any more.
+enum Gone {
+    /// A restart has submitted it again.
+    Back,
+    /// Its end will not be seen.
+    Unseen(Unseen),
+    /// No restart explains it.
+    Unexplained,
 }
 
 /// A cluster whose job is followed.
@@ -76,7 +89,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Hands the lines of a job's log to `print` until the log has ended.
+    /// Hands the lines of a job's log to `print` until the log has ended. Of a job that a restart has brought back the
+    /// new log follows.
     async fn log(
         &mut self,
         id: &SubmissionId,
@@ -84,7 +98,7 @@ impl<'a> Following<'a> {
         mut print: impl FnMut(Vec<String>) -> io::Result<()>,
     ) -> anyhow::Result<Result<(), Unseen>> {
         let (clients, heard) = watch::channel(self.client()?);
-        let mut tail = ray::follow_job(heard, id, keep, LineSplitter::WHOLE);
+        let mut tail = ray::follow_job(heard.clone(), id, keep, LineSplitter::WHOLE);
         let mut proof: Option<Proof> = None;
         loop {
             tokio::select! {
@@ -101,9 +115,13 @@ impl<'a> Following<'a> {
                             proof = Some(self.proof());
                         }
                     }
-                    Some(LogEvent::Failed(error)) => match self.why_lost(id, &error).await {
-                        Some(why) => return Ok(Err(Unseen::Lost(why))),
-                        None => anyhow::bail!("the log of {id} cannot be read: {error}"),
+                    Some(LogEvent::Failed(error)) => match self.gone(id, &error).await? {
+                        Gone::Back => {
+                            clients.send_replace(self.client()?);
+                            tail = ray::follow_job(heard.clone(), id, ray::WHOLE_LOG, LineSplitter::WHOLE);
+                        }
+                        Gone::Unseen(unseen) => return Ok(Err(unseen)),
+                        Gone::Unexplained => anyhow::bail!("the log of {id} cannot be read: {error}"),
                     },
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
                 },
@@ -121,6 +139,48 @@ impl<'a> Following<'a> {
                 () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
             }
         }
+    }
+
+    /// What became of a job that Ray does not know any more. While the mark of a restart stands, that restart may bring
+    /// the job back, and this waits for it.
+    async fn gone(&mut self, id: &SubmissionId, error: &RayError) -> anyhow::Result<Gone> {
+        let Some(why) = self.why_lost(id, error).await else { return Ok(Gone::Unexplained) };
+        let mut is_told = false;
+        loop {
+            // Before the job: a restart whose mark is gone has brought back what it will.
+            let restart = self.restart_under_way().await;
+            if let Some(client) = self.client()?
+                && client.job(id).await.is_ok()
+                && let Ok(channel) = self.connection.channel().await
+            {
+                self.back();
+                self.ray_session = channel.ray_session;
+                eprintln!("{id} was restarted with its cluster");
+                return Ok(Gone::Back);
+            }
+            let Some(mark) = restart else { return Ok(Gone::Unseen(Unseen::Lost(why))) };
+            if !is_told {
+                is_told = true;
+                eprintln!("{id}: {}; waiting for the job to come back", mark.brief(Timestamp::now()));
+            }
+            tokio::select! {
+                () = sleep(RESTART_LOOK) => {}
+                () = too_long(self.lost, self.limit) => return Ok(Gone::Unseen(Unseen::GaveUp)),
+            }
+        }
+    }
+
+    /// The mark of a restart whose program is at work on this cluster.
+    async fn restart_under_way(&self) -> Option<OperationMark> {
+        let (spec, options) = (&self.reach.spec, &self.reach.options);
+        let access = Access { spec, options, connection: &self.connection };
+        if !supervisor::keeps_marks(spec) {
+            return None;
+        }
+        // Without the right to read marks the job counts as lost, as it does where none are kept.
+        let mark = supervisor::read_mark(access).await.ok().flatten()?;
+        let is_at_work = mark.pulse(Timestamp::now()) == Pulse::Fresh;
+        (is_at_work && mark.command == OperationKind::Restart.command()).then_some(mark)
     }
 
     /// Why a job is not there any more, if Ray was restarted since it was seen.
@@ -155,10 +215,11 @@ impl<'a> Following<'a> {
                     LOOK
                 }
                 Some(Err(e @ (RayError::NotFound(_) | RayError::Forbidden(_)))) => {
-                    return match self.why_lost(id, &e).await {
-                        Some(why) => Ok(Err(Unseen::Lost(why))),
-                        None => Err(failed(self.reach)(e)),
-                    };
+                    match self.gone(id, &e).await? {
+                        Gone::Back => continue,
+                        Gone::Unseen(unseen) => return Ok(Err(unseen)),
+                        Gone::Unexplained => return Err(failed(self.reach)(e)),
+                    }
                 }
                 Some(Err(error)) => {
                     self.lose(&error.to_string());
