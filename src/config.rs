@@ -164,6 +164,13 @@ fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(
     }
 }
 
+/// Whether a folder of cluster files is used only because it lies in the working folder: neither the command line nor the
+/// settings name that very place.
+pub fn is_unnamed(place: &Path, sources: &Sources, settings: &Settings, env: &Env) -> bool {
+    let mut all = places_and_owners(sources, settings, env).into_iter();
+    all.any(|(known, is_here)| is_here && known == place)
+}
+
 /// Everything read, before it is known whether what the working folder brings is trusted.
 #[derive(Clone, Debug)]
 pub struct Loaded {

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod pty;
+
 use marin_tui::demo::{Fault, Head, Scenario, Trouble};
 use marin_tui::model::{JobStatus, Secret};
 use marin_tui::ray::{Client, Endpoint};
+use pty::Pty;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Seek as _, Write as _};
@@ -68,6 +71,17 @@ impl Place {
             let answer = client.get(url).bearer_auth(TOKEN).send().await.unwrap();
             (answer.status().as_u16(), answer.text().await.unwrap())
         })
+    }
+
+    fn post(&self, path: &str, body: &Value) {
+        self.runtime.block_on(async {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+            let url = format!("http://{}{path}", self.head.dashboard);
+            let body = serde_json::to_vec(body).unwrap();
+            let asked = client.post(url).bearer_auth(TOKEN).header("content-type", "application/json");
+            assert!(asked.body(body).send().await.unwrap().status().is_success());
+        });
     }
 
     fn job(&self, id: &str) -> Value {
@@ -264,6 +278,46 @@ fn jobs_are_listed_stopped_and_deleted() {
     let gone = place.run(&["stop-job", "--yes", "one", "three"]);
     assert_eq!(gone.status.code(), Some(1), "one of two failed");
     assert_eq!(place.job("three")["status"], "STOPPED");
+}
+
+#[test]
+fn the_question_of_a_stop_names_owners() {
+    let place = Place::new();
+    place.ok(&[
+        "submit-job",
+        "--no-wait",
+        "--submission-id",
+        "one",
+        "--metadata",
+        "owner=dara",
+        "--",
+        "sleep 600",
+    ]);
+    place.post("/api/jobs/", &json!({"entrypoint": "sleep 600", "submission_id": "two"}));
+    place.job_becomes("two", "RUNNING");
+    let ask = |command: &str, answer: &str| {
+        let command = place.command(&[command, "one", "two"]);
+        let argv: Vec<&str> = [command.get_program()]
+            .into_iter()
+            .chain(command.get_args())
+            .map(|word| word.to_str().unwrap())
+            .collect();
+        let home = place.home.path().to_str().unwrap();
+        let mut console = Pty::start(&argv, &[("HOME", home), ("RAY_AUTH_TOKEN", TOKEN)], 120, 40);
+        let seen = console.wait_text("go on? [y/N]");
+        let of = |id: &str| seen.lines().find(|l| l.starts_with(id)).unwrap_or_default().to_owned();
+        assert!(of("one").contains("dara") && of("two").contains("owner unknown"), "{seen}");
+        console.send(answer);
+        console.wait_exit();
+    };
+    ask("stop-job", "n\r");
+    ask("delete-job", "\r");
+    assert_eq!(place.job("one")["status"], "RUNNING");
+    ask("stop-job", "y\r");
+    assert_eq!(
+        (place.job("one")["status"].as_str(), place.job("two")["status"].as_str()),
+        (Some("STOPPED"), Some("STOPPED"))
+    );
 }
 
 #[test]

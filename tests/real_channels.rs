@@ -4,12 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod bed;
+mod pty;
 
-use bed::{Bed, PATIENCE, Ray, until};
+use bed::{Bed, PATIENCE, Ray, TOKEN, until};
+use pty::Pty;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 /// A number twice a second, from 1 on. What is printed cannot be mistaken for the command itself.
 const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
@@ -54,6 +57,34 @@ while True:
 print(heard, bytes_)
 ";
 
+/// Reads a token from its input, and then, at each further line, everything that this user may read: files wherever
+/// programs keep their own, and what /proc shows of each process. Says how much it read, and where the token was.
+const SEARCH: &str = r"
+import os, sys
+needle = sys.stdin.readline().strip().encode()
+assert len(needle) > 8
+for _ in sys.stdin:
+    read, found = 0, []
+    paths = [f'/proc/{pid}/{name}' for pid in os.listdir('/proc') if pid.isdigit() for name in ('cmdline', 'environ')]
+    for top in ('/tmp', '/var/tmp', '/run', '/dev/shm', '/home', '/var/log'):
+        for folder, _, names in os.walk(top):
+            paths += [os.path.join(folder, name) for name in names]
+    for path in paths:
+        try:
+            if not path.startswith('/proc') and not os.path.isfile(path):
+                continue
+            with open(path, 'rb') as file:
+                data = file.read(1 << 26)
+        except OSError:
+            continue
+        read += 1
+        if needle in data:
+            found.append(path)
+    print(read, *found, flush=True)
+";
+/// How many minutes the faults go on, for `tests/soak`; otherwise each comes once.
+const SOAK: &str = "SOAK_MINUTES";
+
 /// A program on the client host, its output line by line.
 struct Running {
     child: Child,
@@ -78,6 +109,10 @@ impl Running {
 
     fn says(&self, words: &str) {
         while !self.err.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{e}: {words}")).contains(words) {}
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     fn next(&self) -> String {
@@ -165,4 +200,102 @@ fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
     bed.job_becomes(&job, "STOPPED");
     let code = until("the follower has ended", || log.child.try_wait().unwrap()).code();
     assert_eq!(code, Some(3));
+}
+
+/// The resident memory of a program on the client by its arguments, KiB.
+fn resident(bed: Bed, arguments: &str) -> u64 {
+    let script = format!("ps -o rss= -p $(pgrep -n -f '{arguments}')");
+    bed.on_root("client", &["sh", "-c", &script]).trim().parse().unwrap()
+}
+
+/// Links cut, sshd gone, ssh killed, a dashboard that hangs: while a console and followers get through all of it, a second
+/// user of their machine takes each port that becomes free, and reads whatever he may.
+#[test]
+fn faults_leave_a_second_user_no_token() {
+    let minutes: u64 = std::env::var(SOAK).map_or(0, |minutes| minutes.parse().unwrap());
+    let until_then = Instant::now() + Duration::from_secs(60 * minutes);
+    let bed = Bed::shared(Ray::Newest);
+    let job = bed.submit("ticking", TICKS);
+    bed.job_becomes(&job, "RUNNING");
+    let argv =
+        [&bed.on_client(&[])[..], &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"].map(Into::into)];
+    let argv = argv.concat();
+    let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 160, 50);
+    let is_up = |text: &str| text.contains("● up") && text.contains("3 alive");
+    console.wait_for("connection", PATIENCE, is_up);
+    let log = Running::ours(bed, &format!("job-logs -f -n 1 {job}"));
+    let wait = Running::ours(bed, &format!("wait-job {job}"));
+    let forward = Running::ours(bed, "forward --json");
+    let mut search = Running::start(&stranger(bed, SEARCH, []));
+    search.tell(bed.read(TOKEN).trim());
+    let mut seen: Vec<u64> = Vec::new();
+    let mut ports: Value = serde_json::from_str(&forward.next()).unwrap();
+    let began = resident(bed, "marin-tui --infra infra$");
+    let (mut rounds, mut files) = (0, 0);
+    loop {
+        for fault in ["cut", "sshd", "ssh killed", "dashboard stopped"] {
+            let was = ["dashboard", "gcs", "client"].map(|service| ports[service].to_string());
+            match fault {
+                "cut" => bed.cut("head"),
+                "sshd" => bed.sshd_stop("head"),
+                "ssh killed" => bed.signal("KILL", "ssh"),
+                _ => bed.signal_dashboard("STOP"),
+            }
+            let is_lost = fault != "dashboard stopped";
+            if fault == "sshd" {
+                forward.says("connection lost");
+                let mut thief = Running::start(&stranger(bed, TAKE_PORTS, was));
+                assert_eq!(thief.next(), "ready");
+                console.wait_for("the loss", PATIENCE, |text| !is_up(text));
+                search.tell("now");
+                bed.sshd_start("head");
+                ports = serde_json::from_str(&forward.next()).unwrap();
+                console.wait_for("recovery", PATIENCE, is_up);
+                drop(thief.child.stdin.take());
+                assert_eq!(thief.next(), "0 0", "connections and bytes that came to the stranger");
+            } else {
+                console.wait_for(fault, PATIENCE, |text| !is_up(text));
+                search.tell("now");
+                match fault {
+                    "cut" => bed.heal("head"),
+                    "ssh killed" => {}
+                    _ => bed.signal_dashboard("CONT"),
+                }
+                console.wait_for("recovery", PATIENCE, is_up);
+                if is_lost {
+                    ports = serde_json::from_str(&forward.next()).unwrap();
+                }
+            }
+            let said = search.next();
+            let (read, found) = said.split_once(' ').unwrap_or((&said, ""));
+            assert_eq!(found, "", "after {fault} in round {rounds} the second user read the token");
+            files = files.max(read.parse::<u64>().unwrap());
+            // The followers are through it, too, and have lost nothing.
+            let last = seen.last().copied();
+            while seen.last().copied() <= last.map(|last| last + 4) {
+                seen.extend(tick(&log.next()));
+            }
+            assert!(
+                seen.windows(2).all(|pair| pair[0] + 1 == pair[1]),
+                "a line is lost or comes twice: {seen:?}"
+            );
+        }
+        rounds += 1;
+        if Instant::now() >= until_then {
+            break;
+        }
+    }
+    assert!(
+        files > 20,
+        "the second user read {files} files; the search finds nothing because it reads nothing"
+    );
+    let ended = resident(bed, "marin-tui --infra infra$");
+    println!("{rounds} rounds, {} lines, {files} files searched; memory {began} to {ended} KiB", seen.len());
+    bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
+    for mut follower in [log, wait] {
+        let code = until("the follower has ended", || follower.child.try_wait().unwrap()).code();
+        assert_eq!(code, Some(3));
+    }
+    console.send("q");
+    console.wait_exit();
 }

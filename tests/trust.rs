@@ -206,6 +206,25 @@ fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
 }
 
 #[test]
+fn a_table_of_clusters_alone_leads_to_no_question_at_google() {
+    let world = World::new();
+    for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/infra")).unwrap().flatten() {
+        let name = file.file_name().into_string().unwrap();
+        if name == "clusters.yaml" || name.contains("template") {
+            let text = fs::read_to_string(file.path()).unwrap().replace("hai-gcp-models", PROJECT);
+            world.write(&format!("work/infra/{name}"), &text);
+        }
+    }
+    let err = world.bad("configs images us-central2");
+    let question = format!("ask Google for the tags of us-central2-docker.pkg.dev/{PROJECT}/");
+    assert!(err.contains(&question) && err.contains("--infra"), "{err}");
+    world.assert_untouched("a table alone");
+    // Named, it is the person's own word.
+    world.run("--infra infra configs images us-central2");
+    assert!(world.double.asked("") > 0);
+}
+
+#[test]
 fn a_folder_is_asked_about_once_and_again_when_it_changes() {
     let world = World::new();
     world.strangers();

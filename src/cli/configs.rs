@@ -112,13 +112,24 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
         Action::List { json } => list(&folder, &table, *json),
         Action::Show { name, json } => show(&table, name, *json),
         Action::Images { name, json } => {
-            // It asks Google, as the files say.
-            let loaded = config::read(sources, env, Timestamp::now())?;
-            if loaded.review().is_some() {
-                super::trust::admit(loaded, env)?;
-            }
+            let stem = &row(&table, name)?.stem;
+            let image = images::image(&folder, &table, stem)?;
             let settings = Settings::read(sources.config.as_deref(), env)?;
-            images::run(&folder, &table, &row(&table, name)?.stem, &settings, *json)
+            if config::is_unnamed(&folder, sources, &settings, env) {
+                // It asks Google, as the files say.
+                let loaded = config::read(sources, env, Timestamp::now())?;
+                let is_trusted = loaded.review().is_some();
+                if is_trusted {
+                    super::trust::admit(loaded, env)?;
+                }
+                // The question of trust lists what the cluster's own file says, not what its template would.
+                if !(is_trusted
+                    && images::of_file(&folder.join(format!("{stem}.yaml"))) == Some(image.clone()))
+                {
+                    super::trust::allow(&table.file, &format!("ask Google for the tags of {image}"))?;
+                }
+            }
+            images::run(&image, stem, &settings, *json)
         }
         Action::Update { clusters, check, diff, yes, json } => {
             let only = stems(&table, clusters)?;

@@ -9,12 +9,13 @@ pub(super) use submit::entrypoint;
 
 use super::reach::{Progress, Reach, confirm};
 use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
-use crate::ray::{Poller, RayError};
-use crate::supervisor::{delete_job, stop_job};
+use crate::ray::{JobDetail, Poller, RayError};
+use crate::supervisor::{Session, delete_job, stop_job};
 use clap::{Args, Subcommand};
 use follow::{Following, GiveUp, Unseen};
 use futures_util::future::join_all;
 use serde_json::json;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -186,8 +187,7 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
     if arguments.dry_run {
         return would(arguments, &what, "would be stopped");
     }
-    confirm(&what, arguments.yes)?;
-    let session = reach.connect(progress).await?;
+    let session = confirmed(arguments, &what, reach, progress).await?;
     progress.tell("waiting for the jobs to end");
     let stops = arguments.ids.iter().map(async |name| stop_job(&session, &id(name)).await);
     let outcomes = join_all(stops).await;
@@ -232,8 +232,7 @@ async fn delete(
     if arguments.dry_run {
         return would(arguments, &what, "would be deleted");
     }
-    confirm(&what, arguments.yes)?;
-    let session = reach.connect(progress).await?;
+    let session = confirmed(arguments, &what, reach, progress).await?;
     progress.tell("deleting");
     let mut rows = Vec::new();
     for name in &arguments.ids {
@@ -247,6 +246,41 @@ async fn delete(
         reach.note(&format!("delete-job {id}"), outcome);
     }
     report(&rows, arguments.json)
+}
+
+/// Asks, with the jobs, their owners and their states listed above the question; the cluster once the answer is yes.
+async fn confirmed(
+    arguments: &SeveralArguments,
+    what: &str,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<Session> {
+    // Without a terminal nobody can be asked, and nobody has to log in to be told so.
+    if arguments.yes || !std::io::stdin().is_terminal() {
+        confirm(what, arguments.yes)?;
+        return reach.connect(progress).await;
+    }
+    let session = reach.connect(progress).await?;
+    progress.tell("reading the jobs");
+    let named: Vec<SubmissionId> = arguments.ids.iter().map(|name| id(name)).collect();
+    let details = join_all(named.iter().map(|id| session.client.job(id))).await;
+    let rows: Vec<_> = arguments
+        .ids
+        .iter()
+        .zip(details)
+        .map(|(id, detail)| match detail {
+            Ok(JobDetail { job, .. }) => vec![id.clone(), job.owner_words(), job.status.word().to_owned()],
+            Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
+        })
+        .collect();
+    super::columns::print(&mut super::output::stderr(), &["JOB", "OWNER", "STATE"], &rows)?;
+    match confirm(what, false) {
+        Ok(()) => Ok(session),
+        Err(no) => {
+            session.close().await;
+            Err(no)
+        }
+    }
 }
 
 /// What a dry run says: a sentence, or the rows that the real one would print.

@@ -117,6 +117,16 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
     Ok(loaded.admit(&records)?)
 }
 
+/// Asks whether a file of the working folder may make us do one thing, this once.
+pub(super) fn allow(file: &Path, what: &str) -> anyhow::Result<()> {
+    let question = printable(&format!("{} would make marin-tui {what}", file.display())).into_owned();
+    if !io::stdin().is_terminal() {
+        bail!("{question}. There is no terminal to ask in: name the folder with --infra");
+    }
+    eprint!("{question}. Allow it? [y/N] ");
+    if answered_yes()? { Ok(()) } else { bail!("nothing was done") }
+}
+
 fn introduction(standing: &Standing) -> &'static str {
     match standing {
         Standing::Changed(_) => "has changed since it was trusted. Its files would make marin-tui",
@@ -148,6 +158,10 @@ fn ask() -> anyhow::Result<bool> {
         bail!("there is no terminal to ask in: say --yes to trust the folder without being asked");
     }
     eprint!("Trust this folder with this content? [y/N] ");
+    answered_yes()
+}
+
+fn answered_yes() -> anyhow::Result<bool> {
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -1,5 +1,7 @@
 //! Names of container images in Google's Artifact Registry.
 
+use std::fmt;
+
 /// `LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/NAME:TAG`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageName {
@@ -38,6 +40,14 @@ impl ImageName {
             name: name.into(),
             tag: tag.into(),
         })
+    }
+}
+
+impl fmt::Display for ImageName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { location, project, repository, name, tag } = self;
+        write!(f, "{location}-docker.pkg.dev/{project}/{repository}/{name}")?;
+        if tag.is_empty() { Ok(()) } else { write!(f, ":{tag}") }
     }
 }
 

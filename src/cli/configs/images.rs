@@ -9,17 +9,31 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::path::Path;
 
-/// Lists the builds by tag, the newest first.
-pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
+/// The image that a cluster's file has, or would have once it is rendered.
+pub fn image(folder: &Path, table: &Table, stem: &str) -> Result<ImageName> {
     let plan = infra::plan(folder, table)?;
     let text = plan.iter().find(|p| p.stem == stem).map_or("", |p| p.after.as_str());
-    let file: serde_yaml::Value = yaml::parse(text, &folder.join(format!("{stem}.yaml")))?;
-    let said = file["docker"]["image"].as_str().unwrap_or_default();
-    let image = ImageName::parse(said)
-        .with_context(|| format!("the image of {stem} (`{said}`) lies in no Artifact Registry"))?;
+    let said = docker_image(text, &folder.join(format!("{stem}.yaml")))?;
+    ImageName::parse(&said)
+        .with_context(|| format!("the image of {stem} (`{said}`) lies in no Artifact Registry"))
+}
+
+/// The image that stands in a cluster's file now.
+pub fn of_file(file: &Path) -> Option<ImageName> {
+    let text = yaml::read(file).ok()?;
+    ImageName::parse(&docker_image(&text, file).ok()?)
+}
+
+fn docker_image(text: &str, file: &Path) -> Result<String> {
+    let value: serde_yaml::Value = yaml::parse(text, file)?;
+    Ok(value["docker"]["image"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Lists the builds by tag, the newest first.
+pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
     let google = supervisor::google(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let asked = runtime.block_on(google.images(&image));
+    let asked = runtime.block_on(google.images(image));
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();
     let builds = asked.map_err(|e| anyhow!("the images of {stem} cannot be listed: {e}; {}", e.mend()))?;
@@ -53,7 +67,7 @@ pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_jso
     let there = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
     if !there {
         bail!(
-            "{said} is not there: push it, or choose another tag (`marin-tui configs set-image TAG {stem}`)"
+            "{image} is not there: push it, or choose another tag (`marin-tui configs set-image TAG {stem}`)"
         );
     }
     Ok(())
