@@ -12,27 +12,27 @@ use std::path::{Path, PathBuf};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui trust                      what ./infra and ./.marin.yaml would do, and whether to allow it
-  marin-tui trust --yes ~/src/marin    allow it without being asked, e.g. in a script that knows the folder
-  marin-tui trust --list               the folders that are trusted
-  marin-tui trust --remove             ask again the next time
+  marin-tui trust                      review ./infra and ./.marin.yaml, then confirm
+  marin-tui trust --yes ~/src/marin    trust a folder without confirmation, e.g. in a script
+  marin-tui trust --list               list trusted folders
+  marin-tui trust --remove             stop trusting the working folder
 
-Only what the working folder brings needs trust. --infra, --address and the settings are your own word.";
+Only files in the working folder need trust. Files given with --infra or in the settings, and --address, do not.";
 
-/// Which folder, and what to do.
+/// Options of `trust`.
 #[derive(Clone, Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct TrustArguments {
-    /// The folder [default: the working folder]
+    /// Folder [default: the working folder]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Trust it without being asked
+    /// Trust the folder without confirmation
     #[arg(long, short, conflicts_with_all = ["list", "remove"])]
     yes: bool,
-    /// List the folders that are trusted
+    /// List trusted folders
     #[arg(long, conflicts_with_all = ["remove", "folder"])]
     list: bool,
-    /// Do not trust the folder any more
+    /// Stop trusting the folder
     #[arg(long)]
     remove: bool,
     /// With --list: print JSON
@@ -40,7 +40,7 @@ pub struct TrustArguments {
     json: bool,
 }
 
-/// Runs it.
+/// Runs the subcommand.
 pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> anyhow::Result<()> {
     let records = Records::of(&env);
     if arguments.list {
@@ -51,17 +51,17 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
     if arguments.remove {
         // A folder that is gone can be forgotten, too.
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(&folder))?;
-        if !records.remove(&folder).context("the record cannot be removed")? {
-            bail!("{} is not trusted; `marin-tui trust --list` lists the folders", shown(&folder));
+        if !records.remove(&folder).context("cannot remove the trust record")? {
+            bail!("{} is not trusted; list trusted folders with `marin-tui trust --list`", shown(&folder));
         }
-        println!("{} is not trusted any more", shown(&folder));
+        println!("{} is no longer trusted", shown(&folder));
         return Ok(());
     }
-    let folder = folder.canonicalize().with_context(|| format!("{} cannot be used", shown(&folder)))?;
+    let folder = folder.canonicalize().with_context(|| format!("cannot use {}", shown(&folder)))?;
     let sources = Sources { config: sources.config.clone(), ..Sources::default() };
     let loaded = config::read(&sources, &env.within(folder.clone()), Timestamp::now())?;
     let Some(review) = loaded.review() else {
-        let what = "nothing there needs trust: no cluster file of `infra` and no `.marin.yaml` is used";
+        let what = "nothing to trust: no cluster file in `infra` and no `.marin.yaml` is used";
         println!("{}: {what}", shown(&folder));
         return Ok(());
     };
@@ -77,12 +77,12 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
         bail!("{} is not trusted; nothing was done", shown(&folder));
     }
     keep(&records, review)?;
-    println!("{} is trusted as it is now", shown(&folder));
+    println!("{} is now trusted with its current content", shown(&folder));
     Ok(())
 }
 
-/// Lets a command begin: when the working folder is trusted, after a yes, or without what it brings where the command
-/// line says where the clusters are.
+/// Checks that the working folder is trusted, or asks. When the command line gives the clusters, an untrusted folder's
+/// files are ignored instead.
 pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> {
     let records = Records::of(env);
     let Some(review) = loaded.review() else { return Ok(loaded.admit(&records)?) };
@@ -92,7 +92,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
         standing if loaded.is_named() => {
             let why = match standing {
                 Standing::Unsafe(fault) => unsafe_words(fault),
-                _ => "nobody said that it is trusted (`marin-tui trust` asks)".to_owned(),
+                _ => "the folder is not trusted; run `marin-tui trust`".to_owned(),
             };
             eprintln!("marin-tui: .marin.yaml is not used: {why}");
         }
@@ -142,10 +142,10 @@ fn listed(review: &Review, introduction: &str) -> String {
     format!("{} {introduction}\n{}", shown(&review.folder), review.lines().join("\n"))
 }
 
-/// Asks on the terminal; without one the answer is an error.
+/// Asks for confirmation on the terminal; fails without one.
 fn ask() -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("there is no terminal to ask in: say --yes to trust the folder without being asked");
+        bail!("no terminal to confirm; use --yes to trust the folder without confirmation");
     }
     eprint!("Trust this folder with this content? [y/N] ");
     let mut answer = String::new();
@@ -155,7 +155,7 @@ fn ask() -> anyhow::Result<bool> {
 
 fn keep(records: &Records, review: &Review) -> anyhow::Result<()> {
     let kept = records.accept(review, Timestamp::now());
-    kept.context("the answer cannot be kept, so the folder is not used; name the cluster files with --infra")
+    kept.context("cannot save the answer, so the folder is not used; use --infra to give the cluster files")
 }
 
 fn list(records: &Records, as_json: bool) -> anyhow::Result<()> {

@@ -9,20 +9,20 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::path::Path;
 
-/// Lists the builds by tag, the newest first.
+/// Lists the image builds with their tags, newest first.
 pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
     let plan = infra::plan(folder, table)?;
     let text = plan.iter().find(|p| p.stem == stem).map_or("", |p| p.after.as_str());
     let file: serde_yaml::Value = yaml::parse(text, &folder.join(format!("{stem}.yaml")))?;
     let said = file["docker"]["image"].as_str().unwrap_or_default();
     let image = ImageName::parse(said)
-        .with_context(|| format!("the image of {stem} (`{said}`) lies in no Artifact Registry"))?;
+        .with_context(|| format!("the image of {stem} (`{said}`) is not in Artifact Registry"))?;
     let google = supervisor::google(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(google.images(&image));
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();
-    let builds = asked.map_err(|e| anyhow!("the images of {stem} cannot be listed: {e}; {}", e.mend()))?;
+    let builds = asked.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.mend()))?;
     let tagged = || builds.iter().filter(|b| !b.tags.is_empty());
     let used = |tag: &str| tag == image.tag;
     if as_json {
@@ -53,7 +53,7 @@ pub fn run(folder: &Path, table: &Table, stem: &str, settings: &Settings, as_jso
     let there = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
     if !there {
         bail!(
-            "{said} is not there: push it, or choose another tag (`marin-tui configs set-image TAG {stem}`)"
+            "{said} does not exist: push it, or set another tag (`marin-tui configs set-image TAG {stem}`)"
         );
     }
     Ok(())
