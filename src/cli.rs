@@ -272,7 +272,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if config.settings.read_only
         && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
     {
-        anyhow::bail!("{what} is refused: read-only (--read-only, or `read_only` in the settings)");
+        anyhow::bail!("{what} refused: read-only (--read-only, or `read_only` in the settings)");
     }
     match &arguments.command {
         Some(Command::Workers(command)) => {

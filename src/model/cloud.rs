@@ -43,12 +43,12 @@ impl VmState {
     /// The word on the screen.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Coming => "coming up",
+            Self::Coming => "starting",
             Self::Ready => "ready",
             Self::Stopped => "stopped",
             Self::Preempted => "preempted",
             Self::Terminated => "terminated",
-            Self::Deleting => "being deleted",
+            Self::Deleting => "deleting",
             Self::Unknown => "in an unknown state",
         }
     }
@@ -180,11 +180,11 @@ impl QueuedState {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
-            Self::Provisioning => "being made",
+            Self::Provisioning => "provisioning",
             Self::Active => "active",
             Self::Suspended => "suspended",
             Self::Failed => "refused",
-            Self::Deleting => "being deleted",
+            Self::Deleting => "deleting",
             Self::Unknown => "in an unknown state",
         }
     }

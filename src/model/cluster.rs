@@ -90,7 +90,7 @@ impl ClusterSpec {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
             HeadAddress::AskRay if self.provider == "gcp" => {
-                "google's label, else ray get-head-ip".to_owned()
+                "Google label, else ray get-head-ip".to_owned()
             }
             HeadAddress::AskRay => "ray get-head-ip".to_owned(),
             HeadAddress::Direct { dashboard, .. } => dashboard.clone(),

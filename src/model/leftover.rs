@@ -17,7 +17,7 @@ impl LeftoverKind {
     /// Google's own word.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::TpuVm => "tpu vm",
+            Self::TpuVm => "TPU VM",
             Self::QueuedResource => "queued resource",
         }
     }
@@ -75,8 +75,8 @@ impl Cleaned {
     pub fn words(&self) -> String {
         match self {
             Self::Deleted => "deleted".into(),
-            Self::GoneAlready => "gone already".into(),
-            Self::LeftAlone(why) => format!("left alone: {why}"),
+            Self::GoneAlready => "already gone".into(),
+            Self::LeftAlone(why) => format!("skipped: {why}"),
             Self::Failed { what, mend } => format!("not deleted: {what}; {mend}"),
         }
     }

@@ -121,9 +121,9 @@ impl OperationMark {
         let place = format!("step {} of {}", self.step, self.steps);
         match self.pulse(now) {
             Pulse::Fresh => format!("{what} by {}, {place}", self.user()),
-            Pulse::Stopped => format!("{what} by {}, stopped at {place}", self.user()),
+            Pulse::Stopped => format!("{what} by {}, interrupted at {place}", self.user()),
             Pulse::Stale(silent) => {
-                format!("{what} by {}, {place}, no sign of life for {}", self.user(), brief(silent))
+                format!("{what} by {}, {place}, no update for {}", self.user(), brief(silent))
             }
         }
     }
@@ -133,23 +133,23 @@ impl OperationMark {
     pub fn refusal(&self, now: Timestamp) -> Problem {
         let since = brief(self.since().age(now));
         let what = format!(
-            "{} is operated on by {} (process {}): {}, begun {since} ago",
+            "operation by {1} (process {2}) on {0}: {3}, started {since} ago",
             self.cluster,
             self.who,
             self.process,
             self.brief(now)
         );
-        let look = format!("`ps -p {}` on {} shows whether its program runs", self.process, self.host());
+        let look = format!("check whether it is running: `ps -p {}` on {}", self.process, self.host());
         let mend = match self.pulse(now) {
             Pulse::Fresh => {
-                format!("wait for its end, or ask {}; {look}; --take-over goes on without it", self.who)
+                format!("wait for it to end, or ask {}; {look}; take over with --take-over", self.who)
             }
             Pulse::Stopped => format!(
-                "ask {} to resume or abandon it ({} --resume, --abandon); --take-over goes on without it",
+                "ask {} to resume or abandon it ({} --resume, --abandon); take over with --take-over",
                 self.who, self.command
             ),
             Pulse::Stale(_) => format!(
-                "its program seems to be gone ({look}); ask {}, then --take-over goes on without it",
+                "its process seems to have exited ({look}); ask {}, then use --take-over",
                 self.who
             ),
         };

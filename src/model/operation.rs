@@ -181,18 +181,18 @@ impl StepName {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Check => "check",
-            Self::Look => "look",
+            Self::Look => "read state",
             Self::Backup => "save jobs",
             Self::Stop => "ray down",
             Self::Clear => "clear machines",
             Self::Start => "ray up",
-            Self::Answer => "answer",
+            Self::Answer => "wait for Ray",
             Self::Restore => "restore jobs",
             Self::Workers => "workers",
             Self::Find => "find",
-            Self::Ask => "ask google",
+            Self::Ask => "request TPUs",
             Self::Capacity => "capacity",
-            Self::Launch => "start ray",
+            Self::Launch => "start Ray",
             Self::Join => "join",
             Self::Drain => "drain",
             Self::Remove => "remove",
@@ -203,23 +203,23 @@ impl StepName {
     /// What it does, in words.
     pub const fn what(self) -> &'static str {
         match self {
-            Self::Check => "see that the ray command and the cluster's file are there",
-            Self::Look => "look which workers and jobs there are",
-            Self::Backup => "save the jobs that have not ended, with their packages",
-            Self::Stop => "ray down, and see that the head no longer answers",
-            Self::Clear => "end what ray leaves behind on every machine",
-            Self::Start => "ray up",
-            Self::Answer => "see that a new ray answers",
-            Self::Restore => "upload the packages and submit the saved jobs again",
-            Self::Workers => "see which workers are back",
-            Self::Find => "find the worker, and what runs there",
-            Self::Ask => "ask google for queued resources",
-            Self::Capacity => "wait until google has the capacity and the TPU VM is up",
-            Self::Launch => "start ray on every host of the worker",
-            Self::Join => "see that every host has joined ray",
-            Self::Drain => "give the worker no new work, and let end what runs there",
-            Self::Remove => "delete the worker at google, or end ray on the host",
-            Self::Leave => "see that ray has no living node there",
+            Self::Check => "check the ray command and the cluster file",
+            Self::Look => "list workers and jobs",
+            Self::Backup => "save jobs that have not ended, with their packages",
+            Self::Stop => "run ray down and wait until the head no longer answers",
+            Self::Clear => "end remaining Ray processes on all machines",
+            Self::Start => "run ray up",
+            Self::Answer => "wait until the new Ray answers",
+            Self::Restore => "upload packages and submit the saved jobs again",
+            Self::Workers => "wait for workers to rejoin",
+            Self::Find => "find the worker and what runs there",
+            Self::Ask => "request queued resources from Google",
+            Self::Capacity => "wait for capacity and for the TPU VMs to start",
+            Self::Launch => "start Ray on all hosts of the worker",
+            Self::Join => "wait until all hosts have joined Ray",
+            Self::Drain => "drain the worker and wait for running work to end",
+            Self::Remove => "delete the worker at Google, or stop Ray on the host",
+            Self::Leave => "wait until Ray has no live node there",
         }
     }
 }
@@ -263,33 +263,33 @@ impl Operation {
         let (steps, consequence) = match &task {
             Task::Restart { preserve: true } => (
                 vec![Check, Look, Backup, Stop, Clear, Start, Answer, Restore, Workers],
-                "every job that runs is ended and submitted again from its beginning; drivers started by hand are lost",
+                "running jobs are stopped and submitted again from the beginning; manually started drivers are lost",
             ),
             Task::Restart { preserve: false } => (
                 vec![Check, Look, Stop, Clear, Start, Answer, Workers],
-                "every job that runs is ended and lost",
+                "running jobs are stopped and lost",
             ),
-            Task::Start => (vec![Check, Start, Answer], "ray is started on the head and its workers"),
+            Task::Start => (vec![Check, Start, Answer], "Ray is started on the head and its workers"),
             Task::Stop => {
-                (vec![Check, Look, Stop, Clear], "every job that runs is ended and lost, and ray with it")
+                (vec![Check, Look, Stop, Clear], "running jobs are stopped and lost, and Ray is stopped")
             }
             Task::AddWorker(NewWorker::Queued { .. }) => {
-                (vec![Ask, Capacity, Join], "google is asked for TPUs, which cost from when they are there")
+                (vec![Ask, Capacity, Join], "TPUs are requested from Google and billed once they are up")
             }
             Task::AddWorker(NewWorker::Host { .. }) => {
-                (vec![Find, Launch, Join], "ray is started there as a worker; a ray that runs there is ended")
+                (vec![Find, Launch, Join], "Ray is started there as a worker; a running Ray there is stopped")
             }
             Task::InitWorker { .. } => (
                 vec![Find, Launch, Join],
-                "ray is started there anew, on all hosts of a TPU; what runs there is ended",
+                "Ray is restarted there, on all hosts of a TPU; running work there ends",
             ),
             Task::RemoveWorker { drain: None, .. } => (
                 vec![Find, Remove, Leave],
-                "what runs there is ended; a TPU is deleted with all its hosts and disks",
+                "running work there ends; a TPU is deleted with all its hosts and disks",
             ),
             Task::RemoveWorker { drain: Some(_), .. } => (
                 vec![Find, Drain, Remove, Leave],
-                "it takes no new work, and is removed once it is idle; a TPU is deleted with all its hosts and disks",
+                "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
             ),
         };
         let kind = task.kind();
@@ -314,7 +314,7 @@ impl Operation {
 
     /// A line for the team's channel, before it begins.
     pub fn announcement(&self) -> String {
-        format!("I am about to {}: {}. Please say so now if that must not be.", self.title, self.consequence)
+        format!("I am about to {}: {}. Please object now if this must not happen.", self.title, self.consequence)
     }
 
     /// What the audit log calls it: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
@@ -345,13 +345,13 @@ impl Operation {
         match step {
             // May wait for hours, and nobody else can work on the cluster meanwhile.
             StepName::Capacity => Some(
-                "cancelled; google keeps the request: the same add-worker follows it, remove-worker deletes it",
+                "cancelled; the request stays with Google: wait again with the same add-worker, or delete it with remove-worker",
             ),
             StepName::Join => {
-                Some("cancelled; ray was started there: it joins by itself, or init-worker helps")
+                Some("cancelled; Ray was started there and may still join; if not, use init-worker")
             }
             StepName::Drain => Some(
-                "cancelled; ray gives it no new work and ends it once it is idle: remove-worker deletes it",
+                "cancelled; the worker stays draining and stops once idle: delete it with remove-worker",
             ),
             _ => None,
         }
@@ -399,9 +399,9 @@ pub enum Progress {
 /// Why a cluster is not started: it runs, with so many jobs that have not ended.
 pub fn runs_already(jobs: usize) -> String {
     match jobs {
-        0 => "it runs already, without any job".to_owned(),
-        1 => "it runs already, with 1 job that has not ended".to_owned(),
-        n => format!("it runs already, with {n} jobs that have not ended"),
+        0 => "already running, without jobs".to_owned(),
+        1 => "already running, with 1 job that has not ended".to_owned(),
+        n => format!("already running, with {n} jobs that have not ended"),
     }
 }
 

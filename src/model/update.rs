@@ -115,7 +115,7 @@ impl JobStopOutcome {
             Self::Asked => None,
             Self::Ended(word) => Some(format!("ended ({word})")),
             Self::StillThere(word) => Some(format!("still {word}")),
-            Self::Unknown { why, .. } => Some(format!("not known whether it was stopped: {why}")),
+            Self::Unknown { why, .. } => Some(format!("stop not confirmed: {why}")),
             Self::Failed(why) => Some(format!("not stopped: {why}")),
         }
     }

@@ -27,7 +27,7 @@ pub(super) const PACKAGES: &str = "packages";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is asked again meanwhile.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Metadata by which a job is left out: the console's own jobs carry it.
+/// Metadata by which a job is left out: a job of the console jobs carry it.
 const OURS: &str = "marin-tui";
 
 /// A job in a backup.
@@ -85,7 +85,7 @@ fn problem(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
 
 fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
     move |e| {
-        let mend = "nothing was changed on the cluster; free some space there";
+        let mend = "free disk space there; nothing was changed on the cluster";
         problem(format!("cannot write {}: {e}", path.display()), mend)
     }
 }
@@ -174,7 +174,7 @@ async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Op
 /// Why a job is left out of backups, if it is.
 pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
     if job.metadata.contains_key(OURS) {
-        return Some("the console's own");
+        return Some("a job of the console");
     }
     // Marin's cleanup loop, which its operators start anew on every cluster.
     let words = ["start-cleanup", "run-cleanup", "cleanup_tpu", "clean-preempted-tpus"];
@@ -188,12 +188,12 @@ fn claim(dir: &Path) -> Result<(), Problem> {
     let is_empty = names.next().is_none();
     let mark = dir.join(MARK);
     if dir.join(LIST).exists() {
-        let mend = "name another folder; a backup is never written over";
-        return Err(problem(format!("{} holds a backup already", dir.display()), mend));
+        let mend = "choose another folder; backups are never overwritten";
+        return Err(problem(format!("{} already contains a backup", dir.display()), mend));
     }
     if !is_empty && !mark.exists() {
-        let what = format!("{} is not empty and no backup of ours", dir.display());
-        return Err(problem(what, "name a new or an empty folder"));
+        let what = format!("{} is not empty and not a marin-tui backup", dir.display());
+        return Err(problem(what, "choose a new or empty folder"));
     }
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(disk(dir))?;
     folder::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
@@ -271,11 +271,11 @@ impl Restore<'_> {
                 continue;
             }
             let Some(name) = list.packages.get(&uri) else {
-                return Ok(Restored::Failed(format!("its package {uri} was gone when it was saved")));
+                return Ok(Restored::Failed(format!("its package {uri} was already gone when the job was saved")));
             };
             let file = match dir.map(|dir| inside(dir, name)).transpose() {
                 Ok(file) => file,
-                Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
+                Err(e) => return Ok(Restored::Failed(format!("cannot read its package: {e}"))),
             };
             executor.upload(client, &uri, file).await?;
         }
@@ -288,7 +288,7 @@ impl Restore<'_> {
 fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
     let (folder, path) = (dir.canonicalize()?, dir.join(name).canonicalize()?);
     if !path.starts_with(folder.join(PACKAGES)) || !path.is_file() {
-        return Err(io::Error::other("it is no file in the backup's folder"));
+        return Err(io::Error::other("it is not a file in the backup folder"));
     }
     fs::File::open(path)
 }
@@ -296,21 +296,21 @@ fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
 fn read(dir: &Path) -> Result<List, Problem> {
     let path: PathBuf = dir.join(LIST);
     let text = fs::read(&path).map_err(|e| {
-        let mend = "name the folder of a finished backup (backup-jobs makes one)";
+        let mend = "give the folder of a complete backup (create one with backup-jobs)";
         problem(format!("cannot read {}: {e}", path.display()), mend)
     })?;
     // The parser's words may quote a secret.
     let list: List = serde_json::from_slice(&text).map_err(|e| {
         let what =
-            format!("{} is not a backup's list (line {}, column {})", path.display(), e.line(), e.column());
-        problem(what, "was it edited? the submissions in it can be sent by hand with submit-job")
+            format!("{} is not a valid backup list (line {}, column {})", path.display(), e.line(), e.column());
+        problem(what, "undo edits to the file, or submit its jobs with submit-job")
     })?;
     // Names in the list lead nowhere but into the folder.
     let is_inside = |name: &String| {
         name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
     };
     if list.version != VERSION || !list.packages.values().all(is_inside) {
-        return Err(problem(format!("{} is no backup of this version", path.display()), ""));
+        return Err(problem(format!("{} is a backup of another version", path.display()), ""));
     }
     Ok(list)
 }

@@ -101,7 +101,7 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
             OpenOptions::new().create(true).append(true).mode(0o600).open(place.join(ELSEWHERE))?;
         file.write_all(&[folder.as_os_str().as_bytes(), b"\n"].concat())
     };
-    let hint = "the backup is whole, but `backups` will not list it";
+    let hint = "the backup is complete, but `marin-tui backups` will not list it";
     put().map_err(|why| trouble(format!("cannot write {}: {why}", place.display()), hint))
 }
 
@@ -109,10 +109,10 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
 pub fn delete(backup: &Backup) -> Result<(), Problem> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |why: io::Error| trouble(format!("cannot delete {}: {why}", path.display()), "delete it by hand")
+        move |why: io::Error| trouble(format!("cannot delete {}: {why}", path.display()), "delete it manually")
     };
     if backup.is_needed {
-        let what = format!("{} is needed by an operation that was not ended", backup.folder.display());
+        let what = format!("{} is needed by an interrupted operation", backup.folder.display());
         return Err(trouble(what, "resume or abandon it first"));
     }
     // What was written only half lies beside its place.

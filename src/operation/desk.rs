@@ -42,7 +42,7 @@ impl Desk {
         me: &str,
     ) -> Result<Draft, String> {
         let record = client.record(id).await.map_err(|e| asked(&e))?;
-        let submission = record.ok_or_else(|| format!("ray knows {id} no longer"))?.submission;
+        let submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
         let draft = draft_of(&submission, me);
         self.all().insert((cluster.clone(), id.clone()), submission);
         Ok(draft)
@@ -54,7 +54,7 @@ impl Desk {
         let like = match &draft.like {
             Some(id) => {
                 let known = self.all().get(&(cluster.clone(), id.clone())).cloned();
-                Some(known.ok_or_else(|| format!("what {id} was submitted with is not known any more"))?)
+                Some(known.ok_or_else(|| format!("the record of the submission {id} is gone"))?)
             }
             None => None,
         };
@@ -72,7 +72,7 @@ impl Ready {
             if !client.has_package(&uri).await.map_err(|e| asked(&e))? {
                 let uri = Text::from(uri);
                 return Err(format!(
-                    "its package {uri} is gone from the cluster; name the folder that it was made of"
+                    "its package {uri} is gone from the cluster; give the folder it was packed from"
                 ));
             }
         }

@@ -45,7 +45,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
     let number = |text: &str, what: &str| -> Result<Option<f64>, Unfit> {
         let Some(text) = filled(text) else { return Ok(None) };
         let n = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-        n.map(Some).ok_or_else(|| unfit!("{what}: `{}` is no number", printable(&text)))
+        n.map(Some).ok_or_else(|| unfit!("{what}: `{}` is not a number", printable(&text)))
     };
     let before = like.and_then(|l| l.runtime_env.get("env_vars")).and_then(Value::as_object);
     let mut variables = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
         match said.split_once('=') {
             Some((name, AS_IT_WAS)) => {
                 let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
-                let value = value.ok_or_else(|| unfit!("{} has no value from before", printable(name)))?;
+                let value = value.ok_or_else(|| unfit!("{} has no recorded value", printable(name)))?;
                 variables.push(format!("{name}={value}"));
             }
             _ => variables.push(said),
@@ -88,12 +88,12 @@ fn bytes(text: &str) -> Result<u64, Unfit> {
         "KiB" => 1024.0,
         "MiB" => 1024.0 * 1024.0,
         "GiB" => 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(unfit!("memory: `{}` is no amount like 2 GB", printable(text))),
+        _ => return Err(unfit!("memory: `{}` is not a size like 2 GB", printable(text))),
     };
     let number = number.trim().parse::<f64>().ok().filter(|n| *n >= 0.0 && *n * unit < 1e18);
     number
         .map(|n| (n * unit) as u64)
-        .ok_or_else(|| unfit!("memory: `{}` is no amount like 2 GB", printable(text)))
+        .ok_or_else(|| unfit!("memory: `{}` is not a size like 2 GB", printable(text)))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a step says of an effect that a dry run does not wait for.
-pub(super) const NOT_AWAITED: &str = "not waited for: this is a dry run";
+pub(super) const NOT_AWAITED: &str = "not waited for (dry run)";
 
 /// Executes what changes something, or records it.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ impl Executor {
         if self.records(|| Call::http("PUT", route)) {
             return Ok(());
         }
-        let file = file.ok_or_else(|| RayError::Setup(format!("{} is not saved here", Text::from(uri))))?;
+        let file = file.ok_or_else(|| RayError::Setup(format!("{} is not saved on this machine", Text::from(uri))))?;
         client.upload_package_file(uri, file).await
     }
 

@@ -50,8 +50,8 @@ async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> 
         return Ok(heads.found);
     }
     let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
-    let what = format!("google could not look for heads in {}", zones.join(", "));
-    Err(trouble(what, "wait, then resume; status.cloud.google.com tells whether it is known"))
+    let what = format!("Google could not list heads in {}", zones.join(", "));
+    Err(trouble(what, "wait, then resume; see status.cloud.google.com for known outages"))
 }
 
 impl Performer {
@@ -108,11 +108,11 @@ impl Performer {
         let name = Text::from(head.name.as_str());
         let what = if known.is_some() {
             format!(
-                "somebody has started another head since ({name}, number {}, in {}, created {age}); it is left alone",
+                "another head was started since ({name}, id {}, in {}, created {age}); it was not changed",
                 head.id, head.zone
             )
         } else {
-            format!("the journal does not say whether head {name} was there when this operation began")
+            format!("the journal does not tell whether head {name} existed when this operation began")
         };
         Err(trouble(what, self.begin_anew()))
     }
@@ -174,7 +174,7 @@ impl Performer {
             .await;
         if let Some((name, e)) = failed.first() {
             let what = format!(
-                "{} TPU VMs could not be deleted, {} among them: {e}",
+                "cannot delete {} TPU VMs, including {}: {e}",
                 failed.len(),
                 Text::from(name.as_str())
             );
@@ -199,10 +199,10 @@ impl Performer {
                 None => return Ok(()),
                 Some(name) if Instant::now() > deadline => {
                     let what = format!(
-                        "google says that {} is deleted, and still lists it",
+                        "Google reports {} as deleted but still lists it",
                         Text::from(name.as_str())
                     );
-                    return Err(trouble(what, "resume in some minutes"));
+                    return Err(trouble(what, "resume in a few minutes"));
                 }
                 Some(_) => tokio::time::sleep(LOOK).await,
             }
@@ -221,7 +221,7 @@ impl Performer {
         if heads.iter().any(|h| h.status == "RUNNING" && address(h).as_ref() == Some(deleted))
             && let Err(e) = supervisor::trust(&self.spec, &self.options, offered).await
         {
-            tracing::warn!("the new head's key cannot be put on file: {}", e.what);
+            tracing::warn!("cannot save the new head's host key: {}", e.what);
         }
     }
 
@@ -237,7 +237,7 @@ impl Performer {
         match (head, self.launcher().await) {
             (Ok(head), Ok(launcher)) => {
                 for host in missing {
-                    say(format!("starting ray on {}", Text::from(host.as_str())));
+                    say(format!("starting Ray on {}", Text::from(host.as_str())));
                     if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
                         say(format!("{}; {}", p.what, p.mend));
                     }

@@ -18,24 +18,24 @@ use std::sync::Arc;
 const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// What is said of a step that was passed over.
-pub(super) const PASSED: &str = "passed over";
+pub(super) const PASSED: &str = "skipped";
 
 /// Why there is no journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Somebody else is at it.
-    #[error("another operation on {cluster} is under way on this machine{what}; {mend}")]
+    #[error("another operation on {cluster} is running on this machine{what}; {mend}")]
     Busy {
         /// Where.
         cluster: ClusterName,
-        /// Which and whose, as far as its journal tells: `: restart lab, begun 3m ago, at step 4 of 9 (ray down), by
+        /// Which and whose, as far as its journal tells: `: restart lab, started 3m ago, at step 4 of 9 (ray down), by
         /// process 1234`.
         what: String,
         /// What can be done.
         mend: &'static str,
     },
     /// The disk.
-    #[error("cannot keep the journal {}: {why}", .path.display())]
+    #[error("cannot write the journal {}: {why}", .path.display())]
     Disk {
         /// The file.
         path: PathBuf,
@@ -260,14 +260,14 @@ fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
 
 /// Says who is at it and since when, and whether that one may be cancelled.
 fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
-    let (mut what, mut mend) = (String::new(), "wait for it, or end it where it runs");
+    let (mut what, mut mend) = (String::new(), "wait for it, or stop it where it runs");
     if let Some(u) = last_unfinished(text) {
         let operation = u.operation(cluster);
-        what = format!(": {}, begun {} ago", operation.title, brief(u.since.age(Timestamp::now())));
+        what = format!(": {}, started {} ago", operation.title, brief(u.since.age(Timestamp::now())));
         if let Some(step) = operation.next(&u.done) {
             what = format!("{what}, at {}", operation.place(step));
             if operation.is_harmless_at(step) {
-                mend = "wait for it, or cancel it where it runs (^C, or c in the console)";
+                mend = "wait for it, or cancel it where it runs (ctrl-c, or c in the console)";
             }
         }
     }

@@ -39,7 +39,7 @@ pub async fn remove_mark(access: Access<'_>, facts: &Facts) -> Result<(), Proble
         return Ok(());
     };
     supervisor::remove_mark(access, id).await.map_err(|p| {
-        let what = format!("other operators still see a mark of this operation: {}", p.what);
+        let what = format!("the mark of this operation remains visible to other operators: {}", p.what);
         Problem { what, ..p }
     })
 }
@@ -110,8 +110,8 @@ impl Marked {
     /// Removes it: the operation is over.
     pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
         if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
-            let words = format!("other operators still see a mark of this operation: {}; {}", p.what, p.mend);
-            // Nobody has to listen.
+            let words = format!("the mark of this operation remains visible to other operators: {}; {}", p.what, p.mend);
+            // The receiver may be gone.
             drop(tell.send(Progress::Output(words)));
         }
     }
@@ -119,14 +119,14 @@ impl Marked {
 
 fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
     let words =
-        format!("warning: other operators do not see this operation: {}; {}", problem.what, problem.mend);
-    // Nobody has to listen.
+        format!("warning: this operation is not visible to other operators: {}; {}", problem.what, problem.mend);
+    // The receiver may be gone.
     drop(tell.send(Progress::Output(words)));
 }
 
 fn taken_over(other: &OperationMark) -> Problem {
     let what = format!("this operation was taken over: {}", other.refusal(Timestamp::now()).what);
-    trouble(what, format!("ask {}; --abandon forgets this one", other.who))
+    trouble(what, format!("ask {}; abandon this operation with --abandon", other.who))
 }
 
 impl Performer {
@@ -221,7 +221,7 @@ impl Performer {
         }
         supervisor::remove_mark(self.access(), &other.id).await.map_err(Refused::NotKept)?;
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
-        // Nobody has to listen.
+        // The receiver may be gone.
         drop(tell.send(Progress::Output(words)));
         match place().await? {
             Held::Lost(Some(other)) => Err(Refused::Taken(other)),

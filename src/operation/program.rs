@@ -91,8 +91,8 @@ async fn follow(
             () = tokio::time::sleep(quiet) => {
                 silent += quiet;
                 if silent >= silence {
-                    let what = format!("ray has said nothing for {} s and was ended", silent.as_secs());
-                    return Err(trouble(what, "run the same by hand to see where it hangs, then resume"));
+                    let what = format!("the ray command printed nothing for {} s and was stopped", silent.as_secs());
+                    return Err(trouble(what, "run the same command to see where it hangs, then resume"));
                 }
                 words.tell(format!("no output for {} s", silent.as_secs()));
             }
@@ -123,7 +123,7 @@ impl<'a> Words<'a> {
     }
 
     fn tell(&self, line: String) {
-        // Nobody has to listen.
+        // The receiver may be gone.
         let _ = self.tell.send(Progress::Output(line));
     }
 
@@ -146,7 +146,7 @@ impl<'a> Words<'a> {
 
     fn count(&mut self) {
         if self.left_out > 0 {
-            self.tell(format!("({} lines are left out)", self.left_out));
+            self.tell(format!("({} lines omitted)", self.left_out));
         }
         self.left_out = 0;
     }
@@ -163,8 +163,8 @@ impl<'a> Words<'a> {
     fn no_login(&self) -> Problem {
         let is_why = |l: &&String| l.contains("ermission denied") || l.contains("onnect");
         let why = self.last.iter().rev().find(is_why).cloned().unwrap_or_default();
-        let mend = "see that the key, the user and the head's sshd are right, then resume";
-        trouble(format!("ray cannot log in to the head: {why}"), mend)
+        let mend = "check the key, the user and sshd on the head, then resume";
+        trouble(format!("the ray command cannot log in to the head: {why}"), mend)
     }
 }
 

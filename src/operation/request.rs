@@ -76,8 +76,8 @@ impl Request {
     pub(super) async fn note(&self, what: String, outcome: String) {
         let (audit, cluster) = (self.environment.audit.clone(), self.spec.name.clone());
         if let Err(e) = blocking(move || audit.note(&cluster, &what, &outcome)).await {
-            tracing::error!("the audit log cannot be written: {e}");
-            let words = format!("the audit log cannot be written: {e}");
+            tracing::error!("cannot write the audit log: {e}");
+            let words = format!("cannot write the audit log: {e}");
             self.say(OperationNews::Progress(Progress::Output(words))).await;
         }
     }
@@ -116,7 +116,7 @@ impl Request {
         let Ok(seen) = Poller::new(channel.client).refresh().await else { return Ok(()) };
         let open = seen.jobs.iter().filter(|j| !JobStatus::is_ended(j.status)).count();
         let what = format!("{}: {}", self.spec.name, runs_already(open));
-        Err(Refusal::new(Gate::RunsAlready, super::trouble(what, "there is nothing to start")))
+        Err(Refusal::new(Gate::RunsAlready, super::trouble(what, "nothing to start")))
     }
 
     /// What the task would end. That the cluster does not answer stands in the preview; an error is one of the look.
@@ -300,7 +300,7 @@ impl Request {
             OperationEnd::Done => "done".to_owned(),
             OperationEnd::Cancelled(how) => (*how).to_owned(),
             OperationEnd::Abandoned => "abandoned".to_owned(),
-            OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
+            OperationEnd::Stopped(problem, _) => format!("failed: {}", problem.what),
         };
         self.note(operation.deed(), outcome).await;
         self.say(OperationNews::Touched(touched)).await;
@@ -387,7 +387,7 @@ async fn interrupted_at(
     }
     let why = format!("interrupted at {}", operation.place(step));
     let command = operation.kind().command();
-    let mend = format!("{command} --resume continues it, {command} --abandon leaves it as it is");
+    let mend = format!("resume: {command} --resume; abandon: {command} --abandon");
     let written = why.clone();
     let problem = match journal.beside(move |j| j.failed(step, &written)).await {
         Ok(()) => super::trouble(why, mend),

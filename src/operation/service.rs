@@ -313,7 +313,7 @@ fn pending() -> Pin<Box<dyn Future<Output = Seen> + Send>> {
 
 fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &str) -> Option<(ClusterName, u64)> {
     if let Err(e) = audit.note(cluster, what, outcome) {
-        tracing::error!("the audit log cannot be written: {e}");
+        tracing::error!("cannot write the audit log: {e}");
     }
     None
 }

@@ -38,7 +38,7 @@ impl Unfinished {
         match (&self.scope.file, Scope::of(spec).file) {
             (Some(then), Some(now)) if *then != now => {
                 let what = format!(
-                    "{} was begun with {}, and {} is here {}",
+                    "{} was started with {}, but the file of {} is now {}",
                     self.operation(&spec.name).title,
                     then.display(),
                     spec.name,
@@ -46,7 +46,7 @@ impl Unfinished {
                 );
                 Err(trouble(
                     what,
-                    "resume it with that file (--infra, --cluster), or leave it as it is (--abandon)",
+                    "resume with that file (--infra, --cluster), or use --abandon",
                 ))
             }
             _ => Ok(()),

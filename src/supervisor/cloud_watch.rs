@@ -112,7 +112,7 @@ impl CloudWatch {
 
 fn off() -> Problem {
     let mend = "set `cloud_refresh_seconds` in the settings to e.g. 60";
-    Problem::new(ProblemKind::Config, "google cloud is not asked about TPUs", mend, Timestamp::now())
+    Problem::new(ProblemKind::Config, "polling of Google Cloud TPUs is off", mend, Timestamp::now())
 }
 
 /// What has come to its end.
@@ -174,7 +174,7 @@ async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     let view = options.zones.view(&spec, &options.google, since).await;
     if let Err(problem) = &view {
-        tracing::warn!(cluster = %spec.name, "google: {}; {}", problem.what, problem.mend);
+        tracing::warn!(cluster = %spec.name, "Google: {}; {}", problem.what, problem.mend);
     }
     Done::Asked(view)
 }

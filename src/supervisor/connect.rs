@@ -194,9 +194,9 @@ async fn asked_again<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
 }
 
 fn no_answer_within(time: Duration) -> Problem {
-    let what = format!("the dashboard accepts connections but has not answered within {} s", time.as_secs());
+    let what = format!("the dashboard accepts connections but did not answer within {} s", time.as_secs());
     let hint =
-        "a head that has just started needs some seconds; if it stays so, look at dashboard.log on the head";
+        "a new head needs some seconds; if this persists, check dashboard.log on the head";
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
 }
 
@@ -228,16 +228,16 @@ pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> 
 pub async fn dashboard_down(client: &Client) -> Problem {
     let (what, hint) = match tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await {
         Ok(Ok(_)) => (
-            "no dashboard listens on the head, but its GCS answers: the jobs of the cluster run on",
-            "dashboard.log on the head says why; do not start the cluster, `ray up` would end its jobs",
+            "no dashboard listens on the head, but its GCS answers: jobs keep running",
+            "check dashboard.log on the head; do not start the cluster, `ray up` would end its jobs",
         ),
         Ok(Err(RayError::Silent(_))) => (
-            "neither a dashboard nor a GCS listens on the head: ray does not run there",
-            "`marin-tui start-cluster` starts it; `ray status` on the head tells more",
+            "neither a dashboard nor a GCS listens on the head: Ray is not running",
+            "start it with `marin-tui start-cluster`; check `ray status` on the head",
         ),
         Ok(Err(_)) | Err(_) => (
-            "no dashboard listens on the head; whether ray runs there is not known",
-            "`ray status` on the head tells; do not start the cluster before, `ray up` ends the jobs that run",
+            "no dashboard listens on the head; whether Ray is running is unknown",
+            "check `ray status` on the head before starting the cluster; `ray up` ends running jobs",
         ),
     };
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())

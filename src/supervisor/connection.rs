@@ -93,7 +93,7 @@ impl Channel {
             Some(remote) => match remote.run(":", PROBE).await {
                 Ok(_) | Err(SshError::SessionsExhausted { .. }) => true,
                 Err(e) => {
-                    tracing::info!("the login does not answer: {e}");
+                    tracing::info!("the SSH connection does not answer: {e}");
                     false
                 }
             },
@@ -168,7 +168,7 @@ pub struct Connection {
 impl Connection {
     /// Both ends, before the first attempt.
     pub(super) fn pair(cluster: ClusterName) -> (Self, Held) {
-        let problem = problem(format!("{cluster} has not been connected yet"), "");
+        let problem = problem(format!("{cluster} is not connected yet"), "");
         let none = ConnectionState::Down { problem, retry_at: None, attempt: 0, is_lost: true };
         let (sender, state) = watch::channel(none);
         let (wishes, heard) = mpsc::channel(WISHES);
@@ -233,8 +233,8 @@ impl Connection {
     pub async fn channel_telling(&self, tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
         let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(tell)).await;
         waited.unwrap_or_else(|_| {
-            let what = format!("{} has not been connected within {} s", self.cluster, LONGEST_WAIT.as_secs());
-            Err(problem(what, "try again; `marin-tui clusters` names its address"))
+            let what = format!("{}: not connected after {} s", self.cluster, LONGEST_WAIT.as_secs());
+            Err(problem(what, "try again; check its address with `marin-tui clusters`"))
         })
     }
 
@@ -316,7 +316,7 @@ impl Connection {
     }
 
     fn gone(&self) -> Problem {
-        problem(format!("the connection to {} is closed: this program is ending", self.cluster), "")
+        problem(format!("the connection to {} is closed: marin-tui is exiting", self.cluster), "")
     }
 }
 

@@ -93,7 +93,7 @@ pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options,
             is_marked
         }
         Err(why) => {
-            tracing::debug!(cluster = %spec.name, "its mark cannot be read: {why}");
+            tracing::debug!(cluster = %spec.name, "cannot read the operation mark: {why}");
             false
         }
     }

@@ -62,8 +62,8 @@ impl Ports {
             let pick = self.lock().take(first).ok_or_else(|| {
                 Problem::new(
                     ProblemKind::PortInUse,
-                    format!("no local port is free from {first} on for the {} of {cluster}", service.word()),
-                    "close some of the programs that listen there (ss -ltnp names them)",
+                    format!("no free local port from {first} upwards for the {} of {cluster}", service.word()),
+                    "close programs that listen there (list them: ss -ltnp)",
                     Timestamp::now(),
                 )
             })?;

@@ -198,8 +198,8 @@ impl ClusterTask {
     /// Opens the local ports that people want, and tells which are open. Why one is not is told too.
     async fn open_ports(&mut self, s: &mut Serving) -> Result<LocalPorts, Problem> {
         let Some((tunnel, ports)) = &mut s.session.tunnel else {
-            let what = format!("{} is reached directly, so there is nothing to forward", self.spec.name);
-            let hint = "use its own address";
+            let what = format!("{} is reached directly; nothing to forward", self.spec.name);
+            let hint = "use its address";
             return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
         };
         let opened = ports.listen(tunnel, &self.spec.name, self.forwarded.iter().copied()).await;
@@ -337,7 +337,7 @@ impl ClusterTask {
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
-                let problem = Problem { mend: "another token is being looked for".into(), ..problem.clone() };
+                let problem = Problem { mend: "looking for another token".into(), ..problem.clone() };
                 self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
             match self.renew(s).await {
@@ -461,7 +461,7 @@ impl ClusterTask {
     async fn tell_silent(&mut self, s: &mut Serving) {
         let now = Timestamp::now();
         let words =
-            format!("neither its dashboard nor its GCS has answered within {} s", recovery::SILENT.as_secs());
+            format!("neither the dashboard nor the GCS answered within {} s", recovery::SILENT.as_secs());
         s.up_since = None;
         let problem = self.dated(RayError::Silent(words).problem(now));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "silent");

@@ -1,4 +1,4 @@
-//! One cluster's task for one command: the console's own connection, without reading the cluster's state at intervals
+//! One cluster's task for one command: a job of the console connection, without reading the cluster's state at intervals
 //! and without a screen. And programs that are run beside it.
 
 use super::connect::{first_contact, tunnel_spec};

@@ -86,7 +86,7 @@ pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String
     match client.delete_job(id).await {
         Ok(()) => Ok(()),
         Err(RayError::Status { message, .. }) if message.contains("non-terminal") => {
-            Err("has not ended; stop-job stops it".to_owned())
+            Err("has not ended; stop it first with stop-job".to_owned())
         }
         Err(e) => Err(e.to_string()),
     }

@@ -126,7 +126,7 @@ impl Follower {
                 return self.send(Vec::new(), LogEnd::Failed(error.to_string())).await;
             }
             if way.remote.is_some() {
-                let why = format!("{error}; reading it over ssh instead");
+                let why = format!("{error}; reading over ssh instead");
                 self.send(Vec::new(), LogEnd::Interrupted(why)).await;
                 return self.follow_on_head(&format!("job-driver-{}.log", id.0.raw()), Some(error)).await;
             }

@@ -338,7 +338,7 @@ fn decline(wish: Wish) {
     match wish {
         Wish::Renew { reply, .. } => drop(reply.send(Ok(()))),
         Wish::Forward { reply, .. } => {
-            let what = "the connection was lost before the ports were open";
+            let what = "connection lost before the ports were open";
             let problem = Problem::new(ProblemKind::TunnelLost, what, "ask again", Timestamp::now());
             drop(reply.send(Err(problem)));
         }

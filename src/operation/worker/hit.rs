@@ -33,7 +33,7 @@ impl Share {
             .flatten()
             .collect();
         let verb = if self.tasks + self.actors + usize::from(self.entrypoint) == 1 { "runs" } else { "run" };
-        let end = if drains { "; may end first" } else { "" };
+        let end = if drains { "; may finish" } else { "" };
         format!("{} {verb} there{end}", parts.join(", "))
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(shares[&submitted].words(false), "its entrypoint, 2 tasks run there");
         assert_eq!(shares[&by_hand].words(false), "its entrypoint runs there");
         let orphan = JobKey::Driver(JobId("09000000".into()));
-        assert_eq!(shares[&orphan].words(true), "1 actor runs there; may end first");
+        assert_eq!(shares[&orphan].words(true), "1 actor runs there; may finish");
         assert_eq!(shares.len(), 3);
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
     let Some(queued) = queued else { return Ok(Some(found)) };
     let all: Vec<&TpuVm> = view.vms.iter().filter(|vm| is_in(vm, queued)).collect();
     let label = |cluster: Option<&Text>| cluster.map_or_else(|| "no cluster".to_owned(), ToString::to_string);
-    let together = "google deletes a queued resource with all its TPU VMs";
+    let together = "Google deletes a queued resource with all its TPU VMs";
     if !is_ours(queued.ray_cluster.as_ref(), place) {
         let what = format!(
             "{} belongs to queued resource {}, whose label names {}; {together}",
@@ -116,7 +116,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             queued.name,
             label(queued.ray_cluster.as_ref())
         );
-        return Err(trouble(what, "ask whose it is; correct the label if it is wrong"));
+        return Err(trouble(what, "ask its owner; fix the label if it is wrong"));
     }
     if let Some(other) = all.iter().find(|vm| !is_ours(vm.ray_cluster.as_ref(), place)) {
         let what = format!(
@@ -125,7 +125,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             other.name,
             label(other.ray_cluster.as_ref())
         );
-        return Err(trouble(what, "ask whose it is; correct the label if it is wrong"));
+        return Err(trouble(what, "ask its owner; fix the label if it is wrong"));
     }
     let count = all.len().max(queued.nodes.len());
     if count > 1 && wish != queued.name.raw() {
@@ -137,7 +137,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             queued.name,
             names.join(", ")
         );
-        let mend = format!("name the queued resource to remove all of them: remove-worker {}", queued.name);
+        let mend = format!("to remove all of them: remove-worker {}", queued.name);
         return Err(trouble(what, mend));
     }
     Ok(Some(Machine {
@@ -187,8 +187,8 @@ pub(super) async fn delete(
 ) -> Result<(), Problem> {
     let (project, zone) = (place.project.as_str(), place.zone.as_str());
     if machine.vm.is_some() && machine.vms.is_empty() {
-        let what = "the journal does not say which TPU VM of that name was meant: an older version wrote it";
-        return Err(trouble(what, "--abandon, and begin anew"));
+        let what = "the journal is from an older version and does not identify the TPU VM";
+        return Err(trouble(what, "use --abandon and start again"));
     }
     let done = async {
         for deletion in deletions(google, place, machine).await? {
@@ -220,8 +220,8 @@ pub(super) async fn delete(
             return Ok(());
         }
         if Instant::now() > deadline {
-            let what = "google says that it is deleted, and still lists it";
-            return Err(trouble(what, "`marin-tui tpus` shows it; resume in some minutes"));
+            let what = "Google reports it as deleted but still lists it";
+            return Err(trouble(what, "check with `marin-tui tpus`; resume in a few minutes"));
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -40,11 +40,11 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMa
     }
     let path = path(cluster);
     let odd = || {
-        let what = format!("{path} on the head is no mark of an operation on {cluster}");
+        let what = format!("{path} on the head is not an operation mark of {cluster}");
         Problem::new(
             ProblemKind::Other,
             what,
-            format!("look at it there, and remove it: rm {path}"),
+            format!("check it there and remove it: rm {path}"),
             Timestamp::now(),
         )
     };
@@ -100,12 +100,12 @@ pub fn done(output: &Output) -> Result<bool, Problem> {
 }
 
 fn failed(output: &Output) -> Problem {
-    let said = if output.stderr.is_empty() { "it did not say why" } else { &output.stderr };
-    let what = format!("the head cannot keep a mark of the operation ({}): {said}", output.status);
+    let said = if output.stderr.is_empty() { "no error message" } else { &output.stderr };
+    let what = format!("cannot write the operation mark on the head ({}): {said}", output.status);
     Problem::new(
         ProblemKind::Other,
         what,
-        "make room in /var/tmp there, or let its user write",
+        "free space in /var/tmp there, or make it writable",
         Timestamp::now(),
     )
 }
