@@ -196,7 +196,7 @@ fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
     world.assert_untouched("trust without a terminal");
 
     // After the yes everything that was listed happens.
-    assert!(world.good("trust --yes").contains("is trusted as it is now"));
+    assert!(world.good("trust --yes").contains("is now trusted"));
     world.run("-c evil list-jobs");
     assert!(world.file("proof-of-proxy").exists());
     world.run("-c asker list-jobs");
@@ -245,7 +245,7 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
     assert!(world.bad("token status").contains("has changed since"), "the same text elsewhere");
     // Withdrawn.
     world.good("trust --yes");
-    assert!(world.good("trust --remove").contains("is not trusted any more"));
+    assert!(world.good("trust --remove").contains("is no longer trusted"));
     assert!(world.bad("trust --remove").contains("is not trusted"));
     assert!(world.bad("token status").contains("is not trusted yet"));
     assert!(!world.file("proof-of-change").exists());

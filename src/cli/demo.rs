@@ -317,7 +317,7 @@ mod tests {
                 };
                 let Some(Command::Demo(options)) = &arguments.command else { panic!("{arguments:?}") };
                 let refused = run(options, &arguments, &Env::default()).unwrap_err().to_string();
-                assert!(refused.contains("demo brings its own clusters"), "{refused}");
+                assert!(refused.contains("demo uses its own clusters"), "{refused}");
             }
         }
     }

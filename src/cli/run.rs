@@ -296,7 +296,7 @@ impl Front<'_> {
             OperationEnd::Cancelled(how) => anyhow::bail!("{title}: {how}"),
             OperationEnd::Stopped(Problem { what, mend, .. }, saved) => {
                 let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
-                anyhow::bail!("{title} failed: {what}; {mend}{saved}")
+                anyhow::bail!("{title} stopped: {what}; {mend}{saved}")
             }
         }
     }
@@ -433,7 +433,7 @@ fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
         vec![job.key.to_string(), job.owner_words(), job.status.word().to_owned(), age, job.holding(), fate]
     };
     let rows: Vec<_> = seen.jobs.iter().map(row).collect();
-    let last = if is_of_cluster { "RESTORED" } else { "RUNS HERE" };
+    let last = if is_of_cluster { "RESTORED" } else { "RUNS ON WORKER" };
     if !rows.is_empty() {
         let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", last];
         super::columns::print(&mut super::output::stderr(), &titles, &rows)?;

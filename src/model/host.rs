@@ -170,7 +170,7 @@ mod tests {
         let long = "a".repeat(64);
         for (bad, why) in [
             ("", "empty"),
-            ("-oProxyCommand=x", "option of ssh"),
+            ("-oProxyCommand=x", "as an option"),
             ("ssh://u@evil", "URL"),
             ("u@evil", "user"),
             ("host:22", "port"),

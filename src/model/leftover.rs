@@ -17,7 +17,7 @@ impl LeftoverKind {
     /// Google's own word.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::TpuVm => "TPU VM",
+            Self::TpuVm => "tpu vm",
             Self::QueuedResource => "queued resource",
         }
     }

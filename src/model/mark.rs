@@ -177,10 +177,10 @@ mod tests {
         assert_eq!(mark().brief(NOW), "restart by alice, step 4 of 9");
         assert_eq!(
             OperationMark { stopped: true, ..mark() }.brief(NOW),
-            "restart by alice, stopped at step 4 of 9"
+            "restart by alice, interrupted at step 4 of 9"
         );
         let later = NOW.plus(Duration::from_secs(600));
-        assert_eq!(mark().brief(later), "restart by alice, step 4 of 9, no sign of life for 10m");
+        assert_eq!(mark().brief(later), "restart by alice, step 4 of 9, no update for 10m");
         let refusal = mark().refusal(later);
         assert!(
             refusal.what.contains("alice@laptop (process 77)") && refusal.what.contains("10m ago"),

@@ -435,8 +435,8 @@ mod tests {
         };
         let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
         assert_eq!(add.deed(), "add-worker x-1, x·-2 (v4-8, reserved)");
-        assert!(!add.is_harmless_at(StepName::Ask), "whether google has the request could not be told");
-        assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("google keeps the request"));
+        assert!(!add.is_harmless_at(StepName::Ask), "whether Google accepted the request could not be told");
+        assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("the request stays with Google"));
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));
         assert_eq!(remove.cancelled_at(StepName::Find), Some("cancelled; nothing was changed"));

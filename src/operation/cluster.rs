@@ -502,7 +502,7 @@ mod tests {
         let preflight = |spec: &ClusterSpec, task: &Task| super::preflight(spec, &options, task);
         assert!(preflight(&spec("local", Some("c.yaml")), &restart).is_ok());
         let aws = preflight(&spec("aws", Some("c.yaml")), &restart).unwrap_err();
-        assert!(aws.what.contains("not offered yet for provider aws") && aws.mend.contains("backup-jobs"));
+        assert!(aws.what.contains("not supported for provider aws") && aws.mend.contains("backup-jobs"));
         let gcp = preflight(&spec("gcp", Some("c.yaml")), &restart).unwrap_err();
         assert!(gcp.mend.contains("project_id"), "{gcp:?}");
         assert!(preflight(&spec("", None), &Task::Stop).is_err());

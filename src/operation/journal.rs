@@ -354,7 +354,7 @@ mod tests {
         journal.done(StepName::Look, "2 workers").unwrap();
         let second = open().unwrap_err().to_string();
         assert!(
-            second.contains("restart a/../b, begun 0s ago, at step 1 of 9 (check), by process")
+            second.contains("restart a/../b, started 0s ago, at step 1 of 9 (check), by process")
                 && second.contains("cancel it"),
             "{second}"
         );

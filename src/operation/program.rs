@@ -184,7 +184,7 @@ mod tests {
         while let Ok(Progress::Output(line)) = heard.try_recv() {
             lines.push(line);
         }
-        assert!(lines.iter().any(|l| l.ends_with("lines are left out)")), "{} lines", lines.len());
+        assert!(lines.iter().any(|l| l.ends_with("lines omitted)")), "{} lines", lines.len());
         let last: Vec<_> = (99_950..100_000).map(|i| i.to_string()).collect();
         assert_eq!(lines[lines.len() - KEPT..], last);
     }
@@ -215,7 +215,7 @@ mod tests {
         let limits = Limits { quiet, silence, deaf: silence };
         sender.send("one".to_owned()).await.unwrap();
         let ended = follow(std::future::pending(), lines, Words::new(&tell), limits).await;
-        assert!(ended.unwrap_err().what.contains("said nothing"));
+        assert!(ended.unwrap_err().what.contains("printed nothing"));
         let mut lines = Vec::new();
         while let Ok(Progress::Output(line)) = heard.try_recv() {
             lines.push(line);

@@ -300,7 +300,7 @@ impl Request {
             OperationEnd::Done => "done".to_owned(),
             OperationEnd::Cancelled(how) => (*how).to_owned(),
             OperationEnd::Abandoned => "abandoned".to_owned(),
-            OperationEnd::Stopped(problem, _) => format!("failed: {}", problem.what),
+            OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
         self.note(operation.deed(), outcome).await;
         self.say(OperationNews::Touched(touched)).await;

@@ -219,7 +219,7 @@ mod tests {
         std::fs::write(at("stuck"), "").unwrap();
         let stuck = clear();
         let said = String::from_utf8_lossy(&stuck.stderr).into_owned();
-        assert!(!stuck.status.success() && said.contains("ray's container still runs"), "{said}");
+        assert!(!stuck.status.success() && said.contains("Ray's container still runs"), "{said}");
         std::fs::remove_file(at("stuck")).unwrap();
         assert!(clear().status.success());
         let asked = std::fs::read_to_string(at("asked")).unwrap();
