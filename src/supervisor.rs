@@ -68,7 +68,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// What every cluster's task needs to know.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The ssh program.
+    /// Path of the ssh program.
     pub ssh: PathBuf,
     /// `ssh -F`; none leaves the user's own configuration in force.
     pub ssh_config: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub struct Options {
     pub focused: Duration,
     /// The same for the others.
     pub background: Duration,
-    /// Our `known_hosts` file.
+    /// Path of our `known_hosts` file.
     pub known_hosts: PathBuf,
     /// Folder for control sockets, ours alone.
     pub run_dir: PathBuf,
@@ -107,7 +107,7 @@ type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
 pub struct Note(Option<Arc<Write>>);
 
 impl Note {
-    /// Written so.
+    /// A note that calls this function for each audited action.
     pub fn by(write: impl Fn(&ClusterName, &str, &str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(write)))
     }
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Note {
 }
 
 impl Options {
-    /// As the settings say.
+    /// Options from the settings.
     pub fn new(settings: &Settings, folders: &Folders, token: token::Places) -> Self {
         Self {
             ssh: settings.ssh.clone(),
@@ -171,7 +171,7 @@ struct Handle {
     connection: Connection,
 }
 
-/// Every cluster's task.
+/// Owns the tasks of all clusters.
 pub struct Supervisor {
     handles: BTreeMap<ClusterName, Handle>,
     tasks: JoinSet<()>,

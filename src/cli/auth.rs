@@ -109,7 +109,7 @@ async fn serve(
         eprintln!("copied the token of {} {how}", spec.name);
         copied = Some((copier, token));
     }
-    // A browser started here would open where nobody sits.
+    // On a remote machine a browser would open where the user cannot see it.
     if wishes.no_open || place.remote {
         eprintln!("dashboard: {url}");
     } else {

@@ -29,7 +29,7 @@ Exit codes: 0 ended by ctrl-c, 1 the ports could not be opened.";
 pub enum ServiceWord {
     /// The dashboard and the Jobs API.
     Dashboard,
-    /// The GCS.
+    /// The GCS port.
     Gcs,
     /// The Ray client server.
     Client,
@@ -107,7 +107,7 @@ async fn serve(
                     print(arguments, reach, &open)?;
                 }
             }
-            // Only a person can mend it.
+            // Reconnecting cannot succeed without an operator's fix.
             ConnectionState::Down { problem, retry_at: None, .. } => return Err(reach.error(&problem)),
             ConnectionState::Down { problem, .. } if lost.is_none() => {
                 lost = Some(Instant::now());

@@ -216,7 +216,7 @@ fn not_known(why: &str) -> String {
 
 fn still_there(word: &str) -> String {
     let mend = match word {
-        // ray-project/ray#58353
+        // See ray-project/ray#58353.
         "pending" => "Ray ignores stop requests for pending jobs; stop it once it is running",
         _ => "try again",
     };

@@ -23,7 +23,7 @@ macro_rules! print {
     ($($words:tt)*) => { $crate::cli::output::text(format_args!($($words)*)) };
 }
 
-/// `std::eprintln!`, cleaned.
+/// Replaces `std::eprintln!`; the text is always cleaned.
 macro_rules! eprintln {
     ($($words:tt)*) => { $crate::cli::output::error_line(format_args!($($words)*)) };
 }
@@ -48,7 +48,7 @@ pub fn stdout() -> Cleaned<StdoutLock<'static>> {
     Cleaned { to: io::stdout().lock(), cleans: is_terminal(), cut: Vec::new() }
 }
 
-/// Standard error, cleaned.
+/// Standard error, always cleaned.
 pub fn stderr() -> Cleaned<StderrLock<'static>> {
     Cleaned { to: io::stderr().lock(), cleans: true, cut: Vec::new() }
 }

@@ -16,9 +16,9 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// The cluster of a command and what is needed to connect to it.
 pub(super) struct Reach {
-    /// The cluster.
+    /// The cluster of the command.
     pub spec: ClusterSpec,
-    /// How to connect.
+    /// Connection options.
     pub options: Options,
     /// Folders of the program's own files.
     pub folders: Folders,

@@ -107,7 +107,7 @@ struct Front<'a> {
 
 /// The outcome of an order without steps.
 enum Answer {
-    /// What would be affected.
+    /// The preview of affected jobs.
     Previewed(Preview),
     /// The operation was abandoned.
     Abandoned,
@@ -194,7 +194,7 @@ impl Front<'_> {
             return Ok(ExitCode::SUCCESS);
         }
         let mut consent = self.consent();
-        // Nobody is asked for what is refused all the same. Until the work begins ^C ends the program as ever.
+        // Check refusals before asking for confirmation. Until the work begins, ctrl-c ends the program as usual.
         if let Err(refusal) = self.operations.allowed(&operation, &consent, (self.mark.as_ref(), &seen)) {
             return self.refused(&refusal);
         }

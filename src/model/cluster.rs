@@ -103,7 +103,7 @@ impl ClusterSpec {
 pub struct SshAuth {
     /// `ssh_user`; the system's ssh decides when absent.
     pub user: Option<String>,
-    /// `ssh_private_key`, with `~` expanded.
+    /// `auth.ssh_private_key`, with `~` expanded.
     pub private_key: Option<PathBuf>,
     /// `ssh_proxy_command`, passed to ssh's `ProxyCommand`.
     pub proxy_command: Option<String>,
@@ -116,18 +116,18 @@ pub struct SshAuth {
 pub struct NodeTypeLimits {
     /// Name in `available_node_types`; `local.cluster.node` for provider `local`, as Ray names it.
     pub name: String,
-    /// `min_workers`.
+    /// `min_workers` of the node type.
     pub min: u32,
     /// `max_workers`; the cluster's own limit when the type has none.
     pub max: u32,
-    /// Whether this is `head_node_type`.
+    /// Whether this is the `head_node_type`.
     pub is_head: bool,
 }
 
 /// A cluster that the console knows. Built by `config`, used by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec {
-    /// `cluster_name`.
+    /// `cluster_name` of the cluster file.
     pub name: ClusterName,
     /// The YAML it came from; none with `--address`.
     pub file: Option<PathBuf>,
@@ -140,7 +140,7 @@ pub struct ClusterSpec {
     pub zone: Option<String>,
     /// How to reach the head.
     pub head: HeadAddress,
-    /// How to log in.
+    /// Login user and key for SSH.
     pub auth: SshAuth,
     /// Limits by node type, in the file's order.
     pub node_types: Vec<NodeTypeLimits>,
@@ -151,7 +151,7 @@ pub struct ClusterSpec {
 /// What a cluster is called in Google Cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoogleNames {
-    /// `provider.project_id`.
+    /// `provider.project_id` of the cluster file.
     pub project: Option<String>,
     /// `provider.use_internal_ips`: heads are reached inside their network.
     pub internal_ips: bool,
@@ -164,12 +164,12 @@ pub struct GoogleNames {
 pub struct SecretName {
     /// Its project, when it is known.
     pub project: Option<String>,
-    /// Its short name.
+    /// Name of the secret, without its project.
     pub name: String,
 }
 
 impl SecretName {
-    /// The secret whose token also stands in `~/.ray/auth_token`, for Ray's own commands.
+    /// The secret whose token is also written to `~/.ray/auth_token`, for Ray's own commands.
     pub const DEFAULT: &str = "RAY_AUTH_TOKEN";
 
     /// Whether it is the default one.

@@ -26,7 +26,7 @@ pub enum Gate {
     OtherFile,
     /// What comes next rests on the step that was to be skipped.
     NotSkippable,
-    /// The cluster does not answer, so nobody can tell whose jobs would end.
+    /// The cluster does not answer, so affected jobs are unknown.
     UnknownJobs,
     /// The worker is not there as it was named, or what runs there could not be read.
     NotSeen,
@@ -43,7 +43,7 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// Its name in JSON.
+    /// Name of the gate in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -87,7 +87,7 @@ impl Refusal {
 /// What a person has to do before an operation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// Nothing.
+    /// Skips nothing.
     Nothing,
     /// Press a button, or answer yes.
     Yes,
@@ -98,26 +98,26 @@ pub enum Confirmation {
 /// What the person did to confirm an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Confirmed {
-    /// Nothing.
+    /// Not confirmed.
     #[default]
     Not,
     /// Answered yes, or pressed the button.
     Yes,
     /// Said beforehand that nothing is to be asked (`--yes`).
     Beforehand,
-    /// Typed these words.
+    /// Confirmed by typing this text.
     Typed(String),
 }
 
 /// Whose operation a person takes over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TakeOver {
-    /// Nobody's.
+    /// Does not take over an operation.
     #[default]
     Nobody,
     /// The one whose mark has this id: the person has seen it.
     Mark(String),
-    /// Whosever is marked.
+    /// Takes over any operation that is marked.
     Anybody,
 }
 
@@ -140,9 +140,9 @@ pub struct Consent {
     pub others: Others,
     /// Jobs of anybody may end.
     pub anybody: bool,
-    /// It goes on in the place of another operator's operation.
+    /// Take over another operator's operation.
     pub take_over: TakeOver,
-    /// It goes on although nobody can tell whose jobs end.
+    /// Continue although affected jobs are unknown.
     pub unknown: bool,
     /// Whatever runs on the worker may end.
     pub now: bool,

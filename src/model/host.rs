@@ -48,7 +48,7 @@ impl HostName {
         &self.0
     }
 
-    /// The host as a URL takes it: an IPv6 address stands in brackets (RFC 3986, section 3.2.2).
+    /// Formats the host for a URL: an IPv6 address is put in brackets (RFC 3986, section 3.2.2).
     pub fn in_url(&self) -> String {
         if self.0.contains(':') { format!("[{}]", self.0) } else { self.0.to_string() }
     }

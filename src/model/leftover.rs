@@ -1,10 +1,11 @@
-//! What Google took away from a cluster and nobody deleted: it eats quota, and nothing starts in its place.
+//! Preempted TPUs and queued resources of a cluster that were not deleted: they hold quota, and nothing replaces
+//! them.
 
 use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, chips};
 use super::{Text, Timestamp};
 use std::collections::BTreeSet;
 
-/// What a leftover is.
+/// Kind of a leftover resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftoverKind {
     /// A TPU VM that was preempted or has ended.
@@ -14,7 +15,7 @@ pub enum LeftoverKind {
 }
 
 impl LeftoverKind {
-    /// Google's own word.
+    /// The name of the kind in JSON, messages and the audit log.
     pub const fn word(self) -> &'static str {
         match self {
             Self::TpuVm => "tpu vm",
@@ -26,11 +27,11 @@ impl LeftoverKind {
 /// Something that is there for nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it is.
+    /// Kind of the resource.
     pub kind: LeftoverKind,
-    /// Its name.
+    /// Name of the resource.
     pub name: Text,
-    /// E.g. `v4-32`.
+    /// Accelerator type, e.g. `v4-32`.
     pub accelerator_type: Text,
     /// Chips that it holds; a queued resource holds none beside its TPU VMs.
     pub chips: u32,
@@ -47,7 +48,7 @@ impl Leftover {
     }
 }
 
-/// What became of one.
+/// Outcome of deleting one leftover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cleaned {
     /// Deleted, and seen to be gone.
@@ -58,9 +59,9 @@ pub enum Cleaned {
     LeftAlone(String),
     /// Not deleted, or still there afterwards; why, and what to do now.
     Failed {
-        /// Why.
+        /// What failed and why.
         what: String,
-        /// What to do now.
+        /// A hint for the operator.
         mend: String,
     },
 }
@@ -71,7 +72,7 @@ impl Cleaned {
         !matches!(self, Self::Failed { .. })
     }
 
-    /// In words.
+    /// The outcome as shown to people.
     pub fn words(&self) -> String {
         match self {
             Self::Deleted => "deleted".into(),

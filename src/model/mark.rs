@@ -12,7 +12,7 @@ use std::time::Duration;
 pub const MARK_PULSE: Duration = Duration::from_secs(60);
 /// A mark that was not renewed for so long is stale: three pulses in a row are missing.
 pub const MARK_STALE: Duration = Duration::from_secs(180);
-/// Characters of a name or a title that are kept of somebody else's mark.
+/// Maximum number of characters kept of a name or title in another operator's mark.
 const WORDS: usize = 120;
 
 /// The mark of one operation.
@@ -22,7 +22,7 @@ pub struct OperationMark {
     pub id: String,
     /// The cluster that is operated on.
     pub cluster: String,
-    /// Who operates, `user@host`.
+    /// The operator, as `user@host`.
     pub who: String,
     /// The process on that host.
     pub process: u32,
@@ -45,7 +45,7 @@ pub struct OperationMark {
     pub stopped: bool,
 }
 
-/// Whether the program behind a mark seems to be at work.
+/// Whether the program behind a mark still seems to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pulse {
     /// It renewed its mark within [`MARK_STALE`].
@@ -104,7 +104,8 @@ impl OperationMark {
         self.who.split_once('@').map_or("the operator's machine", |(_, host)| host)
     }
 
-    /// Whether its program seems to be at work. Clocks of machines differ: a mark from the future is fresh.
+    /// Whether the program of the mark seems to run. Clocks of machines differ, so a mark from the future counts as
+    /// fresh.
     pub fn pulse(&self, now: Timestamp) -> Pulse {
         let silent = Timestamp::from_millis(self.seen_ms).age(now);
         match () {

@@ -5,15 +5,15 @@
 use super::{ClusterName, Problem};
 use serde::{Deserialize, Serialize};
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationKind {
     /// Stops the cluster and starts it again, with its jobs.
     Restart,
-    /// Starts it.
+    /// Starts a cluster.
     Start,
-    /// Stops it.
+    /// Stops a cluster.
     Stop,
     /// Adds workers outside the autoscaler.
     AddWorker,
@@ -59,7 +59,7 @@ impl OperationKind {
     }
 }
 
-/// What is to be done, as it is ordered and as the journal keeps it: all that is needed to begin it anew.
+/// The task of an operation, as ordered and as written to the journal; it is sufficient to start the operation again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
@@ -68,9 +68,9 @@ pub enum Task {
         /// Whether jobs are saved and submitted again.
         preserve: bool,
     },
-    /// Start it.
+    /// Start the cluster.
     Start,
-    /// Stop it.
+    /// Stop the cluster.
     Stop,
     /// Add workers.
     AddWorker(NewWorker),
@@ -98,7 +98,7 @@ pub enum NewWorker {
         node_type: String,
         /// How capacity is asked for: a word of the settings' `tpu_capacity`.
         capacity: String,
-        /// One name for each.
+        /// One name per worker.
         names: Vec<String>,
     },
     /// A host that is there already, by SSH (provider `local`).
@@ -150,29 +150,29 @@ pub enum StepName {
     Stop,
     /// What it leaves behind on every machine is ended: raylets, and processes of jobs.
     Clear,
-    /// `ray up`.
+    /// Run `ray up`.
     Start,
-    /// The dashboard answers, and it is a new Ray.
+    /// Wait until the dashboard answers with a new Ray session.
     Answer,
-    /// Saved jobs are submitted again.
+    /// Submit the saved jobs again.
     Restore,
-    /// Workers that were there are there again, or named.
+    /// Wait until earlier workers have rejoined, and list missing ones.
     Workers,
-    /// The worker that is meant is found, and who works there.
+    /// Find the worker and what runs on it.
     Find,
-    /// Google is asked for queued resources.
+    /// Request queued resources from Google.
     Ask,
-    /// Google has the capacity, and the TPU VMs are up.
+    /// Wait until Google has the capacity and the TPU VMs are up.
     Capacity,
-    /// Ray is started on the hosts.
+    /// Start Ray on the hosts.
     Launch,
-    /// Ray has a living node on every host.
+    /// Wait until Ray has a live node on every host.
     Join,
-    /// What runs on the worker may end; it takes no new work.
+    /// Drain the worker: it takes no new work, and running work may end.
     Drain,
-    /// The worker is deleted, or Ray ended there.
+    /// Delete the worker, or stop Ray on it.
     Remove,
-    /// Ray has no living node there any more.
+    /// Wait until Ray has no live node on the worker's hosts.
     Leave,
 }
 
@@ -239,15 +239,15 @@ impl StepName {
 /// An operation on one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What it does.
+    /// The task of the operation.
     pub task: Task,
-    /// On which cluster.
+    /// The cluster that the operation changes.
     pub cluster: ClusterName,
-    /// `restart us-central2`.
+    /// Title of the operation, e.g. `restart us-central2`.
     pub title: String,
-    /// What it does to whom, in one sentence.
+    /// The effect of the operation on jobs and machines, in one sentence.
     pub consequence: String,
-    /// Its steps, in order.
+    /// The steps in order.
     pub steps: Vec<StepName>,
     /// Whether something that runs is ended.
     pub destructive: bool,
@@ -332,7 +332,7 @@ impl Operation {
         }
     }
 
-    /// Whether it may be cancelled at this step: nothing has been changed, or what was goes on without us.
+    /// Whether the operation may be cancelled at this step: nothing was changed, or the change completes without us.
     pub fn is_harmless_at(&self, step: StepName) -> bool {
         self.cancelled_at(step).is_some()
     }
@@ -343,7 +343,7 @@ impl Operation {
             return Some("cancelled; nothing was changed");
         }
         match step {
-            // May wait for hours, and nobody else can work on the cluster meanwhile.
+            // The wait may take hours, and other operations on the cluster are blocked meanwhile.
             StepName::Capacity => Some(
                 "cancelled; the request stays with Google: wait again with the same add-worker, or delete it with remove-worker",
             ),
@@ -381,7 +381,7 @@ impl Operation {
     }
 }
 
-/// How an operation goes on.
+/// Progress of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A step begins.

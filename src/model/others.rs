@@ -5,7 +5,7 @@ use super::JobKey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Stands where a job's owner would be named.
+/// Shown instead of the owner of a job.
 pub const OWNER_UNKNOWN: &str = "owner unknown";
 
 /// Other people's jobs that an operation would end: whose, and which of unknown owner. Also what a person has allowed.
@@ -20,7 +20,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Of these jobs, each with its owner, where one is known; `me` is the one who asks. Nobody is the empty name.
+    /// The owners of these jobs other than `me`. An empty name counts as unknown.
     pub fn of<'a>(jobs: impl IntoIterator<Item = (&'a JobKey, Option<&'a str>)>, me: &str) -> Self {
         let mut others = Self::default();
         for (key, owner) in jobs {
@@ -37,7 +37,7 @@ impl Others {
         others
     }
 
-    /// Whether nobody else's job would end.
+    /// Whether only the operator's own jobs would end.
     pub fn is_empty(&self) -> bool {
         self.people.is_empty() && self.unowned.is_empty()
     }
@@ -51,7 +51,7 @@ impl Others {
         }
     }
 
-    /// These and those.
+    /// Adds the owners and jobs of `more`.
     pub fn extend(&mut self, more: Self) {
         self.people.extend(more.people);
         self.people.sort();

@@ -15,9 +15,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The list.
+/// File name of the list of jobs in a backup folder.
 pub(super) const LIST: &str = "jobs.json";
-/// Of the list.
+/// Format version of the list.
 const VERSION: u32 = 1;
 /// Says that the folder is ours.
 pub(super) const MARK: &str = "marin-tui-backup";
@@ -33,16 +33,16 @@ const OURS: &str = "marin-tui";
 /// A job in a backup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// As it was submitted.
+    /// The submission as it was sent to Ray.
     pub submission: Submission,
     /// Its packages that were gone already; with one of them it cannot run again.
     pub missing: Vec<String>,
 }
 
-/// What a backup found.
+/// The content of a backup: the jobs saved and those skipped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backed {
-    /// Jobs in it.
+    /// Jobs that were saved.
     pub kept: Vec<Kept>,
     /// Jobs left out, with the reason.
     pub left_out: Vec<(SubmissionId, &'static str)>,
@@ -51,7 +51,7 @@ pub struct Backed {
 /// What became of a job of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// Submitted.
+    /// The job was submitted again.
     Submitted,
     /// Ray knows a job of this id already; nothing was sent.
     AlreadyThere,
@@ -71,9 +71,9 @@ impl Restored {
 #[derive(Serialize, Deserialize)]
 pub(super) struct List {
     version: u32,
-    /// The cluster's name.
+    /// Name of the cluster that the jobs ran on.
     pub cluster: String,
-    /// Its jobs.
+    /// The saved jobs.
     pub jobs: Vec<Kept>,
     /// File in the folder by URI.
     packages: BTreeMap<String, String>,
@@ -181,7 +181,7 @@ pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
     words.iter().any(|w| job.entrypoint.contains(w)).then_some("a cleanup job")
 }
 
-/// Makes the folder ours, unless somebody has something in it.
+/// Creates the backup folder, or fails if it contains other files.
 fn claim(dir: &Path) -> Result<(), Problem> {
     folder::make(dir).map_err(disk(dir))?;
     let mut names = fs::read_dir(dir).map_err(disk(dir))?.filter_map(Result::ok).map(|e| e.file_name());
@@ -284,7 +284,7 @@ impl Restore<'_> {
     }
 }
 
-/// A package's file, which a link in somebody's backup must not lead out of its folder.
+/// Opens a package file. A link in the backup must not lead out of its folder.
 fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
     let (folder, path) = (dir.canonicalize()?, dir.join(name).canonicalize()?);
     if !path.starts_with(folder.join(PACKAGES)) || !path.is_file() {

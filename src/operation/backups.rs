@@ -22,7 +22,7 @@ const ELSEWHERE: &str = "elsewhere";
 /// A backup on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Its folder.
+    /// Path of the backup folder.
     pub folder: PathBuf,
     /// The cluster whose jobs it holds; none when it was interrupted before its list was written.
     pub cluster: Option<String>,
@@ -35,7 +35,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Whether it is so old that it should be deleted, unless somebody needs it.
+    /// Whether the backup is old enough to be deleted and no interrupted operation needs it.
     pub fn is_due(&self, age: Duration, now: Timestamp) -> bool {
         !self.is_needed && self.made.age(now) >= age
     }
@@ -92,7 +92,7 @@ fn elsewhere(place: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Remembers a backup that was made in a folder of somebody's choice.
+/// Records the path of a backup made in a folder that the operator chose.
 pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
     let place = state.join("backups");
     let put = || {
@@ -131,7 +131,7 @@ pub fn delete(backup: &Backup) -> Result<(), Problem> {
     let mark = backup.folder.join(MARK);
     gone(fs::remove_file(&mark)).map_err(at(&mark))?;
     match fs::remove_dir(&backup.folder) {
-        // Somebody has put something else into it: that is theirs.
+        // The folder contains other files, which are not ours.
         Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         done => gone(done).map_err(at(&backup.folder)),
     }

@@ -24,16 +24,16 @@ use tokio::sync::mpsc;
 
 /// What is waited for an effect: Ray's end, its first answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks.
+/// Poll interval while a step waits for the cluster.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
-/// What an operation knows and will need later; it stands in the journal before it is needed.
+/// What an operation has learned so far. It is written to the journal before a later step needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
     /// `session_name` of the Ray that is to be ended.
     pub session: String,
-    /// Addresses of its workers.
+    /// Addresses of the cluster's live workers.
     pub workers: Vec<String>,
     /// Those of them that no autoscaler starts: a person added them.
     pub manual: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Facts {
     pub jobs: Vec<String>,
     /// Which autoscaler it has; `ray up` would start its own favourite.
     pub autoscaler: Option<u8>,
-    /// Where they were saved.
+    /// Folder of the backup of the jobs.
     pub backup: Option<PathBuf>,
     /// The stop has begun: from here on jobs end because of us.
     pub stopping: bool,
@@ -76,11 +76,11 @@ pub enum Outcome {
 
 /// Does the steps of an operation on one cluster.
 pub struct Performer {
-    /// The cluster.
+    /// The cluster that the operation changes.
     pub(super) spec: ClusterSpec,
     /// The connection of its task: no step opens another to its head.
     pub(super) connection: Connection,
-    /// How to connect.
+    /// Connection options.
     pub(super) options: Options,
     /// Our state folder; backups lie below it.
     pub(super) state: PathBuf,
@@ -96,7 +96,7 @@ pub struct Performer {
     backed: Option<Backed>,
 }
 
-/// What stands in the way of beginning at all: an operation is offered for `local` and `gcp` clusters with a file.
+/// Checks whether the operation is supported: for `local` and `gcp` clusters with a cluster file.
 pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
     let kind = task.kind();
     let what = match (&spec.file, spec.provider.as_str()) {

@@ -18,7 +18,7 @@ pub struct Ready {
     uploads: Vec<Upload>,
 }
 
-/// A problem in one sentence with its mend.
+/// A problem and its hint in one sentence.
 fn words(problem: &Problem) -> String {
     let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
     format!("{}{mend}", problem.what)
@@ -50,7 +50,7 @@ impl Desk {
 
     /// The job that a form wants, with what must be uploaded. Reads this machine: may take a while.
     pub fn ready(&self, cluster: &ClusterName, draft: &Draft, here: &Env) -> Result<Ready, String> {
-        // Without the record nobody could tell what of the form is the record's and what was typed.
+        // Without the record it is unknown which values of the form were typed and which come from the record.
         let like = match &draft.like {
             Some(id) => {
                 let known = self.all().get(&(cluster.clone(), id.clone())).cloned();

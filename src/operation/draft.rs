@@ -75,7 +75,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
     })
 }
 
-/// `2147483648`, `2 GB`, `2GiB`.
+/// Parses a size in bytes: `2147483648`, `2 GB`, `2GiB`.
 fn bytes(text: &str) -> Result<u64, Unfit> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);

@@ -20,7 +20,7 @@ pub(super) const NOT_AWAITED: &str = "not waited for (dry run)";
 /// Executes what changes something, or records it.
 #[derive(Clone, Debug, Default)]
 pub enum Executor {
-    /// Executes it.
+    /// Runs the calls.
     #[default]
     Real,
     /// Appends it to the list, and changes nothing.
@@ -43,7 +43,7 @@ impl Recorded {
 }
 
 impl Executor {
-    /// One that records.
+    /// An executor that records calls instead of running them, for a dry run.
     pub fn recording() -> Self {
         Self::Recording(Recorded::default())
     }

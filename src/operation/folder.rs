@@ -20,7 +20,7 @@ pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 /// A file for its owner alone that is being written, beside its place. Dropped before it is kept it is gone: a
 /// half-written file on a full disk helps nobody.
 pub(super) struct Part<'a> {
-    /// What is written.
+    /// The open temporary file.
     pub file: File,
     path: &'a Path,
     beside: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Begins one.
+    /// Creates the temporary file next to the target path.
     pub fn new(path: &'a Path) -> io::Result<Self> {
         let beside = path.with_extension("part");
         let mut how = OpenOptions::new();

@@ -22,7 +22,7 @@ impl Request {
         self.say_of(form, news).await;
     }
 
-    /// Packs, uploads, submits.
+    /// Packs and uploads the working directory of a form and submits its job.
     pub async fn submit(&self, form: FormId, desk: Arc<Desk>, draft: Draft) {
         let news = match self.sent(form, desk, draft).await {
             Ok(id) => {

@@ -25,7 +25,7 @@ const DROPPING: Duration = Duration::from_secs(120);
 pub struct KnownHead {
     /// The number that Google gave it.
     pub id: String,
-    /// Its name.
+    /// Name of the head's VM.
     pub name: String,
     /// When it was created, in milliseconds since the epoch.
     pub created: Option<i64>,

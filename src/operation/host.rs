@@ -27,7 +27,7 @@ const SCRIPT: &str = "/var/lib/marin-tui-worker/startup.sh";
 
 /// What a command on a host reads.
 enum Input<'a> {
-    /// This.
+    /// Input from memory.
     Text(&'a [u8]),
     /// A file, or what a program writes.
     From(Stdio),
@@ -35,13 +35,13 @@ enum Input<'a> {
 
 /// A host of a cluster that is logged in to.
 pub struct Host<'a> {
-    /// The cluster.
+    /// The cluster of the host.
     pub spec: &'a ClusterSpec,
-    /// How to log in.
+    /// Login options.
     pub options: &'a Options,
     /// What executes the commands and copies.
     pub executor: &'a Executor,
-    /// The host.
+    /// The host to log in to.
     pub to: TpuHost,
 }
 
@@ -67,7 +67,7 @@ impl Host<'_> {
             Input::Text(text) => (text, Stdio::piped()),
             Input::From(stdin) => (&b""[..], stdin),
         };
-        // Nobody sits there to be asked.
+        // No operator can answer a prompt on this connection.
         command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let work = async {
             let mut child = command.spawn()?;

@@ -19,7 +19,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Digits of a mark's id.
 const ID: usize = 16;
 
-/// The mark of somebody else's operation on the cluster, as far as it can be read; `facts` know our own.
+/// The mark of another operator's operation on the cluster, if it can be read; `facts` identify our own mark.
 pub async fn others_mark(access: Access<'_>, facts: &Facts) -> Option<OperationMark> {
     if !supervisor::keeps_marks(access.spec) {
         return None;
@@ -83,7 +83,7 @@ impl Marked {
         match supervisor::renew_mark(self.access(), &mark).await {
             Ok(Held::Ours) => Ok(()),
             Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
-            // Somebody has removed it by hand.
+            // The mark was removed manually.
             Ok(Held::Lost(None)) => match supervisor::place_mark(self.access(), &mark).await {
                 Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
                 Ok(_) => Ok(()),
@@ -130,7 +130,8 @@ fn taken_over(other: &OperationMark) -> Problem {
 }
 
 impl Performer {
-    /// Says in the mark that somebody has interrupted the operation at that step; one that is over by that has none.
+    /// Records in the mark that the operation was interrupted at that step. A mark that is already removed stays
+    /// removed.
     pub async fn interrupted(
         &self,
         operation: &Operation,
@@ -157,11 +158,11 @@ impl Performer {
         }
     }
 
-    /// Leaves the mark of an operation that begins or goes on; none where no mark can be kept.
+    /// Writes the mark of an operation that begins or is resumed. Returns none if no mark can be written.
     ///
     /// # Errors
     ///
-    /// Somebody else's operation is marked, and it is not the one that was to be taken over.
+    /// The cluster carries the mark of another operation, and it is not the one to take over.
     pub(super) async fn leave_mark(
         &mut self,
         operation: &Operation,
@@ -232,7 +233,7 @@ impl Performer {
 
 /// Why a mark was not placed.
 enum Refused {
-    /// Somebody else's is there.
+    /// Another operator's mark exists.
     Taken(Box<OperationMark>),
     /// There is no place for it.
     NotKept(Problem),

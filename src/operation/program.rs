@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(1800);
 const DEAF: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
 /// What it says each time.
 const SHUT: &str = "SSH still not available";
-/// Lines that are told in a second.
+/// Maximum number of output lines passed on per second.
 const TOLD: usize = 500;
 /// Last lines that are kept, to say why it failed.
 const KEPT: usize = 50;
@@ -68,7 +68,7 @@ struct Limits {
     deaf: Duration,
 }
 
-/// Hears a program out.
+/// Reads the program's output until it exits.
 async fn follow(
     running: impl Future<Output = Result<i32, Problem>>,
     mut lines: mpsc::Receiver<String>,

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// A runtime environment.
+/// A runtime environment as a JSON object.
 type Environment = Map<String, Value>;
 
 /// Places that name something on the machine that submits, each with the path. Ray's own client reads these and replaces
@@ -26,7 +26,7 @@ pub(super) fn local_paths(env: &Environment) -> Vec<(&'static str, &str)> {
     dir.into_iter().chain(modules.map(|path| ("py_modules", path))).chain(files).chain(conda).collect()
 }
 
-/// A local path that stands as the record has it, and where: nobody typed it here.
+/// A local path of the record that the operator did not type, and the field it is in.
 pub(super) fn untyped<'a>(env: &'a Environment, record: &Environment) -> Option<(&'static str, &'a str)> {
     let theirs = local_paths(record);
     let is_theirs = |(place, path): &(&str, &str)| {

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 pub(super) enum Stop {
     /// At a step where that is harmless; elsewhere it comes too late.
     Cancel,
-    /// At once.
+    /// Interrupt at once.
     Interrupt,
 }
 
@@ -45,7 +45,7 @@ impl Request {
         Access { spec: &self.spec, options: &self.environment.options, connection: &self.connection }
     }
 
-    /// Carries it out; a refusal is told.
+    /// Runs an order and reports a refusal as news.
     pub async fn run(&self, order: Order, stops: &mut mpsc::UnboundedReceiver<Stop>) {
         let done = match order {
             Order::Offer => {
@@ -59,7 +59,7 @@ impl Request {
             Order::Resume(consent) => self.resume(consent, false, stops).await,
             Order::Forward(consent) => self.resume(consent, true, stops).await,
             Order::Abandon => self.abandon().await,
-            // The service's own.
+            // The service handles these orders itself.
             Order::Cancel | Order::Interrupt => Ok(()),
         };
         if let Err((kind, refusal)) = done {
@@ -160,7 +160,7 @@ impl Request {
         let operation = Operation::new(task.clone(), self.spec.name.clone());
         gates::read_only(&self.environment, kind).map_err(refused)?;
         self.may_begin(&task).await?;
-        // Somebody's job may have come since it was previewed.
+        // Jobs may have been submitted since the preview.
         let seen = self.seen_or_refused(&task, Detail::Owners).await?;
         let order = |consent| Order::Begin(task.clone(), consent);
         gates::jobs(&operation, &consent, &seen, order).map_err(refused)?;
@@ -289,7 +289,7 @@ impl Request {
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) {
         if consent.no_wait {
-            // Google goes on by itself.
+            // Google continues on its own.
             operation.steps.retain(|s| *s == StepName::Ask);
         }
         self.say(OperationNews::Began(operation.clone())).await;
@@ -342,7 +342,7 @@ impl Request {
                         self.say(OperationNews::Progress(progress)).await;
                     }
                     Some(stop) = stops.recv() => match stop {
-                        // The performer lives.
+                        // The performer is still running.
                         Stop::Cancel => drop(cancel.send(())),
                         Stop::Interrupt => break None,
                     },

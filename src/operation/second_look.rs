@@ -100,7 +100,7 @@ impl Performer {
         Ok(())
     }
 
-    /// The mend where what it was begun on is no longer there.
+    /// The hint when the cluster has changed too much to resume the operation.
     pub(super) fn begin_anew(&self) -> String {
         let saved = self.facts.saved();
         let saved =

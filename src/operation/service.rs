@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// News that may wait for the front end.
 const NEWS: usize = 256;
 
-/// News of the service.
+/// News of the service, for the front end.
 #[derive(Clone, Debug)]
 pub enum News {
     /// Of an operation on a cluster.
@@ -150,7 +150,7 @@ impl Operations {
     }
 }
 
-/// An operation that may be at work.
+/// An operation that may be running.
 struct Work {
     /// Tells it from later ones on the same cluster.
     number: u64,
@@ -160,16 +160,16 @@ struct Work {
 /// What a look into the journals saw, and how many operations had begun here before it.
 type Seen = (u64, Vec<(ClusterName, Option<Standing>)>);
 
-/// The task behind [`Operations`].
+/// The task behind [`Operations`]; it owns all state of the service.
 struct Hub {
     environment: Arc<Environment>,
     news: mpsc::Sender<News>,
     desk: Arc<Desk>,
-    /// By cluster. Its journal is told of by its own news.
+    /// Operations by cluster. The news of a running one report its journal, too.
     works: HashMap<ClusterName, Work>,
     /// Operations and their ends so far.
     begun: u64,
-    /// What was told of each journal last.
+    /// The last reported state of each journal.
     known: BTreeMap<ClusterName, Option<Standing>>,
     /// What is done beside; the cluster and number of an operation that is over.
     tasks: JoinSet<Option<(ClusterName, u64)>>,
@@ -207,13 +207,13 @@ impl Hub {
         let (environment, begun) = (Arc::clone(&self.environment), self.begun);
         let read = move || {
             let names = environment.clusters.iter().map(|spec| &spec.name);
-            // A journal that cannot be read is told of when an operation is to begin.
+            // An unreadable journal is reported when an operation is to begin.
             names.filter_map(|name| Some((name.clone(), standing(&environment.state, name).ok()?))).collect()
         };
         Box::pin(async move { (begun, blocking(read).await) })
     }
 
-    /// Tells what has changed in the journals. What works here is told by itself, and knows better.
+    /// Reports journals that have changed. An operation running in this process reports itself.
     async fn tell(&mut self, (begun, seen): Seen) {
         if begun != self.begun {
             return;
@@ -306,7 +306,7 @@ fn request(
     Some(Request { spec, connection, environment: Arc::clone(environment), news })
 }
 
-/// Never anything.
+/// A future that never resolves.
 fn pending() -> Pin<Box<dyn Future<Output = Seen> + Send>> {
     Box::pin(std::future::pending())
 }

@@ -1,4 +1,4 @@
-//! What stands half way on a cluster, as a console shows it.
+//! An interrupted operation of a cluster, as a console shows it.
 
 use super::journal::{Journal, JournalError, PASSED, Scope, Unfinished};
 use super::trouble;
@@ -54,7 +54,7 @@ impl Unfinished {
     }
 }
 
-/// What stands half way on a cluster, by the journal in the state folder, which is not held for it.
+/// The interrupted operation of a cluster according to its journal, which is not locked.
 pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>, JournalError> {
     let Some((unfinished, held)) = Journal::peek(state, cluster)? else { return Ok(None) };
     Ok(Some(Standing {

@@ -28,9 +28,9 @@ impl Performer {
             Ok(Some(session)) if session != self.facts.session => {
                 return Ok("Ray already answers".to_owned());
             }
-            // Somebody's Ray runs there: `ray up` would end it with all its jobs.
+            // Another Ray may run there: `ray up` would end it with all its jobs.
             Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
-            // Nothing was stopped by us, so whatever is there is somebody's.
+            // This operation stopped nothing, so a Ray that runs there belongs to someone else.
             Err(other) if self.task == Task::Start && !is_no_head(&other.kind) => {
                 return Err(then_resume(other));
             }
@@ -98,7 +98,7 @@ impl Performer {
     }
 
     pub(super) async fn workers(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        // Google's join by themselves; those of other machines nobody else starts.
+        // TPU VMs at Google rejoin on their own; workers on other machines must be started here.
         if !self.facts.manual.is_empty() && !self.is_google() {
             self.rejoin(&self.facts.manual, tell).await;
         }

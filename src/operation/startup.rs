@@ -28,7 +28,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// As these endpoints say.
+    /// The addresses of these endpoints.
     pub fn at(endpoints: &crate::gcp::Endpoints) -> Self {
         let (compute, secret_manager) = (endpoints.compute.clone(), endpoints.secret_manager.clone());
         Self { compute, secret_manager, look: LOOK }

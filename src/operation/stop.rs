@@ -21,7 +21,7 @@ const CLEARED: &str = "ends remaining processes of Ray and its jobs";
 const CLEARING: Duration = Duration::from_secs(60);
 
 impl Performer {
-    /// Whether a Ray answers: its session's name. An error means that it cannot be told.
+    /// The session name of a Ray that answers, if any. An error means that this cannot be determined.
     pub(super) async fn answering(&self) -> Result<Option<String>, Problem> {
         match self.connect().await {
             Ok(session) => {

@@ -32,7 +32,7 @@ impl From<PackError> for Unfit {
     }
 }
 
-/// `Err` with these words.
+/// Returns `Err` with this message.
 macro_rules! unfit {
     ($($words:tt)*) => { $crate::operation::Unfit::new(format!($($words)*)) };
 }
@@ -41,7 +41,7 @@ pub(super) use unfit;
 /// A job as it is said.
 #[derive(Default)]
 pub struct Wanted {
-    /// The shell command.
+    /// Shell command of the job.
     pub entrypoint: String,
     /// Folder, archive or URI that it runs in.
     pub working_dir: Option<String>,
@@ -73,16 +73,16 @@ pub struct Wanted {
 pub enum Upload {
     /// A folder of this machine.
     Folder {
-        /// It.
+        /// The packed folder.
         folder: Folder,
-        /// Whether its own name stands in the archive.
+        /// Whether the archive contains the folder's own name.
         parent: bool,
     },
     /// A file that is an archive already.
     Archive {
         /// Its URI in the cluster.
         uri: String,
-        /// It.
+        /// The archive's content.
         content: Bytes,
     },
 }
@@ -96,7 +96,7 @@ impl Upload {
         }
     }
 
-    /// Its size, in bytes.
+    /// Size of the upload in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Folder { folder, .. } => folder.bytes,
@@ -206,7 +206,7 @@ fn runtime_env(
         let path = here.expand(Path::new(said));
         fs::read_to_string(&path).map_err(|e| unfit!("cannot read {}: {e}", path.display()))?
     };
-    // JSON is YAML. The parser's words may quote a secret: only the place is told.
+    // JSON is valid YAML. The parser's message may quote a secret, so only the position is reported.
     let parsed: Result<Map<String, Value>, _> = serde_yaml::from_str(&text);
     parsed.map_err(|e| {
         let place = e.location().map(|l| format!(" (line {}, column {})", l.line(), l.column()));

@@ -18,11 +18,11 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub struct Fetched {
     /// The token.
     pub token: Secret,
-    /// Its version.
+    /// Version of the secret that holds the token.
     pub version: String,
     /// The secret's file on this machine has it.
     pub kept: bool,
-    /// What could not be kept on this machine, with the mend.
+    /// What could not be saved on this machine, each with a hint.
     pub troubles: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ type Answer = Arc<Mutex<Option<(Instant, Result<Fetched, Problem>)>>>;
 pub struct TokenCare {
     places: Places,
     google: Google,
-    /// One for each secret: a project that answers slowly delays nobody else.
+    /// One answer per secret, so that a slow project does not delay the others.
     answers: std::sync::Mutex<BTreeMap<SecretName, Answer>>,
 }
 
@@ -155,7 +155,7 @@ impl TokenCare {
             Ok(()) => {}
             Err(GcpError::Exists { .. }) if rotate => {}
             Err(GcpError::Exists { .. }) => match self.google.latest_version(project, &secret.name).await {
-                // Made without a version, by somebody who was interrupted.
+                // The secret was created without a version, by an interrupted command.
                 Err(GcpError::NotFound { .. }) => {}
                 Ok(latest) => {
                     let what = format!("it already exists (version {}) and was not changed", latest.version);

@@ -19,16 +19,16 @@ const SELDOM: Duration = Duration::from_secs(5);
 /// An answer that another cluster's TPUs in the same zone had so lately is as good as one of our own.
 const SHARED: Duration = Duration::from_secs(2);
 
-/// While somebody else operates on the cluster, how far that is comes as often as this.
+/// Poll interval for another operator's mark while their operation runs.
 const MARKED: Duration = Duration::from_secs(10);
 
-/// What watches.
+/// The task that polls Google for one cluster.
 pub struct CloudWatch {
-    /// The cluster.
+    /// The cluster whose TPUs are polled.
     pub spec: ClusterSpec,
-    /// How to ask.
+    /// Connection options.
     pub options: Arc<Options>,
-    /// News go there.
+    /// Receiver of the news.
     pub out: Out,
     /// What the front end wants.
     pub requests: mpsc::UnboundedReceiver<Request>,
@@ -48,7 +48,7 @@ impl CloudWatch {
         // Something was deleted during a question, whose answer may still have it.
         let mut again = false;
         let mut marks = Marks::new(&self.spec);
-        // Beside the loop, so that quitting waits for nobody.
+        // Run beside the loop, so that quitting does not wait for requests.
         let mut work = JoinSet::new();
         loop {
             tokio::select! {
@@ -98,7 +98,7 @@ impl CloudWatch {
         }
     }
 
-    /// Asks nobody, and says why to whoever wants to know.
+    /// Sends no requests, and answers every order with this problem.
     async fn decline(mut self, problem: &Problem) {
         while let Some(request) = self.requests.recv().await {
             let news = match request {

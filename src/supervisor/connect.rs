@@ -21,9 +21,9 @@ use tokio::sync::watch;
 
 /// A dashboard that has just started accepts connections 5 to 12 s before it answers (measured on 2.53 and 2.60).
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
-/// While it is waited for, it is asked for once more this often.
+/// Interval at which the first request is repeated while the dashboard does not answer.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
-/// A dashboard that is silent for longer is not waited for where the GCS answers in its place.
+/// How long to wait for a silent dashboard when the GCS answers instead.
 const GCS_INSTEAD: Duration = Duration::from_secs(3);
 /// An open way to a cluster.
 pub struct Session {
@@ -35,7 +35,7 @@ pub struct Session {
     pub token: Option<Secret>,
     /// Round trip of the dashboard's answer; none when it gave none.
     pub latency: Option<Duration>,
-    /// What is wrong with the dashboard, where the GCS answers in its place.
+    /// The problem of the dashboard when the GCS is used instead.
     pub dashboard: Option<Problem>,
 }
 
@@ -56,23 +56,23 @@ impl Session {
 
 /// Where a session is to be opened to, and how.
 pub struct Opener {
-    /// The client of the session before, if any: log streams that still use it go on.
+    /// The client of the previous session, if any; log streams that still use it continue.
     pub before: Option<Client>,
-    /// The cluster.
+    /// The cluster to connect to.
     pub spec: Arc<ClusterSpec>,
     /// Its place in the list: decides its local ports.
     pub place: usize,
-    /// What all tasks share.
+    /// Options shared by all tasks.
     pub options: Arc<Options>,
     /// Local ports of all clusters.
     pub ports: Arc<Mutex<PortPlan>>,
-    /// Progress goes here.
+    /// Receiver of progress news.
     pub out: Out,
     /// The same for who waits for the connection.
     pub state: watch::Sender<ConnectionState>,
     /// What a front end can reach goes here.
     pub reach: watch::Sender<Reach>,
-    /// Tokens.
+    /// Token lookup and refresh.
     pub care: Arc<TokenCare>,
     /// For a screen, which shows the state and other people's operations also where the dashboard does not answer; or
     /// for a command.
@@ -205,7 +205,7 @@ fn no_answer_within(time: Duration) -> Problem {
 pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> Option<String> {
     let (host, fingerprint) = (tunnel.host(), tunnel.first_contact()?);
     options.note.deed(&spec.name, &format!("first contact with {host}"), &format!("accepted {fingerprint}"));
-    // Nobody comes between this machine and itself.
+    // A loopback connection cannot be intercepted on the network.
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
 }

@@ -18,7 +18,7 @@ const RENEWALS: usize = 3;
 /// Longest wait for a connection that answers: `ray get-head-ip`, a login, the first answer and one question each have
 /// a limit of their own, which add up to about two minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(150);
-/// A login that stands runs an empty command within this time.
+/// Timeout of the empty command that tests a login.
 const PROBE: Duration = Duration::from_secs(5);
 /// How long ssh's word of a refused connection is waited for.
 const REFUSAL: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// Wishes that may wait for the task; a caller that is faster waits.
 const WISHES: usize = 16;
 
-/// A connection that stands: what can be done over it. It outlives the connection harmlessly: then everything fails.
+/// An open connection and what can be done over it. Once the connection is lost, every call fails.
 #[derive(Clone, Debug)]
 pub struct Channel {
     /// Ray, with the token in force.
@@ -86,7 +86,7 @@ impl Channel {
         matches!(tokio::time::timeout(REFUSAL, more).await, Ok(Ok(_)))
     }
 
-    /// Whether the login to the head still stands although Ray gave no answer.
+    /// Whether the login to the head still works although Ray gave no answer.
     async fn stands(&self) -> bool {
         match &self.remote {
             None => true,
@@ -106,9 +106,9 @@ impl Channel {
 pub enum ConnectionState {
     /// An attempt is under way.
     Connecting(Phase),
-    /// It stands. Whether Ray answers is for [`Connection::channel`] to say.
+    /// The connection is open. [`Connection::channel`] checks whether Ray answers.
     Up(Box<Channel>),
-    /// It is down.
+    /// The connection is down.
     Down {
         /// Why the last attempt failed, or why the connection was lost.
         problem: Problem,
@@ -130,12 +130,12 @@ pub(super) enum Wish {
     Refresh,
     /// Connect again, if that attempt's connection is still the present one.
     Reconnect {
-        /// The attempt's number.
+        /// Number of the attempt.
         attempt: u64,
     },
     /// Open local ports for these services, as long as this connection is wanted.
     Forward {
-        /// Which.
+        /// The services to open ports for.
         services: BTreeSet<Service>,
         /// All that are open now.
         reply: oneshot::Sender<Result<LocalPorts, Problem>>,
@@ -151,9 +151,9 @@ pub(super) enum Wish {
 
 /// The task's end of a connection.
 pub(super) struct Held {
-    /// What everybody sees.
+    /// The state that all holders of the connection see.
     pub state: watch::Sender<ConnectionState>,
-    /// What they ask.
+    /// Requests of the holders of the connection.
     pub wishes: mpsc::Receiver<Wish>,
 }
 
@@ -180,12 +180,12 @@ impl Connection {
         Self::pair(cluster).0
     }
 
-    /// Ray over the connection that stands now, if one does; whether it answers is not asked.
+    /// A client of Ray over the open connection, if any; it does not check that Ray answers.
     pub fn client(&self) -> Option<Client> {
         client_of(&self.state)
     }
 
-    /// Commands on the head over the login that stands now, if one does.
+    /// Runs commands on the head over the open login, if any.
     pub fn remote(&self) -> Option<Remote> {
         match &*self.state.borrow() {
             ConnectionState::Up(channel) => channel.remote.clone(),
@@ -320,7 +320,7 @@ impl Connection {
     }
 }
 
-/// The client of the connection that stands now, if one does.
+/// The client of the open connection, if any.
 pub(super) fn client_of(state: &watch::Receiver<ConnectionState>) -> Option<Client> {
     match &*state.borrow() {
         ConnectionState::Up(channel) => Some(channel.client.clone()),

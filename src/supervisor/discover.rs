@@ -12,9 +12,9 @@ use tokio::process::Command;
 /// `ray get-head-ip` may ask a cloud.
 const ASK_RAY: Duration = Duration::from_secs(60);
 
-/// Where to connect to.
+/// The head's address and how it was found.
 pub struct Found {
-    /// Address or ssh alias.
+    /// Address or ssh alias of the head.
     pub host: HostName,
     /// What the person should know about how it was found.
     pub note: Option<String>,

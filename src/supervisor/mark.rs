@@ -30,7 +30,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub enum Held {
     /// It is there, and it is ours.
     Ours,
-    /// Another one is there in its place, or none any more.
+    /// Our mark is gone; contains the mark found instead, if any.
     Lost(Option<Box<OperationMark>>),
 }
 

@@ -27,7 +27,7 @@ impl Ports {
         Self { plan: Arc::clone(plan), place, open: LocalPorts::new() }
     }
 
-    /// Those that are open.
+    /// The open ports.
     pub fn open(&self) -> &LocalPorts {
         &self.open
     }
@@ -82,7 +82,7 @@ impl Ports {
         }
     }
 
-    /// Closes all.
+    /// Closes all ports.
     pub async fn close(&mut self, tunnel: &Tunnel) {
         for (service, port) in std::mem::take(&mut self.open) {
             tunnel.unlisten(port, service.port()).await;

@@ -20,7 +20,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A cluster's task that works for one command. It reconnects as the console's does, and ends when this is dropped.
 pub struct Attached {
-    /// Its connection.
+    /// The connection of the cluster.
     pub connection: Connection,
     requests: mpsc::UnboundedSender<Request>,
     task: JoinHandle<()>,
@@ -45,7 +45,7 @@ pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
         ports: Arc::new(Mutex::new(PortPlan::new())),
         wakes: wake::watch_for_wakes(),
     };
-    // A command asks; nobody reads what the task would tell a screen.
+    // A command has no screen, so the news of the task are discarded.
     let (updates, _) = mpsc::channel(1);
     let out = Out { cluster: spec.name.clone(), updates };
     let (requests, heard) = mpsc::unbounded_channel();
@@ -61,13 +61,13 @@ pub struct Session {
     pub client: Client,
     /// That token; none without token auth.
     pub token: Option<Secret>,
-    /// `session_name` of that Ray.
+    /// `session_name` of the connected Ray.
     pub ray_session: Text,
     attached: Attached,
 }
 
 impl Session {
-    /// The connection, for what goes on when it is lost and comes back.
+    /// The connection, for work that survives a reconnection.
     pub fn connection(&self) -> &Connection {
         &self.attached.connection
     }
@@ -100,11 +100,11 @@ pub async fn connect(
 /// A cluster, and how its machines are reached.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
-    /// The cluster.
+    /// The cluster of the connection.
     pub spec: &'a ClusterSpec,
-    /// How to connect.
+    /// Connection options.
     pub options: &'a Options,
-    /// The connection of its task; commands on the head go over it while it stands.
+    /// The connection of the cluster's task; commands on the head use it while it is open.
     pub connection: &'a Connection,
 }
 

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a job is watched of which nobody knows whether its stop arrived: a head that hung, or a connection that
 /// broke, may come back meanwhile.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
-/// Between two looks.
+/// Poll interval while waiting for a job to end.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Asks Ray to stop the job and watches for the effect. `changed` asks for a refresh when something has. A request
@@ -56,7 +56,7 @@ pub async fn stop_job(session: &Session, id: &SubmissionId) -> JobStopOutcome {
     }
 }
 
-/// Ray over whatever connection stands: what is watched for long must outlive one.
+/// A client of Ray over the current connection: a long wait must survive a reconnection.
 pub(super) struct Answering {
     client: Client,
     state: watch::Receiver<ConnectionState>,

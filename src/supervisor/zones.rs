@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// The zones that somebody has asked about, by project and name.
+/// The zones that were queried, by project and name.
 #[derive(Clone, Debug, Default)]
 pub struct Zones(Arc<Mutex<HashMap<(String, String), Zone>>>);
 

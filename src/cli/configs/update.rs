@@ -17,7 +17,7 @@ pub struct Mode {
     pub check: bool,
     /// Write nothing; show changes.
     pub diff: bool,
-    /// Do not ask.
+    /// Skip confirmation.
     pub yes: bool,
     /// Print JSON.
     pub json: bool,

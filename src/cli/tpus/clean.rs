@@ -1,4 +1,4 @@
-//! `marin-tui clean-preempted`.
+//! The command `clean-preempted`: deletes preempted TPUs of a cluster.
 
 use super::super::columns;
 use super::super::reach::{Progress, Reach, confirm};

@@ -13,13 +13,13 @@ use std::io::{self, Write};
 
 /// The answers of Google and Ray.
 pub struct Said<'a> {
-    /// The cluster.
+    /// The cluster of the table.
     pub spec: &'a ClusterSpec,
     /// Google's answer.
     pub cloud: &'a CloudView,
     /// Ray's nodes, or why they cannot be read.
     pub nodes: &'a Result<Vec<Node>, Problem>,
-    /// Now.
+    /// The time that ages are relative to.
     pub now: Timestamp,
 }
 

@@ -57,7 +57,7 @@ pub(super) async fn follow(
     }
 }
 
-/// Whether nobody has to do anything about it.
+/// Whether the error is temporary, so that retrying without an operator is enough.
 fn passes(e: &GcpError) -> bool {
     matches!(
         e,
@@ -83,9 +83,9 @@ fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Vec<String>>, Problem>
     Err(Problem { what: what.join("; "), ..first.clone() })
 }
 
-/// How one stands.
+/// The state of one queued resource.
 struct Seen {
-    /// Its state in words.
+    /// Its state as shown to people.
     word: String,
     /// Its hosts, once it is up.
     hosts: Option<Vec<String>>,
@@ -97,7 +97,7 @@ impl From<&str> for Seen {
     }
 }
 
-/// How it stands, or why nothing comes of it.
+/// The state of a queued resource, or an error if its TPU VM will never be up.
 fn standing(view: &CloudView, name: &str) -> Result<Seen, Problem> {
     let Some(queued) = view.queued.iter().find(|q| q.name.raw() == name) else {
         if !view.complete {

@@ -92,7 +92,7 @@ fn shares(jobs: &[&Job], nodes: &[NodeId], running: &[Running]) -> BTreeMap<JobK
             share.tasks += 1;
         }
     }
-    // A driver that somebody started by hand has no actor that would tell.
+    // A driver that was started manually has no actor that would show its node.
     let here = |job: &&&Job| !job.status.is_ended() && job.driver_node.is_some_and(|n| nodes.contains(&n));
     for job in jobs.iter().filter(here) {
         all.entry(job.key.clone()).or_default().entrypoint = true;

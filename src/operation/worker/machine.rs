@@ -18,7 +18,7 @@ const GOING: Duration = Duration::from_secs(600);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Queued resource.
+    /// Name of the queued resource, if the worker belongs to one.
     pub queued: Option<String>,
     /// TPU VM; of several that go together the first.
     pub vm: Option<String>,
@@ -34,7 +34,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineVm {
-    /// Its name.
+    /// Name of the TPU VM or of the host.
     pub name: String,
     /// The number that Google gave it.
     pub id: String,
@@ -57,17 +57,17 @@ impl From<&MachineVm> for ChosenTpu {
 }
 
 impl Machine {
-    /// A host that is reached by SSH and made by nobody of us.
+    /// A host of a local cluster, reached by SSH and not created by Google.
     pub(super) fn host(address: &str) -> Self {
         Self { hosts: vec![address.to_owned()], ..Self::default() }
     }
 
-    /// Whether Google made it.
+    /// Whether the worker is a machine at Google.
     pub(super) fn is_google(&self) -> bool {
         self.queued.is_some() || self.vm.is_some()
     }
 
-    /// What people call it.
+    /// The name shown to people.
     pub fn name(&self) -> &str {
         let address = || self.hosts.first().map(String::as_str);
         self.vm.as_deref().or(self.queued.as_deref()).or_else(address).unwrap_or_default()
@@ -157,7 +157,7 @@ fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
     vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name)
 }
 
-/// The requests that delete it, after everything of it was read once more and is what was found; none when it is gone.
+/// The requests that delete the worker, none if it is gone. It is read again first and must match what was found.
 async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Result<Vec<Change>, GcpError> {
     if let Some(name) = &machine.queued {
         let chosen = ChosenQueued {

@@ -16,7 +16,7 @@ fn place(state: &Path, cluster: &ClusterName) -> PathBuf {
     state.join("workers").join(format!("{}.json", file_of(cluster)))
 }
 
-/// Keeps what is added now. That it cannot be kept hinders nobody.
+/// Saves the last added worker as the default of the next form. A failure is only logged.
 pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) {
     let path = place(state, cluster);
     let kept = path.parent().map_or(Ok(()), folder::make).and_then(|()| {

@@ -8,7 +8,7 @@ use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Task};
 use crate::supervisor::{self, Options};
 
-/// What stands in the way, as far as the cluster's file and the settings tell.
+/// Checks the task against the cluster file and the settings.
 pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
     let is_local = spec.provider == "local";
     let worker = match task {
@@ -87,7 +87,7 @@ pub(super) async fn find(
     }
 }
 
-/// That there is none.
+/// The error for a worker that does not exist.
 pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
     let what = format!("no TPU VM, host or queued resource of {} is named {}", spec.name, printable(worker));
     trouble(what, "list them with `marin-tui tpus`")

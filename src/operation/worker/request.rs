@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 pub(super) struct QueuedRequest {
     /// Name of the queued resource and of its TPU VM.
     pub name: String,
-    /// Version of the API.
+    /// API version that the request is sent to.
     pub api: TpuApi,
-    /// What is sent.
+    /// Body of the request.
     pub body: Value,
 }
 

@@ -37,7 +37,7 @@ impl<'a> Watch<'a> {
         self.open.as_ref().map(|(session, _)| session)
     }
 
-    /// What Ray says now.
+    /// Reads the current state of Ray.
     pub(super) async fn look(&mut self) -> Result<Snapshot, Problem> {
         if self.open.is_none() {
             self.connect().await?;

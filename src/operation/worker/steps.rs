@@ -32,7 +32,7 @@ impl Tell<'_> {
 }
 
 impl Performer {
-    /// Does one of them.
+    /// Runs one step of a worker operation.
     pub(in super::super) async fn worker_step(
         &mut self,
         step: StepName,

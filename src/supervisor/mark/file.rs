@@ -15,7 +15,7 @@ const OTHER: i32 = 3;
 /// Bytes that are read of a mark.
 const LONGEST: usize = 4096;
 
-/// Its path, for people.
+/// Path of the mark file on the head, as shown to people.
 pub fn path(cluster: &ClusterName) -> String {
     format!("/var/tmp/marin-tui-operation-{}.json", utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME))
 }
