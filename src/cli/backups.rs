@@ -102,8 +102,8 @@ fn counted(n: usize) -> String {
     if n == 1 { "1 backup".to_owned() } else { format!("{n} backups") }
 }
 
-/// As JSON: `folder`, `cluster`, `jobs`, `created_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why not,
-/// or empty).
+/// As JSON: `folder`, `cluster`, `jobs`, `created_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why
+/// not, or empty).
 fn report(rows: &[(&Backup, String)], as_json: bool, now: Timestamp) -> anyhow::Result<()> {
     if as_json {
         let row = |(b, outcome): &(&Backup, String)| {

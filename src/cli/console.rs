@@ -128,8 +128,8 @@ fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
     }
 }
 
-/// The log file. What cannot be written to it (the disk is full) is counted out here and told at the end: on the
-/// screen, which is not ours to print on, it would stand across the tables.
+/// The log file. Write failures (for example a full disk) are recorded and reported at exit, because printing them
+/// earlier would damage the screen.
 #[derive(Clone, Debug)]
 struct LogFile {
     file: Arc<File>,
@@ -156,7 +156,7 @@ impl Write for LogFile {
     }
 }
 
-/// A terminal UI must not print: what it has to say goes to a file for its owner alone, begun anew at each start.
+/// Sends the program's log to a file readable only by its owner, truncated at each start. A terminal UI must not print.
 fn log_to(folders: &Folders) -> anyhow::Result<LogFile> {
     let path = folders.state.join("marin-tui.log");
     let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path);

@@ -1,5 +1,5 @@
-//! `marin-tui demo-ray`: what the settings of a demo name in place of ray. It passes on what it is asked for to the demo's
-//! own process, prints what comes back, and touches nothing real.
+//! `marin-tui demo-ray`: what the settings of a demo name in place of ray. It passes on what it is asked for to the
+//! demo's own process, prints what comes back, and touches nothing real.
 
 use anyhow::Context;
 use clap::Args;

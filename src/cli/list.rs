@@ -51,7 +51,8 @@ fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<S
     Some(vec![spec.name.to_string(), provider, spec.head_words(), ports, file])
 }
 
-/// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`, `hint`.
+/// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`,
+/// `hint`.
 fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json::Value {
     match entry {
         Entry::Broken(b) => {

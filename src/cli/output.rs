@@ -1,10 +1,9 @@
 //! What commands write, to stdout and to stderr.
 //!
 //! Names, errors and file names come from clusters, files and other people, and may contain control characters that a
-//! terminal must not act on. Every
-//! command writes through here (`println!` and `eprintln!` of this room are the ones below, and
-//! `tests/architecture.rs` lets nobody else open the two streams). stderr is always cleaned; stdout is when it is a
-//! terminal, and goes verbatim into a file or a pipe, where a script reads it.
+//! terminal must not act on. Every command writes through this module: it replaces `println!` and `eprintln!`, and
+//! `tests/architecture.rs` forbids other uses of the two streams. stderr is always cleaned. stdout is cleaned on a
+//! terminal and left unchanged in a file or a pipe, for scripts.
 
 use crate::model::text::{printable_json, printable_lines};
 use serde::Serialize;

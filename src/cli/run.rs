@@ -1,5 +1,5 @@
-//! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes one
-//! that was interrupted.
+//! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes
+//! one that was interrupted.
 
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;

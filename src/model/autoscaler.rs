@@ -1,4 +1,4 @@
-//! What the autoscaler wants, has and fails to get.
+//! The autoscaler's report: nodes by type, pending nodes, unmet demands and failed launches.
 
 use super::{Text, Timestamp};
 
@@ -65,7 +65,7 @@ pub struct Demand {
     pub count: u64,
     /// What the request comes from.
     pub kind: DemandKind,
-    /// No node type can ever satisfy it (v2 tells).
+    /// No node type can satisfy the demand (reported by v2 only).
     pub infeasible: bool,
 }
 

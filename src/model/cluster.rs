@@ -72,7 +72,7 @@ impl fmt::Display for ClusterName {
 pub enum HeadAddress {
     /// A host name, address or ssh alias for the system's ssh (`provider.head_ip`, or the settings' override).
     Ssh(HostName),
-    /// Not in the file: `ray get-head-ip FILE` tells it (any provider that Ray knows).
+    /// Not in the file: `ray get-head-ip FILE` prints it (any provider that Ray supports).
     AskRay,
     /// A dashboard URL to attach to directly, without SSH (`--address`, `RAY_ADDRESS`), and the GCS address
     /// (`host:port`) if the user gave one.
@@ -131,8 +131,8 @@ pub struct ClusterSpec {
     pub name: ClusterName,
     /// The YAML it came from; none with `--address`.
     pub file: Option<PathBuf>,
-    /// What that file was when its folder was trusted; none when somebody named it (`--infra`, settings). The file is
-    /// not used again once it is another.
+    /// The content of the file when its folder was trusted; none if the operator named it (`--infra`, settings). A
+    /// changed file is not used.
     pub accepted: Option<Digest>,
     /// `provider.type`, e.g. `local`, `gcp`; empty with `--address`.
     pub provider: String,

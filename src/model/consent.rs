@@ -1,7 +1,7 @@
-//! What stands between a person and an operation: the gates, what a person has allowed, and which gate still refuses.
+//! The gates before an operation, what the operator has allowed, and which gate still refuses.
 //!
-//! The rule about affected jobs stands here once. The operations service enforces it; a dialog and a command ask it
-//! beforehand, to say what has to be allowed.
+//! The rule about affected jobs is defined only here. The operations service enforces it; dialogs and commands query it
+//! first, to say what has to be allowed.
 
 use super::{Operation, OperationKind, Order, Others, Preview, Problem, Task};
 
@@ -87,7 +87,7 @@ impl Refusal {
 /// What a person has to do before an operation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// Skips nothing.
+    /// No confirmation is needed.
     Nothing,
     /// Press a button, or answer yes.
     Yes,
@@ -103,26 +103,26 @@ pub enum Confirmed {
     Not,
     /// Answered yes, or pressed the button.
     Yes,
-    /// Said beforehand that nothing is to be asked (`--yes`).
+    /// Confirmed in advance with `--yes`.
     Beforehand,
     /// Confirmed by typing this text.
     Typed(String),
 }
 
-/// Whose operation a person takes over.
+/// The operation of another operator that may be taken over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TakeOver {
     /// Does not take over an operation.
     #[default]
     Nobody,
-    /// The one whose mark has this id: the person has seen it.
+    /// Takes over the operation whose mark has this id, which the operator has seen.
     Mark(String),
     /// Takes over any operation that is marked.
     Anybody,
 }
 
 impl TakeOver {
-    /// Whether it covers the operation whose mark has this id.
+    /// Whether the operation whose mark has this id may be taken over.
     pub fn covers(&self, id: &str) -> bool {
         match self {
             Self::Nobody => false,

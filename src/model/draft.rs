@@ -9,7 +9,7 @@ pub const AS_IT_WAS: &str = "***";
 /// A job as it is typed into the form. Empty means: not said.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The job that it was made from: values that stand as [`AS_IT_WAS`] are its.
+    /// The job that the form was made from; it provides the values shown as [`AS_IT_WAS`].
     pub like: Option<SubmissionId>,
     /// Shell command of the job.
     pub entrypoint: String,

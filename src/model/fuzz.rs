@@ -1,8 +1,8 @@
-//! Bytes that nobody would send, for the parsers of what others send: good examples, mutated.
+//! Mutates valid examples to test parsers of untrusted input.
 //!
 //! Each parser of hostile input has a test named `fuzz_...` that calls [`fuzz`]. `cargo nextest run` tries a fixed
-//! number of inputs, always the same ones; `tests/fuzz` tries others for as long as it is told. A parser may refuse
-//! whatever it likes, and must neither panic nor break what its entry asserts.
+//! number of inputs, always the same ones; `tests/fuzz` tries others for a given time. A parser may refuse any input,
+//! and must neither panic nor violate what its entry asserts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Names and addresses of machines, checked before they go to ssh or into a URL.
 //!
-//! [`HostName`] is the only type that ssh and the connection code take, so a host that nobody checked cannot reach a
-//! command line. What a file, Google, Ray or a person wrote becomes one through [`HostName::parse`] alone.
+//! [`HostName`] is the only type that ssh and the connection code take, so an unchecked host cannot reach a
+//! command line. Text from files, Google, Ray and users is converted only by [`HostName::parse`].
 
 use super::text::printable;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub struct NotAHost {
 }
 
 impl HostName {
-    /// Checks a text. IPv6 addresses stand without brackets and without a zone.
+    /// Parses a host. IPv6 addresses are written without brackets and without a zone.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for HostName {
     }
 }
 
-/// Checks what stands between `://` and the path of a URL, or an address as `HOST:PORT`: a host, an IPv6 address in
+/// Parses the part between `://` and the path of a URL, or an address as `HOST:PORT`: a host, an IPv6 address in
 /// brackets, and a port if there is one. A user, which a URL may have, is refused.
 pub fn authority(text: &str) -> Result<(HostName, Option<u16>), NotAHost> {
     let refused = |why| NotAHost { text: text.to_owned(), why };

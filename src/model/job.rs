@@ -156,8 +156,8 @@ impl Job {
         JobIds { driver: self.driver.clone(), submission: self.submission_id().cloned() }
     }
 
-    /// Who submitted it, where the metadata ([`Self::OWNER_KEYS`]) or the id's pattern `ray-run-<user>-...` (Marin's
-    /// launcher) tells. Of a driver started by hand only the metadata of its `ray.init` can tell.
+    /// The job's owner, taken from the metadata ([`Self::OWNER_KEYS`]) or from an id like `ray-run-<user>-...` (Marin's
+    /// launcher). For a manually started driver only the metadata of its `ray.init` is used.
     pub fn owner(&self) -> Option<&str> {
         let by_key = |k: &&str| self.metadata.iter().find(|(name, v)| name.raw() == *k && !v.is_empty());
         if let Some((_, v)) = Self::OWNER_KEYS.iter().find_map(by_key) {

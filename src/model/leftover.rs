@@ -91,8 +91,8 @@ impl TpuVm {
 }
 
 impl QueuedResource {
-    /// Whether nothing comes of it any more once its TPU VMs are gone, and it is this cluster's by its label. One that
-    /// still waits or is being made is none; one that was refused tells why, and stays until a person has read it.
+    /// Whether the queued resource belongs to this cluster by its label and has no use once its TPU VMs are gone. A
+    /// waiting or provisioning one does not count; a failed one is kept, because it shows the cause.
     pub fn is_left_by(&self, cluster: &str) -> bool {
         let over = matches!(self.state, QueuedState::Active | QueuedState::Suspended);
         over && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)

@@ -52,7 +52,7 @@ pub enum Link {
     },
 }
 
-/// The kind of a problem: tells what the console offers to do about it.
+/// The kind of a problem, which determines the actions that the console offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
     /// The cluster's file or the settings are broken.
@@ -78,7 +78,7 @@ pub enum ProblemKind {
     DashboardSilent,
     /// The dashboard answers, but not as Ray does.
     NotRay,
-    /// 401: the cluster wants a token and we have none.
+    /// 401: the cluster requires a token and none was found.
     TokenMissing,
     /// 403: the cluster refuses our token.
     TokenRefused,

@@ -18,7 +18,7 @@ pub enum LogSource {
     },
 }
 
-/// Names one open stream, so that lines of a stream closed meanwhile are dropped.
+/// Identifies one open stream, so that lines of a stream that was closed are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 

@@ -129,8 +129,7 @@ impl OperationMark {
         }
     }
 
-    /// Why nobody else may begin an operation there, whose it is, how to see whether its program is alive, and how to
-    /// take it over.
+    /// The refusal for other operators: who runs the operation, how to check that it is alive, and how to take it over.
     pub fn refusal(&self, now: Timestamp) -> Problem {
         let since = brief(self.since().age(now));
         let what = format!(

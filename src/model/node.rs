@@ -53,7 +53,7 @@ impl fmt::Debug for NodeId {
 pub enum NodeState {
     /// Registered and sending heartbeats.
     Alive,
-    /// Alive and not running anything (autoscaler v2 tells; v1 does not distinguish).
+    /// Alive and idle (reported by autoscaler v2; v1 does not distinguish).
     Idle,
     /// About to be removed; takes no new work.
     Draining,
@@ -78,7 +78,7 @@ impl NodeState {
     }
 }
 
-/// Why a node died, as far as Ray can tell (`NodeDeathInfo.Reason` in Ray's `gcs.proto`).
+/// The cause of a node's death as reported by Ray (`NodeDeathInfo.Reason` in Ray's `gcs.proto`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeathReason {
     /// Ray gave no reason.
@@ -104,8 +104,7 @@ pub struct Death {
 pub const LOST_LATELY: Duration = Duration::from_secs(3600);
 
 impl Node {
-    /// Whether it died lately without being stopped in order: preempted, crashed, or for a reason that Ray did not
-    /// tell.
+    /// Whether the node died recently without an orderly stop: preempted, crashed, or for an unknown reason.
     pub fn is_lost(&self, now: Timestamp) -> bool {
         let in_order = self.death.as_ref().is_some_and(|d| d.reason == DeathReason::Expected);
         !self.state.is_alive() && !in_order && self.ended.is_some_and(|at| at.age(now) < LOST_LATELY)
@@ -119,7 +118,7 @@ pub struct Resource {
     pub name: Text,
     /// Capacity; bytes for `memory` and `object_store_memory`.
     pub total: f64,
-    /// In use; `None` when the channel does not tell.
+    /// Amount in use; `None` if the channel does not report it.
     pub used: Option<f64>,
 }
 

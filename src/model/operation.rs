@@ -53,7 +53,7 @@ impl OperationKind {
         matches!(self, Self::Restart | Self::Start | Self::Stop)
     }
 
-    /// Whether jobs may end by it, so that whose they are is asked first.
+    /// Whether the operation may end jobs, so that affected jobs must be checked first.
     pub const fn may_end_jobs(self) -> bool {
         !matches!(self, Self::Start | Self::AddWorker)
     }
@@ -83,7 +83,7 @@ pub enum Task {
     RemoveWorker {
         /// Name of a TPU VM or a queued resource, or address of a host.
         worker: String,
-        /// For how many seconds at most what runs there may go on; none ends it at once.
+        /// Drain timeout in seconds; none removes the worker at once.
         drain: Option<u64>,
     },
 }
@@ -230,7 +230,7 @@ impl StepName {
         matches!(self, Self::Check | Self::Look | Self::Backup | Self::Find)
     }
 
-    /// Whether one may go on past it when it failed: what comes after does not rest on it.
+    /// Whether the step may be skipped when it fails, because later steps do not need it.
     pub const fn may_be_passed(self) -> bool {
         matches!(self, Self::Clear | Self::Workers)
     }
@@ -337,7 +337,7 @@ impl Operation {
         self.cancelled_at(step).is_some()
     }
 
-    /// How things stand when it is cancelled at this step, in words; none where it must not be.
+    /// The remaining state if the operation is cancelled at this step, in words; none if it must not be cancelled.
     pub fn cancelled_at(&self, step: StepName) -> Option<&'static str> {
         if self.steps.iter().take(self.number(step)).all(|s| s.only_looks()) {
             return Some("cancelled; nothing was changed");
@@ -357,8 +357,8 @@ impl Operation {
         }
     }
 
-    /// [`Self::cancelled_at`] for one that is resumed: what an earlier attempt has begun to change is not undone by a
-    /// cancel of this one, whose first steps only look again. `done` are that attempt's steps.
+    /// [`Self::cancelled_at`] for a resumed operation: cancelling its first, read-only steps does not undo the changes
+    /// of an earlier attempt. `done` are the steps of that attempt.
     pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<&'static str> {
         let next = self.steps.iter().copied().find(|s| !done.iter().any(|(d, _)| d == s));
         let reached = next.filter(|n| !done.is_empty() && self.number(*n) > self.number(step));

@@ -1,5 +1,5 @@
-//! Other people whose jobs an operation would end. A job whose owner nobody can name counts as another person's: a
-//! plain `ray job submit` and a driver started by hand leave no owner behind.
+//! Other people whose jobs an operation would end. A job of unknown owner counts as another person's: a plain `ray job
+//! submit` and a manually started driver record no owner.
 
 use super::JobKey;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,8 @@ use std::fmt;
 /// Shown instead of the owner of a job.
 pub const OWNER_UNKNOWN: &str = "owner unknown";
 
-/// Other people's jobs that an operation would end: whose, and which of unknown owner. Also what a person has allowed.
+/// Other people's jobs that an operation would end: their owners, and the jobs of unknown owner. Also used for what the
+/// operator has allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Others {

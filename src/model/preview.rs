@@ -46,7 +46,7 @@ impl Fate {
 }
 
 impl Doomed {
-    /// What a table of jobs tells of it: neither what it holds nor what becomes of it.
+    /// The entry for a job from the table of jobs, without its resources and its outcome.
     pub fn of(job: &Job) -> Self {
         Self {
             key: job.key.clone(),
@@ -80,14 +80,14 @@ impl Doomed {
 pub struct Preview {
     /// Jobs that have not ended, in the order of the jobs' table.
     pub jobs: Vec<Doomed>,
-    /// Who we are: other people's jobs stand in the way.
+    /// The operator's name, to recognize other people's jobs.
     pub me: String,
     /// Why it could not be looked at.
     pub trouble: Option<Problem>,
 }
 
 impl Preview {
-    /// Other people whose jobs would end; jobs of unknown owner are among them.
+    /// Other people whose jobs would end, including jobs of unknown owner.
     pub fn others(&self) -> Others {
         Others::of(self.jobs.iter().map(|j| (&j.key, j.owner.as_ref().map(Text::raw))), &self.me)
     }
@@ -123,7 +123,7 @@ pub struct WorkerType {
     pub accelerator: String,
 }
 
-/// What a person wants of an operation.
+/// An order of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Look which workers can be added.
@@ -144,7 +144,7 @@ pub enum Order {
     Interrupt,
 }
 
-/// An operation that was begun and has not ended, as its journal tells it.
+/// An operation that has begun and not ended, according to its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// The interrupted operation.
@@ -168,7 +168,7 @@ pub enum OperationNews {
     Offered(Result<WorkerOffer, Problem>),
     /// An order of that kind of operation is refused, and why. Nothing was changed.
     Refused(OperationKind, Refusal),
-    /// What that would hit: the task is named whole, for a dialog may have become another one's meanwhile.
+    /// The jobs that the task would affect. The task is included, because the dialog may show another one by now.
     Previewed(Task, Preview),
     /// The mark of another operator's operation on the cluster, looked at for a dialog; none when there is none.
     Marked(Option<OperationMark>),
@@ -198,7 +198,7 @@ pub struct Touched {
 pub enum OperationEnd {
     /// All steps are done.
     Done,
-    /// Cancelled, and how things stand now ([`Operation::cancelled_at`]).
+    /// The operation was cancelled; the text describes the remaining state ([`Operation::cancelled_at`]).
     Cancelled(&'static str),
     /// The operation was abandoned.
     Abandoned,

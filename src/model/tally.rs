@@ -40,7 +40,7 @@ pub struct Tally {
     pub chip: Chip,
     /// Chips of live nodes.
     pub chips: f64,
-    /// Chips in use; `None` when the channel does not tell.
+    /// Chips in use; `None` if the channel does not report it.
     pub used: Option<f64>,
     /// Number of running jobs.
     pub running: usize,

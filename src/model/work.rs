@@ -2,8 +2,8 @@
 
 use super::{NodeId, Text, Timestamp};
 
-/// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than its
-/// CPUs, memory last.
+/// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than
+/// its CPUs, memory last.
 pub fn rank(resource: &str) -> u8 {
     match resource {
         "TPU" => 0,
@@ -52,7 +52,7 @@ pub struct DeadActor {
 /// Tasks and actors that want the same and have no node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// What each of them wants, by resource.
+    /// Resources that each of them requires, by name.
     pub shape: Vec<(Text, f64)>,
     /// Number of such items.
     pub count: u64,
@@ -60,7 +60,7 @@ pub struct Wait {
     pub since: Option<Timestamp>,
 }
 
-/// How many of a name stand in which state.
+/// Counts by state of the items with one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     /// A function or a class.

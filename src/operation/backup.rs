@@ -25,7 +25,7 @@ pub(super) const MARK: &str = "marin-tui-backup";
 pub(super) const PACKAGES: &str = "packages";
 /// What a Ray that has just begun may take until it takes jobs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is asked again meanwhile.
+/// Interval between these retries.
 const AGAIN: Duration = Duration::from_secs(2);
 /// Metadata by which a job is left out: a job of the console jobs carry it.
 const OURS: &str = "marin-tui";
@@ -98,9 +98,8 @@ pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backe
     save(client, dir, list, &[]).await
 }
 
-/// Looks at the jobs of a finished backup of ours once more: what ended since is not submitted again, what was
-/// submitted since is saved, too. Where we may have ended them ourselves (`stopping`), only those that succeeded are
-/// left out.
+/// Updates a complete backup with the current jobs: jobs that have ended since are removed, and jobs submitted since
+/// are saved, too. If the operation may have ended jobs itself (`stopping`), only succeeded jobs are removed.
 pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result<Backed, Problem> {
     let list = read(dir)?;
     let earlier = if stopping { list.jobs.clone() } else { Vec::new() };
@@ -176,7 +175,7 @@ pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
     if job.metadata.contains_key(OURS) {
         return Some("a job of the console");
     }
-    // Marin's cleanup loop, which its operators start anew on every cluster.
+    // Marin's cleanup loop, which its operators start on every new cluster.
     let words = ["start-cleanup", "run-cleanup", "cleanup_tpu", "clean-preempted-tpus"];
     words.iter().any(|w| job.entrypoint.contains(w)).then_some("a cleanup job")
 }
@@ -200,9 +199,9 @@ fn claim(dir: &Path) -> Result<(), Problem> {
     folder::make(&dir.join(PACKAGES)).map_err(disk(dir))
 }
 
-/// Submits what a backup holds, each job once: one whose id Ray knows is left alone. Tells of each job. A Ray that has
-/// just begun answers 500 until its agents are there ("No available agent to submit job"): it is asked again for a
-/// while.
+/// Submits the jobs of a backup, each once: a job whose id Ray knows is skipped. Returns the outcome of each job. A Ray
+/// that has just started answers 500 until its agents run ("No available agent to submit job"), so the request is
+/// retried for a while.
 pub async fn restore(
     client: &Client,
     dir: &Path,
@@ -212,8 +211,8 @@ pub async fn restore(
     Restore { client, executor, dir: Some(dir), list: &list }.all().await
 }
 
-/// What [`restore`] would submit of this to a new Ray, which knows neither jobs nor packages. It is recorded; the client,
-/// that of the old Ray, is not asked.
+/// What [`restore`] would submit of this to a new Ray, which knows neither jobs nor packages. It is recorded; the
+/// client, that of the old Ray, is not asked.
 pub(super) async fn record(
     client: &Client,
     backed: &Backed,

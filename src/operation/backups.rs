@@ -1,8 +1,8 @@
-//! Backups that lie around: they hold the jobs' secrets (their `env_vars`, as Ray has them), so somebody must look
-//! after their age.
+//! The backups on this machine. They contain the jobs' secrets (`env_vars`, as Ray has them), so old ones should be
+//! deleted.
 //!
-//! Known are those that restarts made, below the state folder, and those that `backup-jobs` put elsewhere from this
-//! machine. None is ever deleted unasked, and none of which an unfinished operation still needs the jobs.
+//! The list covers the backups that restarts make below the state folder, and those that `backup-jobs` wrote to other
+//! folders. A backup is deleted only on request, and never while an interrupted operation needs it.
 
 use super::backup::{LIST, List, MARK, PACKAGES};
 use super::journal::unfinished;

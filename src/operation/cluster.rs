@@ -70,7 +70,7 @@ impl Facts {
 pub enum Outcome {
     /// All of it is done.
     Done,
-    /// It was cancelled; how things stand.
+    /// The operation was cancelled; the text describes the remaining state.
     Cancelled(&'static str),
 }
 
@@ -144,25 +144,25 @@ impl Performer {
         Self { spec, connection, options, state, task, facts, take_over, executor, backed: None }
     }
 
-    /// What the operation would change if it began now: its steps are run, but whatever they would change is only
-    /// recorded, and taken as done. Looks are real, so that it fails where the operation would fail before its first
-    /// change. Nothing is written down: neither journal nor backup.
+    /// The changes that the operation would make if it began now. Its steps run, but changes are only recorded and
+    /// taken as done. Reads are real, so the dry run fails where the operation would fail before its first change. It
+    /// writes neither a journal nor a backup.
     ///
-    /// What cannot be known beforehand is what the changes lead to: workers added by hand that do not come back after the
-    /// restart of a cluster of Google's, machines and jobs that come or go meanwhile, and errors.
+    /// It cannot predict the results of changes: manually added workers that do not rejoin after a restart at Google,
+    /// machines and jobs that appear or end during the operation, and errors.
     pub async fn dry_run(mut self, operation: &Operation) -> Result<Vec<Call>, Problem> {
         let recorded = Recorded::default();
         self.executor = Executor::Recording(recorded.clone());
-        // What the steps say as they go on would read as if it were done.
+        // The progress lines of the steps would read as if the changes had been made.
         let (tell, _) = mpsc::unbounded_channel();
         let (_nobody, mut cancels) = mpsc::unbounded_channel();
         self.steps((operation, &[]), &Journal::nowhere(), None, &tell, &mut cancels).await?;
         Ok(recorded.calls())
     }
 
-    /// Does what is left of an operation. `done` are the steps of an earlier attempt. Ends at the first step that
-    /// fails; the journal knows where. Whatever comes over `cancels` ends it at a step where it may be cancelled, with
-    /// how things stand then; elsewhere it comes too late.
+    /// Runs the remaining steps of an operation; `done` are the steps of an earlier attempt. Stops at the first step
+    /// that fails and records it in the journal. A message on `cancels` cancels the operation if the current step
+    /// allows it, and is ignored otherwise.
     pub async fn run(
         &mut self,
         operation: &Operation,

@@ -48,7 +48,7 @@ impl Desk {
         Ok(draft)
     }
 
-    /// The job that a form wants, with what must be uploaded. Reads this machine: may take a while.
+    /// The job that a form describes, with its uploads. Reads local files, which may take a while.
     pub fn ready(&self, cluster: &ClusterName, draft: &Draft, here: &Env) -> Result<Ready, String> {
         // Without the record it is unknown which values of the form were typed and which come from the record.
         let like = match &draft.like {
@@ -65,7 +65,7 @@ impl Desk {
 }
 
 impl Ready {
-    /// Uploads and submits; `tell` hears what is being done.
+    /// Uploads and submits the job; `tell` receives progress messages.
     pub async fn send(&self, client: &Client, tell: impl FnMut(String)) -> Result<SubmissionId, String> {
         upload(client, &self.uploads, tell).await.map_err(|p| words(&p))?;
         for uri in self.job.packages() {

@@ -7,8 +7,8 @@ use crate::model::{Draft, Job};
 use crate::ray::Submission;
 use serde_json::{Value, json};
 
-/// The job in the form of `me`, whose it will be. Values of variables do not leave this room: they stand as
-/// [`AS_IT_WAS`].
+/// The form for submitting a job again as the user `me`. Values of variables are replaced by [`AS_IT_WAS`], so that
+/// they do not leave this module.
 pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
     let mut env = job.runtime_env.clone();
     let variables = match env.remove("env_vars") {
@@ -39,7 +39,7 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
     }
 }
 
-/// What a filled-in form wants; `like` is the job that it was made from.
+/// The submission that a filled-in form describes; `like` is the job that the form was made from.
 pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Wanted, Unfit> {
     let filled = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let number = |text: &str, what: &str| -> Result<Option<f64>, Unfit> {

@@ -103,8 +103,8 @@ impl Executor {
         Ok(self.has_recorded(&Call::http("PUT", ray::package_route(uri)?)))
     }
 
-    /// Uploads a package. One of more than [`ray::UPLOAD_LIMIT`] bytes goes to the GCS instead, in pieces, which a dry run
-    /// of a restart cannot know: it fetches no package. There `file` is none.
+    /// Uploads a package. One of more than [`ray::UPLOAD_LIMIT`] bytes goes to the GCS instead, in pieces, which a dry
+    /// run of a restart cannot know: it fetches no package. There `file` is none.
     pub(super) async fn upload(
         &self,
         client: &Client,

@@ -17,8 +17,8 @@ pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     part.keep()
 }
 
-/// A file for its owner alone that is being written, beside its place. Dropped before it is kept it is gone: a
-/// half-written file on a full disk helps nobody.
+/// A temporary file, readable only by its owner, next to the file that it will replace. It is removed if it is dropped
+/// before it is complete, for example on a full disk.
 pub(super) struct Part<'a> {
     /// The open temporary file.
     pub file: File,
@@ -36,7 +36,7 @@ impl<'a> Part<'a> {
         Ok(Self { file, path, beside, is_kept: false })
     }
 
-    /// Flushes it to the disk and puts it in its place.
+    /// Flushes the file to disk and renames it to its final path.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.beside, self.path)?;

@@ -37,8 +37,7 @@ pub fn offered(environment: &Environment, spec: &ClusterSpec, task: &Task) -> Re
     preflight(spec, &environment.options, task).map_err(|problem| Refusal::new(Gate::NotOffered, problem))
 }
 
-/// No operation is interrupted on the cluster, and nobody is at work there. With what there is otherwise. Reads the
-/// journal.
+/// Checks that no operation is interrupted or running on the cluster; the error says which one is. Reads the journal.
 pub fn free(environment: &Environment, spec: &ClusterSpec) -> Result<(), Box<(Refusal, Option<Standing>)>> {
     let found = standing(&environment.state, &spec.name).map_err(|e| Box::new((e.into(), None)))?;
     let Some(standing) = found else { return Ok(()) };

@@ -91,8 +91,8 @@ impl Performer {
         Ok(Some(found.iter().map(KnownHead::from).collect()))
     }
 
-    /// An error when one of these heads was not there at the first look, or is younger than the operation: then it is
-    /// somebody else's, and so are the workers that it makes.
+    /// An error if one of these heads was not listed when the operation began, or was created later: then the head and
+    /// its workers belong to another operator.
     fn only_known(&self, found: &[Head]) -> Result<(), Problem> {
         let known = self.facts.known_heads.as_deref();
         let begun = self.facts.begun.map(Timestamp::from_millis);
@@ -147,7 +147,7 @@ impl Performer {
             // It leads to a machine that is gone, and would be found broken much later.
             self.connection.leave().await;
         }
-        // A head that came meanwhile has workers of the same label.
+        // A head created in the meantime has workers with the same label.
         self.only_known(&heads(&google, &place).await?)?;
         let workers = google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))?;
         say(format!("deleting {} TPU VMs of its autoscaler", workers.len()));
@@ -209,8 +209,8 @@ impl Performer {
         }
     }
 
-    /// Accepts the new key of a head that this operation has deleted and made anew at the same address; any other
-    /// change of a key stays an error.
+    /// Accepts the new host key of a head that this operation deleted and recreated at the same address. Any other
+    /// change of a host key remains an error.
     pub(super) async fn renew_key(&self, problem: &Problem) {
         let ProblemKind::HostKeyChanged { offered, .. } = &problem.kind else { return };
         let Some(deleted) = &self.facts.deleted_head else { return };
@@ -225,8 +225,8 @@ impl Performer {
         }
     }
 
-    /// Starts Ray again on the workers that a person has added. Google's do that by themselves unless their startup
-    /// script no longer runs. Trouble with one is told, and hinders no other.
+    /// Starts Ray again on manually added workers. TPU VMs do that on their own unless their startup script has
+    /// stopped. A failure on one worker is reported and does not affect the others.
     pub(super) async fn rejoin(&self, missing: &[String], tell: &mpsc::UnboundedSender<Progress>) {
         let say = |words: String| drop(tell.send(Progress::Output(words)));
         let session = match self.connect().await {

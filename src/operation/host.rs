@@ -50,8 +50,8 @@ impl Host<'_> {
         self.to.internal.raw()
     }
 
-    /// Runs a command line there, which changes something, with this as its standard input; fails unless it ends with 0.
-    /// `note` is what a dry run says of it.
+    /// Runs a command line there, which changes something, with this as its standard input; fails unless it ends with
+    /// 0. `note` is what a dry run says of it.
     async fn run(&self, line: &str, input: &[u8], limit: Duration, note: &str) -> Result<(), Problem> {
         if self.executor.records(|| Call::ssh(self.name(), line).noted(note)) {
             return Ok(());
@@ -72,7 +72,7 @@ impl Host<'_> {
         let work = async {
             let mut child = command.spawn()?;
             if let Some(mut pipe) = child.stdin.take() {
-                // One that does not read has its own reasons, which its code tells.
+                // A command that does not read its input reports the cause with its exit code.
                 let _ = pipe.write_all(text).await;
             }
             child.wait_with_output().await
@@ -146,14 +146,14 @@ impl Host<'_> {
         if ended.success() { Ok(()) } else { Err(lacks(&"tar failed")) }
     }
 
-    /// Ends Ray there; that it is gone is for Ray's head to tell.
+    /// Stops Ray on the host. Whether the node is gone is checked at Ray's head.
     pub async fn stop_ray(&self) -> Result<(), Problem> {
         let line = in_login_shell("ray stop --force || pkill -KILL -u \"$(id -u)\" -x raylet");
         self.run(&line, b"", STOPPING, "stops Ray").await
     }
 
-    /// Puts the startup script on a host of Google's and starts it there, in the place of one that runs. It goes on by
-    /// itself after the login has ended.
+    /// Copies the startup script to a TPU host and starts it there, replacing a running one. The script keeps running
+    /// after the login has ended.
     pub async fn install_script(&self, script: &str) -> Result<(), Problem> {
         let install = format!(
             "umask 077 && mkdir -p {folder} && cat >{SCRIPT}.new && mv -f {SCRIPT}.new {SCRIPT} && \
@@ -190,8 +190,8 @@ fn path_there(path: &str) -> String {
 }
 
 /// As Ray runs commands (`_with_interactive` in `ray/autoscaler/_private/command_runner.py`): many a host finds `ray`
-/// only by its `.bashrc`. Its output goes to a file: what it starts for good would hold ssh's end open. The last lines
-/// are told on an error.
+/// only by its `.bashrc`. The output goes to a file, because a daemon that it starts would keep ssh open. The last
+/// lines are printed on an error.
 fn in_login_shell(script: &str) -> String {
     let script = format!(
         "[ ! -f ~/.bashrc ] || source ~/.bashrc\nexport OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore\n{script}"

@@ -28,8 +28,8 @@ pub enum JournalError {
     Busy {
         /// The cluster of the journal.
         cluster: ClusterName,
-        /// Which and whose, as far as its journal tells: `: restart lab, started 3m ago, at step 4 of 9 (ray down), by
-        /// process 1234`.
+        /// The operation and its process according to the journal: `: restart lab, started 3m ago, at step 4 of 9 (ray
+        /// down), by process 1234`.
         what: String,
         /// A hint for the operator.
         mend: &'static str,
@@ -174,7 +174,7 @@ impl Journal {
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(disk)?;
         let Some(unfinished) = last_unfinished(&text) else { return Ok(None) };
-        // Only where something is unfinished, and shared: somebody who opens it right now must not be turned away.
+        // Lock only an unfinished journal, and shared, so that another program can open it at the same time.
         match file.try_lock_shared() {
             Ok(()) => Ok(Some((unfinished, false))),
             Err(TryLockError::WouldBlock) => Ok(Some((unfinished, true))),

@@ -1,7 +1,7 @@
-//! The mark that an operation leaves on its cluster, so that no other operator begins one beside it.
+//! The mark of an operation on its cluster, which keeps other operators from starting another one.
 //!
-//! It is placed before the first step, renewed at each step and while one takes long, and removed at the end. Where it
-//! cannot be kept the operation goes on without it and says so: that is for the operator to decide.
+//! It is placed before the first step, renewed at each step and during long steps, and removed at the end. If it cannot
+//! be written, the operation continues with a warning and the operator decides.
 
 use super::cluster::{Facts, Performer};
 use super::journal::Journal;
@@ -72,8 +72,7 @@ impl Marked {
         }
     }
 
-    /// Says at which step the operation is. An error when somebody has taken the mark over: then nothing more may be
-    /// done here.
+    /// Updates the step in the mark. An error if another operator has taken over the operation: then it must stop.
     pub(super) async fn reach(
         &self,
         step: usize,
@@ -193,7 +192,7 @@ impl Performer {
         let marked =
             Marked { mark, spec: spec.clone(), options: options.clone(), connection: connection.clone() };
         if before.is_some() {
-            // Who resumes may be another process than who began: what the mark says is written anew.
+            // The resuming process may differ from the one that began, so the mark is written again.
             drop(supervisor::remove_mark(self.access(), &marked.mark.id).await);
         }
         match self.place(&marked.mark, tell).await {

@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Jobs whose tasks are looked at: each costs the head three requests.
+/// Maximum number of jobs whose tasks are read; each costs the head three requests.
 const LOOKED_AT: usize = 64;
 /// So many of them at once.
 const AT_ONCE: usize = 4;
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 4;
 pub enum Detail {
     /// What they hold and whether they come back, too: several requests a job.
     Whole,
-    /// Which they are and whose: what the gates ask.
+    /// Jobs and their owners, as needed by the gates.
     Owners,
 }
 

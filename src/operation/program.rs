@@ -1,4 +1,5 @@
-//! The ray command, run on this machine: what it says is told as it comes, within bounds; one that hangs is ended.
+//! Runs the ray command on this machine. Its output is passed on as it arrives, within limits; a command that hangs is
+//! stopped.
 
 use super::call::Call;
 use super::cluster::Performer;
@@ -15,8 +16,8 @@ use tokio::sync::mpsc;
 const QUIET: Duration = Duration::from_secs(30);
 /// A ray command without a word for so long hangs: a setup command may build something for half an hour, in silence.
 const SILENCE: Duration = Duration::from_secs(1800);
-/// `ray up` asks a head that it cannot log in to every five seconds, for a quarter of an hour. A machine that stands
-/// lets one in at once or never; one that Google has just made needs a minute or two for its sshd and its keys.
+/// `ray up` retries a failing login to the head every five seconds, for 15 minutes. An existing machine accepts a login
+/// at once or never; one that Google has just created needs a minute or two for sshd and its keys.
 const DEAF: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
 /// What it says each time.
 const SHUT: &str = "SSH still not available";
@@ -107,8 +108,7 @@ async fn follow(
     no_login.map_or(Ok((code, last)), Err)
 }
 
-/// What a program says. One that says more than anybody reads is told in part, so that who listens slowly need not
-/// keep it all.
+/// The output of a program. Excess output is dropped, so that a slow receiver does not have to buffer it.
 struct Words<'a> {
     tell: &'a mpsc::UnboundedSender<Progress>,
     last: VecDeque<String>,
@@ -151,7 +151,7 @@ impl<'a> Words<'a> {
         self.left_out = 0;
     }
 
-    /// Its last lines, which nobody misses.
+    /// Passes on the number of omitted lines and returns the last lines of the output.
     fn end(mut self) -> Vec<String> {
         let missed = self.left_out.min(self.last.len());
         self.left_out -= missed;

@@ -119,7 +119,8 @@ impl Request {
         Err(Refusal::new(Gate::RunsAlready, super::trouble(what, "nothing to start")))
     }
 
-    /// What the task would end. That the cluster does not answer stands in the preview; an error is one of the look.
+    /// The preview of affected jobs. If the cluster does not answer, the preview says so; an error means that the check
+    /// itself failed.
     async fn seen(&self, task: &Task, detail: Detail) -> Result<Preview, Problem> {
         let me = self.environment.me.clone();
         if !task.kind().may_end_jobs() {
@@ -134,8 +135,8 @@ impl Request {
         }
     }
 
-    /// The same before an operation begins. A worker that is not there as it was named is refused whatever is allowed; a
-    /// Ray that does not say whose jobs run may be the very thing that is to be restarted.
+    /// The preview right before an operation begins. An unknown worker is always refused. A Ray that does not answer is
+    /// not, because it may be the reason for the restart.
     async fn seen_or_refused(&self, task: &Task, detail: Detail) -> Result<Preview, Refused> {
         match self.seen(task, detail).await {
             Err(problem) if !task.kind().is_of_cluster() => {
@@ -235,7 +236,7 @@ impl Request {
         Ok(())
     }
 
-    /// As long as nothing was changed: people whose jobs it would end may have come since it was begun.
+    /// Checks affected jobs again on a resume, if nothing was changed yet: other people may have submitted jobs since.
     async fn still_allowed(
         &self,
         unfinished: &Unfinished,
@@ -279,7 +280,7 @@ impl Request {
         Ok(())
     }
 
-    /// Does the steps, and tells how they come out.
+    /// Runs the steps and reports their outcomes.
     async fn work(
         &self,
         mut operation: Operation,
@@ -294,7 +295,7 @@ impl Request {
         }
         self.say(OperationNews::Began(operation.clone())).await;
         let (end, touched) = self.steps(&operation, &journal, before, stops).await;
-        // Whoever hears of the end may begin the next one.
+        // A receiver of the end may begin the next operation at once.
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
@@ -326,7 +327,7 @@ impl Request {
         let mut performer = self.performer(&operation.task, facts);
         performer.take_over = theirs;
         let (cancel, mut cancels) = mpsc::unbounded_channel();
-        // What is not heard yet is not worked on either: both stand in this one task.
+        // Both run in this task, so an order that is not received yet is not being processed either.
         let (tell, mut heard) = mpsc::unbounded_channel();
         let mut at = None;
         let ended = {
@@ -369,8 +370,8 @@ impl Request {
     }
 }
 
-/// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet, or what was goes on
-/// without us, there is nothing to resume.
+/// Records an interruption in the journal. If nothing was changed yet, or the change completes without us, the
+/// operation counts as cancelled and there is nothing to resume.
 async fn interrupted_at(
     operation: &Operation,
     at: Option<StepName>,
@@ -400,7 +401,7 @@ async fn interrupted_at(
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        // The runtime is shutting down; nothing of ours is left to be told.
+        // The runtime is shutting down; there is nothing left to report.
         Err(e) if e.is_cancelled() => std::future::pending().await,
         Err(e) => std::panic::resume_unwind(e.into_panic()),
     }

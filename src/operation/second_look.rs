@@ -55,7 +55,7 @@ impl Performer {
         Ok(())
     }
 
-    /// The jobs as they stand now, in the facts and in the backup.
+    /// Updates the jobs in the facts and in the backup to the current ones.
     async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {

@@ -1,9 +1,9 @@
-//! The operations service: carries out orders on clusters and tells how they go on. Console and commands drive this one
-//! service; they draw, print and ask, and decide nothing.
+//! The operations service runs orders on clusters and reports their progress. Console and commands use this service;
+//! they only display and ask, and make no decisions.
 //!
-//! One task holds what is known of operations at work, so that no lock is needed: orders come over a channel, and
-//! journals are read on threads that may block. News go out over a bounded channel: an operation whose news nobody
-//! takes waits, and so does nothing else.
+//! One task owns the state of running operations, so no lock is needed. Orders arrive over a channel, and journals are
+//! read on blocking threads. News are sent over a bounded channel: if they are not received, the operation waits, and
+//! nothing else does.
 
 use super::audit::Audit;
 use super::call::Call;
@@ -152,7 +152,7 @@ impl Operations {
 
 /// An operation that may be running.
 struct Work {
-    /// Tells it from later ones on the same cluster.
+    /// Distinguishes the operation from later ones on the same cluster.
     number: u64,
     stop: mpsc::UnboundedSender<Stop>,
 }
@@ -274,7 +274,7 @@ impl Hub {
         };
         if let Some(stop) = stop {
             if let Some(work) = self.works.get(cluster) {
-                // It may have ended meanwhile.
+                // The operation may have ended in the meantime.
                 let _ = work.stop.send(stop);
             }
             return;
@@ -282,7 +282,7 @@ impl Hub {
         let Some(request) = self.request(cluster) else { return };
         let (stop, mut stops) = mpsc::unbounded_channel();
         let works = matches!(order, Order::Begin(..) | Order::Resume(_) | Order::Forward(_));
-        // Another one beside it is refused by the journal's lock, and must not be taken for the one at work.
+        // A second operation is refused by the journal's lock and must not be mistaken for the running one.
         let over = (works && !self.works.contains_key(cluster)).then(|| {
             self.begun += 1;
             self.known.remove(cluster);

@@ -21,7 +21,7 @@ impl Unfinished {
         self.done.iter().any(|(done, _)| *done == step)
     }
 
-    /// Whether it may end jobs and has changed nothing yet, so that it can still be asked whose.
+    /// Whether the operation may end jobs and has changed nothing yet, so that affected jobs can still be checked.
     pub fn asks_first(&self) -> bool {
         self.task.kind().may_end_jobs()
             && !self.facts.stopping

@@ -49,7 +49,8 @@ impl Performer {
         Ok("ray up finished".to_owned())
     }
 
-    /// An error when a Ray runs on the head whose dashboard is silent: its jobs run on, and `ray up` would end them.
+    /// An error if Ray runs on the head but its dashboard does not answer: its jobs keep running and `ray up` would end
+    /// them.
     async fn no_ray_on_the_head(&self) -> Result<(), Problem> {
         if self.is_google() && self.has_no_head().await {
             return Ok(());

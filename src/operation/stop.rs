@@ -135,9 +135,9 @@ fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<I
     workers.iter().map(String::as_str).chain(head)
 }
 
-/// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs, which
-/// carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`); what runs in Ray's container belongs to
-/// another user, and ends with the container, as by `ray down`. Fails when something is left.
+/// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs,
+/// which carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`); what runs in Ray's container
+/// belongs to another user, and ends with the container, as by `ray down`. Fails when something is left.
 fn clearing(jobs: &[String], container: Option<&str>) -> String {
     let mut script = String::new();
     if let Some(name) = container {

@@ -1,8 +1,8 @@
-//! A job as a person says it becomes a submission: folders and files of this machine are packed as Ray's own client
-//! does, and uploaded unless they are there.
+//! Turns a requested job into a submission: local folders and files are packed as Ray's own client does, and uploaded
+//! unless the cluster has them already.
 //!
-//! A job that is submitted again begins with its record, which anybody on the cluster may have written: what stands in
-//! the form as the record has it is never read, expanded or uploaded here.
+//! A job that is submitted again starts from its record, which any user of the cluster may have written. Values that
+//! come unchanged from the record are never read, expanded or uploaded.
 
 use super::recorded;
 use crate::config::Env;
@@ -314,7 +314,7 @@ fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Unfit
     Ok(Upload::Folder { folder: Folder::survey(path, excludes)?, parent })
 }
 
-/// Uploads what is not there yet; `tell` hears how much is sent.
+/// Uploads packages that the cluster does not have; `tell` receives progress messages.
 pub async fn upload(
     client: &Client,
     uploads: &[Upload],

@@ -37,8 +37,8 @@ pub async fn ask_cloud(spec: &ClusterSpec, google: &Google) -> Result<CloudView,
     google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))
 }
 
-/// Deletes leftovers of this cluster and sees that they are gone. Each is looked at once more before it is touched;
-/// `told` hears of each as it ends.
+/// Deletes leftovers of this cluster and waits until they are gone. Each is read again before it is deleted; `told`
+/// receives each outcome.
 pub async fn clean(
     spec: &ClusterSpec,
     google: &Google,

@@ -1,5 +1,5 @@
-//! One cluster's TPUs watched at Google Cloud: asked slowly, beside the way to its head and independent of it, and
-//! cleaned when somebody asks.
+//! Polls one cluster's TPUs at Google Cloud, slowly and independently of the connection to its head, and deletes
+//! leftovers on request.
 
 use super::Options;
 use super::cloud::{clean, tpu_place};
@@ -30,7 +30,7 @@ pub struct CloudWatch {
     pub options: Arc<Options>,
     /// Receiver of the news.
     pub out: Out,
-    /// What the front end wants.
+    /// Requests of the front end.
     pub requests: mpsc::UnboundedReceiver<Request>,
 }
 
@@ -45,7 +45,7 @@ impl CloudWatch {
         let (mut due, mut asked, mut asking) = (Instant::now(), None::<Instant>, false);
         // An answer from before our last one, or before something was deleted, is none.
         let mut since = None::<Instant>;
-        // Something was deleted during a question, whose answer may still have it.
+        // The answer of a query that ran during a deletion may still contain what was deleted.
         let mut again = false;
         let mut marks = Marks::new(&self.spec);
         // Run beside the loop, so that quitting does not wait for requests.
@@ -88,7 +88,7 @@ impl CloudWatch {
                         asked = Some(Instant::now());
                         since = asked;
                         due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { pace };
-                        // Told last: who asks again because of it meets a question that has ended.
+                        // Reported last, so that a new request finds this query finished.
                         if let Ok(Done::Asked(view)) = done {
                             self.out.send(News::Cloud(view)).await;
                         }
@@ -180,7 +180,7 @@ async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
 }
 
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {
-    // Before the first is touched: a console that is quit meanwhile has still begun it.
+    // Logged before the first deletion, in case the console quits in the meantime.
     options.note.deed(&spec.name, "clean-preempted", &format!("begun: {} in all", all.len()));
     let done = clean(&spec, &options.google, all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {

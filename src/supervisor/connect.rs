@@ -112,7 +112,7 @@ impl Opener {
         self.out.send(News::Link(Link::Connecting { phase, since: Timestamp::now() })).await;
     }
 
-    /// Asks the dashboard how it wants to be spoken to, and finds the token if it wants one.
+    /// Asks the dashboard whether it requires a token, and looks the token up if so.
     async fn attach(&self, tunnel: Option<(Tunnel, Ports)>, endpoint: Endpoint) -> Result<Session, Problem> {
         let client = match &self.before {
             Some(before) if *before.endpoint() == endpoint => before.clone(),
@@ -139,9 +139,9 @@ impl Opener {
     }
 }
 
-/// Whether the cluster wants a token. The first answer may take long on a head that has just started; a refused channel
-/// is an answer too. A screen is content with the GCS when the dashboard is silent: its state is most of what there is to
-/// see, and the dashboard is tried again by itself. A command needs the dashboard.
+/// Whether the cluster requires a token. The first answer may take long on a head that has just started; a refused
+/// channel counts as an answer. The console can use the GCS while the dashboard is silent, because the GCS provides
+/// most of the state and the dashboard is retried. A command needs the dashboard.
 async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem> {
     let client = session.client.clone();
     let dashboard = async {
@@ -180,8 +180,8 @@ async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem
     Err(problem)
 }
 
-/// The first answer to a question that is asked once more every few seconds: what a head was asked while it hung may
-/// never be answered.
+/// The first answer to a request that is repeated every few seconds: a request sent to a hanging head may never be
+/// answered.
 async fn asked_again<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
     let mut asked = FuturesUnordered::new();
     loop {
@@ -200,8 +200,8 @@ fn no_answer_within(time: Duration) -> Problem {
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
 }
 
-/// What is said of a login that accepted the key of a host that nobody knew: the fingerprint, for a person to compare
-/// once. It goes into the audit log, too.
+/// The message for a login that accepted the key of an unknown host: its fingerprint, for the operator to compare. It
+/// is also written to the audit log.
 pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> Option<String> {
     let (host, fingerprint) = (tunnel.host(), tunnel.first_contact()?);
     options.note.deed(&spec.name, &format!("first contact with {host}"), &format!("accepted {fingerprint}"));
@@ -210,7 +210,8 @@ pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> 
     (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
 }
 
-/// Forgets the known key of the cluster's head and accepts the one with this fingerprint, which goes into the audit log.
+/// Forgets the known key of the cluster's head and accepts the one with this fingerprint, which goes into the audit
+/// log.
 pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> Result<(), Problem> {
     let found = head_address(spec, options, None).await?;
     let to = tunnel_spec(spec, options, found.host, Vec::new());

@@ -67,8 +67,8 @@ impl Channel {
         self.refusals.as_ref().map_or(0, |refusals| refusals.borrow().count)
     }
 
-    /// Which Ray answers. A kept connection that the head has closed meanwhile says nothing about what listens there
-    /// now: after a failure at once it is asked again, over another one.
+    /// The identity of the Ray that answers. A kept-alive connection may have been closed by the head in the meantime,
+    /// so an immediate failure is retried over a new one.
     async fn version(&self) -> Result<Text, RayError> {
         let asked = Instant::now();
         let answer = match self.client.version().await {
@@ -210,8 +210,8 @@ impl Connection {
         let _ = self.wishes.send(Wish::Reconnect { attempt: channel.attempt }).await;
     }
 
-    /// Gives up the present connection, if there is one: what it leads to is known to be gone. Returns once nobody is
-    /// handed that one any more.
+    /// Drops the current connection, because its target is known to be gone. Returns once no caller can get that
+    /// connection any more.
     pub async fn leave(&self) {
         let mut state = self.state.clone();
         let ConnectionState::Up(left) = state.borrow_and_update().clone() else { return };
@@ -229,7 +229,7 @@ impl Connection {
         self.channel_telling(|_| ()).await
     }
 
-    /// The same; `tell` hears what the task is doing.
+    /// As [`Self::channel`]; `tell` receives the phases of the connection.
     pub async fn channel_telling(&self, tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
         let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(tell)).await;
         waited.unwrap_or_else(|_| {

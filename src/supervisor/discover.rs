@@ -33,8 +33,8 @@ pub(super) fn host_name(text: &str) -> Result<HostName, Problem> {
     })
 }
 
-/// The head's address now. Asked again at every connection: a head that was recreated has another. `out` hears of a
-/// missing login before Ray, which is asked then, takes its time.
+/// The head's current address. Looked up for every connection, because a recreated head has a new one. `out` receives
+/// a missing Google login before the slower `ray get-head-ip` runs.
 pub async fn head_address(
     spec: &ClusterSpec,
     options: &Options,

@@ -1,5 +1,5 @@
-//! TCP ports of this machine for people: opened when somebody asks for them, always the same for the same place in the
-//! list, unless another program holds one. What this program sends goes over sockets and never through one of these.
+//! Local TCP ports for users, opened on request. A cluster keeps the same ports unless another program uses one. The
+//! program's own traffic goes over sockets and never through these ports.
 
 use crate::model::{ClusterName, LocalPorts, Problem, ProblemKind, Service, Timestamp};
 use crate::ssh::{PortPlan, SshError, Tunnel};

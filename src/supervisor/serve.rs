@@ -268,13 +268,13 @@ impl ClusterTask {
                     let _turn = turns.acquire().await;
                     let outcome = stop::delete_job(&client, &id).await;
                     out.send(News::JobDelete { id, outcome }).await;
-                    // The session may have ended meanwhile.
+                    // The session may have ended in the meantime.
                     let _ = changed.send(());
                 });
             }
             Some(Request::Work(job)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
-                // Not among the asides: somebody waits for the answer, also when the session ends meanwhile.
+                // Spawned separately: the caller waits for the answer even if the session ends.
                 tokio::spawn(async move {
                     let work = client.work(&job).await.map(Box::new).map_err(|e| e.to_string());
                     out.send(News::Work { job, work }).await;
@@ -421,7 +421,7 @@ impl ClusterTask {
                 s.dashboard = None;
                 self.tell_up(s).await;
             }
-            // Where the state comes through the dashboard, the next refresh meets the same trouble and tells it.
+            // If the state comes through the dashboard, the next refresh fails as well and reports it.
             Aside::Latency(Err(e)) => {
                 tracing::debug!(cluster = %self.spec.name, error = %e, "ping");
                 s.latency = None;

@@ -1,5 +1,5 @@
-//! One cluster's task for one command: a job of the console connection, without reading the cluster's state at intervals
-//! and without a screen. And programs that are run beside it.
+//! One cluster's task for one command: a job of the console connection, without reading the cluster's state at
+//! intervals and without a screen. And programs that are run beside it.
 
 use super::connect::{first_contact, tunnel_spec};
 use super::connection::{Channel, Connection};
@@ -78,7 +78,7 @@ impl Session {
     }
 }
 
-/// [`attach`], and waits until the cluster answers. `tell` hears what is being done.
+/// As [`attach`], but waits until the cluster answers. `tell` receives the phases of the connection.
 pub async fn connect(
     spec: ClusterSpec,
     place: usize,
@@ -108,8 +108,8 @@ pub struct Access<'a> {
     pub connection: &'a Connection,
 }
 
-/// Runs a command line on one of the cluster's machines: on the head over the login that stands, if one does, otherwise
-/// over a login of its own. An exit code other than zero is no error.
+/// Runs a command line on one of the cluster's machines: on the head over the open login, if there is one, otherwise
+/// over a new login. A non-zero exit code is not an error.
 pub async fn run_on(
     Access { spec, options, connection }: Access<'_>,
     host: &str,

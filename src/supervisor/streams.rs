@@ -115,8 +115,8 @@ impl Follower {
         way.clone()
     }
 
-    /// Follows a job's log over Ray's WebSocket. If Ray cannot deliver the log, the file is read over ssh instead, unless
-    /// Ray does not know the job or some lines were delivered already, which would be repeated.
+    /// Follows a job's log over Ray's WebSocket. If Ray cannot deliver the log, the file is read over ssh instead,
+    /// unless Ray does not know the job or some lines were delivered already, which would be repeated.
     async fn follow_job(&mut self, id: SubmissionId) {
         loop {
             let follow = |clients| ray::follow_job(clients, &id, PAST, LineSplitter::ON_A_SCREEN);

@@ -215,13 +215,13 @@ impl ClusterTask {
         }
     }
 
-    /// Waits before the next try: until the back-off is over, somebody asks, or circumstances change; if `patient`,
-    /// until somebody asks.
+    /// Waits before the next attempt: until the backoff is over, a reconnect is requested or the network changes; if
+    /// `patient`, only until a reconnect is requested.
     async fn rest(&mut self, problem: Problem, patient: bool) -> End {
         let problem = self.dated(problem);
         let is_seen = self.focused || self.pace == Pace::Asked;
         let wait = self.backoff.next(if is_seen { LONGEST_REST } else { LONGEST_REST_UNSEEN });
-        // To be shown. What is waited for is the monotonic clock: the wall's may be set back by an hour meanwhile.
+        // For display only. The wait uses the monotonic clock, because the wall clock may be set back.
         let at = Timestamp::now().plus(wait);
         let over = tokio::time::sleep(wait);
         tokio::pin!(over);
@@ -238,7 +238,7 @@ impl ClusterTask {
         loop {
             tokio::select! {
                 () = &mut over, if !patient => return End::Again,
-                // That clock stands still while the machine sleeps; waking up is noticed here.
+                // The monotonic clock stops while the machine sleeps; the wake-up is noticed here.
                 Ok(()) = self.wakes.changed(), if !patient => {
                     self.backoff.reset();
                     return End::Again;

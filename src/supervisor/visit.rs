@@ -15,8 +15,8 @@ fn problem(what: String, mend: impl AsRef<str>) -> Problem {
     Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
 }
 
-/// The host that a person means: an address, a TPU VM's name (`NAME/2` for its third host), or (not with provider
-/// gcp) any host's name. An address is taken as it is when Google cannot be asked; `note` hears why then.
+/// The host that the operator names: an address, a TPU VM's name (`NAME/2` for its third host), or (not with provider
+/// gcp) any host name. If Google does not answer, an address is used as given and `note` receives the cause.
 pub async fn find_host(
     spec: &ClusterSpec,
     options: &Options,

@@ -1,6 +1,6 @@
-//! A job's log and its end, followed across lost connections: a command goes on as the console does, and says so.
+//! Follows a job's log and its end across lost connections.
 //!
-//! The cluster's task reconnects; what stands here waits for it, and gives up when it was told after how long.
+//! The cluster's task reconnects. The code here waits for it, and gives up after `--give-up-after` if that is set.
 
 use super::super::reach::Reach;
 use super::{LOOK, failed};
@@ -141,13 +141,13 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Finds out what happened to a job that Ray no longer knows. While a restart is marked on the cluster, it may submit
-    /// the job again, so this waits for the restart.
+    /// Finds out what happened to a job that Ray no longer knows. While a restart is marked on the cluster, it may
+    /// submit the job again, so this waits for the restart.
     async fn gone(&mut self, id: &SubmissionId, error: &RayError) -> anyhow::Result<Gone> {
         let Some(why) = self.why_lost(id, error).await else { return Ok(Gone::Unexplained) };
         let mut is_told = false;
         loop {
-            // Before the job: a restart whose mark is gone has brought back what it will.
+            // Read the mark before the job: once the mark is gone, the restart has restored all it can.
             let restart = self.restart_under_way().await;
             if let Some(client) = self.client()?
                 && client.job(id).await.is_ok()

@@ -12,8 +12,8 @@ const DEAF: Duration = Duration::from_secs(600);
 /// Between two looks, once one has waited for a minute: capacity comes in minutes or hours.
 const PATIENT_LOOK: Duration = Duration::from_secs(10);
 
-/// Follows queued resources until all their TPU VMs are up; the addresses of the hosts of each. `tell` hears of each
-/// state. One that comes to nothing is told at once, and fails the wait once the others are up.
+/// Follows queued resources until all their TPU VMs are up, and returns the host addresses of each. `tell` receives
+/// each state. A failed one is reported at once, and fails the wait once the others are up.
 pub(super) async fn follow(
     google: &Google,
     place: &TpuPlace,

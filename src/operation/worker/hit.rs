@@ -1,4 +1,4 @@
-//! Whose tasks and actors run on a worker.
+//! Finds the jobs whose tasks and actors run on a worker.
 
 use super::planned::{find, unknown};
 use super::seen::alive;

@@ -28,8 +28,8 @@ pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
     Launch::of(spec).map_err(|e| trouble(e.what(), &e.mend))
 }
 
-/// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container: what
-/// runs beside that would be another Ray than the rest of the cluster.
+/// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container:
+/// what runs beside that would be another Ray than the rest of the cluster.
 pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a NodeLaunch, Problem> {
     if launch.in_container {
         let (container, port) = (printable(&launch.container), launch.port);

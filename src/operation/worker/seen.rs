@@ -54,7 +54,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits until nodes of all these addresses live in Ray; those of `before` are being replaced and do not count.
-    /// `tell` hears how many do.
+    /// `tell` receives the number of joined hosts.
     pub(super) async fn joined(
         &mut self,
         hosts: &[String],

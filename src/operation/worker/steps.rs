@@ -18,10 +18,10 @@ use tokio::sync::mpsc;
 /// Ray misses heartbeats for some seconds before it calls a node dead.
 const LEAVING: Duration = Duration::from_secs(120);
 
-/// What is said of a TPU whose cluster's file names files.
+/// The warning for a TPU when the cluster file has `file_mounts`.
 const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; only `ray up` copies them";
 
-/// Tells a line of progress.
+/// Sends a line of progress.
 struct Tell<'a>(&'a mpsc::UnboundedSender<Progress>);
 
 impl Tell<'_> {
@@ -131,8 +131,8 @@ impl Performer {
         Ok(said)
     }
 
-    /// Ids of the nodes that live there. None when Ray cannot be asked and that hinders nothing: a TPU that eats quota
-    /// is removed all the same.
+    /// Ids of the live nodes there. None if Ray does not answer and that does not matter: a preempted TPU is removed
+    /// anyway.
     async fn nodes_of(&self, machine: &Machine, tell: &Tell<'_>) -> Result<Option<Vec<String>>, Problem> {
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
@@ -295,8 +295,8 @@ impl Performer {
         Ok(format!("Ray stopped on {}", self.name()))
     }
 
-    /// An error when another node than those that were found lives on these hosts now: somebody has started Ray there
-    /// again since, for other work.
+    /// An error if a node other than those found lives on these hosts now: Ray was started there again since, for other
+    /// work.
     async fn still_the_same(&self, machine: &Machine) -> Result<(), Problem> {
         let before = self.before();
         let mut watch = Watch::open(self).await?;

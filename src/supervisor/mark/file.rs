@@ -1,8 +1,8 @@
-//! A mark as a file on the head's machine of a cluster of provider `local`: in `/var/tmp`, which `ray down` and a reboot
-//! leave alone (FHS 3.0, section 5.15), readable by every user of that machine and writable by its owner.
+//! A mark as a file on the head's machine of a cluster of provider `local`: in `/var/tmp`, which `ray down` and a
+//! reboot leave alone (FHS 3.0, section 5.15), readable by every user of that machine and writable by its owner.
 //!
-//! The file is written under another name first and linked to its own, which fails where there is one; nobody ever reads
-//! half a mark. The sticky bit of the folder keeps other users from removing it.
+//! The file is written under a temporary name and then linked, which fails if a mark exists, so that no reader sees a
+//! partial mark. The sticky bit of the folder keeps other users from removing it.
 
 use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
 use crate::ssh::{Output, quote};

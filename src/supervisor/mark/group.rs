@@ -1,8 +1,8 @@
-//! A mark as an empty instance group in the cluster's zone: it outlives the head, `insert` answers 409 to whoever comes
-//! second, and whoever may launch machines may make one.
+//! A mark as an empty instance group in the cluster's zone. It outlives the head, `insert` answers 409 if it exists,
+//! and every user who may launch machines may create one.
 //!
-//! Who operates, and what, stands in its description, which Google never changes; the step and the last sign of life
-//! stand in its named ports, which are set against their fingerprint.
+//! The operator and the operation are in its description, which cannot be changed; the step and the time of the last
+//! update are in its named ports, which are set with their fingerprint.
 
 use super::Held;
 use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace, crc32c};
@@ -92,8 +92,7 @@ pub async fn place(
 ) -> Result<Held, Problem> {
     let text = serde_json::to_string(mark).unwrap_or_default();
     let made = google.create_instance_group(place_of(place), &name(cluster), &text, &ports(mark)).await;
-    // Compute also takes a request that it cannot do, and says so at the operation's end. Whatever was said, what is
-    // there now tells whose it is.
+    // Compute may accept a request and fail at the end of the operation, so read which mark exists now.
     let there = find(google, place, cluster).await;
     match (made, there) {
         (_, Ok(Some((_, found)))) if found.id == mark.id => Ok(Held::Ours),
