@@ -219,7 +219,7 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
         all[0]["files"].as_object().unwrap().values().all(|d| d.as_str().unwrap().starts_with("sha256:"))
     );
     assert!(world.good("trust --list").contains("work"));
-    assert!(world.good("trust").contains("is trusted. It makes"));
+    assert!(world.good("trust").contains("is trusted. With its files"));
     world.good("token status");
     // Another content, another file, another target of a link.
     let proof = world.file("proof-of-change").display().to_string();

@@ -87,8 +87,8 @@ pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String>
     let days = settings.backup_days;
     (old > 0).then(|| {
         format!(
-            "{} older than {days} days, with the jobs' secrets; \
-             `marin-tui backups --delete-older-than {days}` deletes them",
+            "{} older than {days} days, containing job secrets; \
+             delete: `marin-tui backups --delete-older-than {days}`",
             counted(old)
         )
     })

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
     let folder = arguments.folder.as_deref().unwrap_or(Path::new("."));
     let folder = env.expand(folder);
     if arguments.remove {
-        // A folder that is gone can be forgotten, too.
+        // The record of a deleted folder can be removed, too.
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(&folder))?;
         if !records.remove(&folder).context("cannot remove the trust record")? {
             bail!("{} is not trusted; list trusted folders with `marin-tui trust --list`", shown(&folder));
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
     match review.standing(&records) {
         Standing::Unsafe(fault) => bail!("{}", unsafe_words(&fault)),
         Standing::Trusted => {
-            println!("{}", listed(review, "is trusted. It makes marin-tui"));
+            println!("{}", listed(review, "is trusted. With its files marin-tui will"));
             return Ok(());
         }
         standing => eprintln!("{}", listed(review, introduction(&standing))),
@@ -102,8 +102,8 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
                 let folder = shown(&review.folder);
                 let lines = review.lines().join("\n");
                 bail!(
-                    "{folder} {}\n{lines}\nThere is no terminal to ask in: name the cluster files with --infra, or say \
-                     `marin-tui trust` there",
+                    "{folder} {}\n{lines}\nNo terminal to confirm: give the cluster files with --infra, or run `marin-tui \
+                     trust` in a terminal",
                     introduction(standing)
                 );
             }
@@ -119,8 +119,8 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
 
 fn introduction(standing: &Standing) -> &'static str {
     match standing {
-        Standing::Changed(_) => "has changed since it was trusted. Its files would make marin-tui",
-        _ => "is not trusted yet. Its files would make marin-tui",
+        Standing::Changed(_) => "has changed since it was trusted. With its files marin-tui would",
+        _ => "is not trusted yet. With its files marin-tui would",
     }
 }
 
@@ -130,7 +130,7 @@ fn shown(folder: &Path) -> String {
 
 fn unsafe_words(fault: &config::Unsafe) -> String {
     let words = format!(
-        "{} {}, so what the working folder brings is not used; {}, or name the cluster files with --infra",
+        "{} {}, so the working folder's files are not used; {}, or give the cluster files with --infra",
         fault.place.display(),
         fault.why,
         fault.fix
