@@ -1,10 +1,10 @@
 //! The command line: arguments, the console's start, and the subcommands for scripts.
 //!
 //! Output for people goes to stdout as a table, with `--json` as JSON; everything else goes to stderr. Exit codes:
-//! 0 done, 1 failed (the message says what and what to do), 2 wrong usage, 3 the job did not succeed, 4 it has not
-//! ended within the time given; `ssh` has ssh's own.
+//! 0 success, 1 failure (the message gives the cause and a hint), 2 wrong usage, 3 the job did not succeed, 4 the job
+//! has not ended within the time limit; `ssh` exits with ssh's own code.
 
-// First: its macros take the place of the standard ones in all that follows.
+// Must come first: its macros replace the standard ones in the modules below.
 #[macro_use]
 mod output;
 
@@ -38,63 +38,63 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  marin-tui                                  every cluster in ./infra or in the settings
-  marin-tui --cluster us-central2            one of them (the name with or without `marin-`, or a prefix)
-  marin-tui --infra ~/src/marin/infra        cluster files elsewhere
-  marin-tui --address http://127.0.0.1:8265  a dashboard that can be reached without SSH
-  marin-tui clusters --json                  what is known, for scripts
-  marin-tui demo                             look around without a cluster
+  marin-tui                                  all clusters in ./infra or in the settings
+  marin-tui --cluster us-central2            one cluster (name with or without `marin-`, or a prefix)
+  marin-tui --infra ~/src/marin/infra        cluster files in another folder
+  marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
+  marin-tui clusters --json                  list clusters as JSON
+  marin-tui demo                             try it on simulated clusters
 
-Press ? inside for the keys.";
+Press ? in the console to list the keys.";
 
 /// A terminal operations console for Ray clusters reached by SSH.
 #[derive(Debug, Parser)]
 #[command(name = "marin-tui", version, about, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Where the clusters come from.
+    /// Options that select the clusters.
     #[command(flatten)]
     pub sources: SourceArguments,
-    /// How the console looks.
+    /// Display options of the console.
     #[command(flatten)]
     pub look: LookArguments,
-    /// Refuse everything that would change a cluster [settings: `read_only`]
+    /// Refuse every command that changes a cluster [settings: `read_only`]
     #[arg(long, global = true)]
     pub read_only: bool,
-    /// A command for scripts; none opens the console.
+    /// The command for scripts; without one the console opens.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// Where the clusters come from.
+/// Options that select the clusters.
 #[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
     /// Open this cluster: its name, with or without `marin-`, or an unambiguous prefix
     #[arg(long, short, global = true, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// For commands: accept the head's changed host key if it has this fingerprint (SHA256:...)
+    /// For commands: accept the head's changed host key if its fingerprint is this one (SHA256:...)
     #[arg(long, global = true, value_name = "FINGERPRINT")]
     pub accept_host_key: Option<String>,
-    /// Folder (or file) with Ray cluster-launcher YAML [default: the settings' `infra`, else ./infra]
+    /// Folder or file with Ray cluster launcher YAML [default: `infra` in the settings, else ./infra]
     #[arg(long, global = true, value_name = "DIR")]
     pub infra: Option<PathBuf>,
-    /// Settings file [default: marin-tui/config.yaml in the platform's config folder]
+    /// Settings file [default: marin-tui/config.yaml in the user's config folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Attach to a dashboard directly, without SSH [env: `RAY_ADDRESS`, when it is an http URL]
+    /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL]
     #[arg(long, global = true, value_name = "URL")]
     pub address: Option<String>,
-    /// With --address: the GCS, if it can be reached too (lighter on the head than the dashboard)
+    /// With --address: the GCS address, if reachable (costs the head less than the dashboard)
     #[arg(long, global = true, value_name = "HOST:PORT", requires = "address")]
     pub gcs: Option<String>,
 }
 
-/// How the console looks.
+/// Display options of the console.
 #[derive(Clone, Debug, Args)]
 pub struct LookArguments {
-    /// Leave the mouse to the terminal, for selecting text
+    /// Disable mouse support, so that the terminal can select text
     #[arg(long)]
     pub no_mouse: bool,
-    /// Colours [default: what the terminal tells; `NO_COLOR` is respected]
+    /// Colours [default: detected from the terminal; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
 }
@@ -102,12 +102,12 @@ pub struct LookArguments {
 /// How many colours to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colors {
-    /// None: bold, reverse and dim only.
+    /// No colours: bold, reverse and dim only.
     None,
-    /// The terminal's own sixteen.
+    /// The terminal's 16 colours.
     #[value(name = "16")]
     Sixteen,
-    /// 24 bit.
+    /// 24-bit colours.
     Full,
 }
 
@@ -115,81 +115,81 @@ pub enum Colors {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum Command {
-    /// List the clusters that are known, and the files that could not be read
+    /// List clusters, and cluster files that cannot be read
     Clusters {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// The cluster files: list, generate, check
+    /// List, generate and validate cluster files
     #[command(after_help = configs::EXAMPLES)]
     Configs {
-        /// What to do with them.
+        /// The subcommand to run.
         #[command(subcommand)]
         action: configs::Action,
     },
-    /// Tokens: where they are, fetch the latest, make a secret
+    /// Show, fetch and create tokens
     #[command(after_help = token::EXAMPLES)]
     Token {
-        /// What to do with them.
+        /// The subcommand to run.
         #[command(subcommand)]
         action: token::Action,
     },
-    /// Open a cluster's dashboard in the browser, its token on the clipboard
+    /// Open a cluster's dashboard in the browser and copy its token to the clipboard
     #[command(after_help = auth::EXAMPLES)]
     Auth(auth::Wishes),
-    /// Print shell commands that let Ray's own commands use the cluster's token
+    /// Print shell commands that make the ray command use the cluster's token
     #[command(after_help = token::ENV_EXAMPLES)]
     AuthEnv {
-        /// The shell that reads them
+        /// Shell to print commands for
         #[arg(long, value_enum, default_value = "sh")]
         shell: token::Shell,
     },
     /// Open the console on a simulated fleet
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
-    /// What a demo runs in place of ray
+    /// Stand-in for the ray command in a demo
     #[command(hide = true)]
     DemoRay(demo_ray::Words),
-    /// Jobs.
+    /// Commands on jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
-    /// Whole clusters.
+    /// Operations on whole clusters.
     #[command(flatten)]
     Operate(operate::OperateCommand),
-    /// TPUs.
+    /// Commands on TPUs.
     #[command(flatten)]
     Tpus(tpus::TpuCommand),
-    /// Log in to a cluster's head, a node or a TPU host, or run a command there
+    /// Open a shell on a cluster's head, a node or a TPU host, or run a command there
     #[command(after_help = ssh::EXAMPLES)]
     Ssh(ssh::SshArguments),
-    /// Open local ports to a cluster's dashboard, GCS and Ray client, until ctrl-c
+    /// Forward local ports to a cluster's dashboard, GCS and Ray client until ctrl-c
     #[command(after_help = forward::EXAMPLES)]
     Forward(forward::ForwardArguments),
-    /// Workers by hand.
+    /// Operations on workers outside the autoscaler.
     #[command(flatten)]
     Workers(workers::WorkerCommand),
-    /// Show who did what to which cluster when, from this machine
+    /// Show the audit log: changes made to clusters from this machine
     Audit {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the backups of jobs on this machine, and delete old ones
+    /// List the job backups on this machine, or delete old ones
     Backups(backups::BackupArguments),
-    /// Show what the working folder's files would do, and trust them or not
+    /// Review what the working folder's files do, and trust the folder
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArguments),
-    /// Show the settings
+    /// Print the settings
     Config {
-        /// What to do with them.
+        /// The subcommand to run.
         #[command(subcommand)]
         action: ConfigAction,
     },
 }
 
 impl Command {
-    /// The command's name, if it would change a cluster.
+    /// The command's name if it changes a cluster; a read-only session refuses it then.
     fn changes(&self) -> Option<&'static str> {
         match self {
             Self::Jobs(command) => command.changes(),
@@ -214,14 +214,14 @@ impl Command {
     }
 }
 
-/// What to do with the settings.
+/// Subcommands of `config`.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigAction {
-    /// Print every setting with its default, ready to be saved as the settings file
+    /// Print all settings with their defaults, in the format of the settings file
     Print,
 }
 
-/// Runs what the arguments say.
+/// Runs the command of the arguments, or the console when there is none.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::DemoRay(asked)) = &arguments.command {
         return demo_ray::run(asked);
@@ -256,14 +256,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if arguments.command.is_none() {
         if arguments.sources.accept_host_key.is_some() {
-            anyhow::bail!("--accept-host-key is for commands; the console shows both fingerprints and asks");
+            anyhow::bail!("--accept-host-key works with commands only; the console shows both fingerprints and asks");
         }
         console::check_terminal()?;
     }
     let loaded = config::read(&sources, &env, Timestamp::now())?;
     let chosen = arguments.sources.cluster.as_deref();
     if let Some(Command::Clusters { json }) = &arguments.command {
-        // It only prints: what the files lead to stays where it is.
+        // This command only prints, so it needs no trust.
         list::print(&loaded.look()?, chosen, *json)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -272,7 +272,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if config.settings.read_only
         && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
     {
-        anyhow::bail!("{what} is refused: read-only (--read-only, or `read_only` in the settings)");
+        anyhow::bail!("{what} refused: read-only (--read-only, or `read_only` in the settings)");
     }
     match &arguments.command {
         Some(Command::Workers(command)) => {

@@ -7,14 +7,14 @@ use std::io;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A core would hold the tokens that we hold.
+    // A core file would contain the tokens in memory.
     let maximum = getrlimit(Resource::Core).maximum;
     if let Err(e) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum }) {
-        cli::error_line(format_args!("marin-tui: a crash may leave a core with tokens in it: {e}"));
+        cli::error_line(format_args!("marin-tui: cannot disable core dumps; a crash may write tokens to a core file: {e}"));
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // It repeats what was typed, which a script may have from a cluster.
+        // The message repeats the arguments, which a script may have read from a cluster, so it is cleaned.
         Err(e) if e.use_stderr() => {
             cli::error_line(format_args!("{}", e.to_string().trim_end()));
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     };
     match cli::run(&arguments) {
         Ok(code) => code,
-        // Whoever read our output has had enough (`marin-tui configs update --diff | head`).
+        // The reader of our output has closed the pipe (`marin-tui configs update --diff | head`).
         Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {
             ExitCode::SUCCESS
         }

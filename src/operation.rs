@@ -1,7 +1,8 @@
-//! Operations: what is done to a cluster or to one of its workers, step by step, so that it can be interrupted anywhere and resumed.
+//! Operations: what is done to a cluster or to one of its workers, step by step, so that it can be interrupted anywhere
+//! and resumed.
 //!
-//! Must never trust an exit code: a step is done when its effect is seen. What it needs later stands in the journal
-//! before it is needed.
+//! An exit code is never trusted: a step is done when its effect is seen. Facts that later steps need are written to
+//! the journal first.
 
 mod audit;
 mod backup;

@@ -68,7 +68,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// What every cluster's task needs to know.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The ssh program.
+    /// Path of the ssh program.
     pub ssh: PathBuf,
     /// `ssh -F`; none leaves the user's own configuration in force.
     pub ssh_config: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub struct Options {
     pub focused: Duration,
     /// The same for the others.
     pub background: Duration,
-    /// Our `known_hosts` file.
+    /// Path of our `known_hosts` file.
     pub known_hosts: PathBuf,
     /// Folder for control sockets, ours alone.
     pub run_dir: PathBuf,
@@ -107,7 +107,7 @@ type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
 pub struct Note(Option<Arc<Write>>);
 
 impl Note {
-    /// Written so.
+    /// A note that calls this function for each audited action.
     pub fn by(write: impl Fn(&ClusterName, &str, &str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(write)))
     }
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Note {
 }
 
 impl Options {
-    /// As the settings say.
+    /// Options from the settings.
     pub fn new(settings: &Settings, folders: &Folders, token: token::Places) -> Self {
         Self {
             ssh: settings.ssh.clone(),
@@ -171,7 +171,7 @@ struct Handle {
     connection: Connection,
 }
 
-/// Every cluster's task.
+/// Owns the tasks of all clusters.
 pub struct Supervisor {
     handles: BTreeMap<ClusterName, Handle>,
     tasks: JoinSet<()>,
@@ -197,7 +197,7 @@ impl Supervisor {
 
     fn start_at(specs: Vec<(usize, ClusterSpec)>, options: Options, updates: &mpsc::Sender<Update>) -> Self {
         if let Err(e) = ssh::clear_stale_sockets(&options.run_dir) {
-            tracing::warn!("old control sockets stay: {e}");
+            tracing::warn!("cannot remove old control sockets: {e}");
         }
         let care = Arc::new(TokenCare::new(options.token.clone(), options.google.clone()));
         let shared = Shared {
@@ -290,7 +290,7 @@ impl Supervisor {
     pub fn login(&self, cluster: &ClusterName) -> Result<Command, String> {
         let login = self.handles.get(cluster).and_then(|h| h.reach.borrow().login.clone());
         let login =
-            login.ok_or_else(|| format!("{cluster} has no SSH connection now, so no head to log in to"))?;
+            login.ok_or_else(|| format!("{cluster} has no SSH connection, so the head cannot be reached"))?;
         Ok(ssh::login(&login))
     }
 
@@ -307,7 +307,7 @@ impl Supervisor {
             let (spec, head) = known.ok_or_else(|| format!("no cluster {cluster}"))?;
             // To look for the head now could take a minute, and the terminal waits.
             if head.is_none() && visit::needs_head(&spec, &host) {
-                return Err(format!("only the head leads there, and {cluster} has no SSH connection now"));
+                return Err(format!("that host is only reachable through the head, and {cluster} has no SSH connection"));
             }
             let command = visit(&spec, &options, Some(&host), head, None).await;
             command.map_err(|p| if p.mend.is_empty() { p.what } else { format!("{}; {}", p.what, p.mend) })

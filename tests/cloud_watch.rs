@@ -152,7 +152,7 @@ async fn a_login_on_a_tpu_host_goes_through_the_head_only_where_it_must() {
     let (supervisor, _) = world.running.as_ref().unwrap();
     let inside = TpuHost { vm: "ray-1".into(), ..TpuHost::at("10.1.0.1") };
     let why = supervisor.login_host(&world.spec.name, &inside).await.unwrap_err();
-    assert!(why.contains("only the head leads there"), "{why}");
+    assert!(why.contains("only reachable through the head"), "{why}");
     let outside = TpuHost { external: Some("203.0.113.9".into()), ..inside };
     let command = supervisor.login_host(&world.spec.name, &outside).await.unwrap();
     let args: Vec<_> = command.get_args().map(|a| a.to_str().unwrap().to_owned()).collect();
@@ -210,7 +210,7 @@ async fn leftovers_are_deleted_written_down_and_looked_at_again() {
     let deeds = world.deeds.lock().unwrap().clone();
     let expected = [
         "c1: clean-preempted: begun: 2 in all",
-        "c1: clean-preempted tpu vm back: left alone: it is ready now",
+        "c1: clean-preempted tpu vm back: skipped: it is ready now",
         "c1: clean-preempted tpu vm left: deleted",
     ];
     assert_eq!(deeds, expected);

@@ -133,7 +133,7 @@ async fn a_ray_that_is_down_behind_a_login_that_stands_costs_no_other_login() {
     for _ in 0..3 {
         let problem = soon("a verdict", connection.channel()).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::DashboardSilent, "{problem:?}");
-        assert!(problem.what.contains("ray does not run there"), "{problem:?}");
+        assert!(problem.what.contains("Ray is not running"), "{problem:?}");
     }
     place.start_ray().await;
     soon("an answer of the new ray", connection.channel()).await.unwrap();

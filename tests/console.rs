@@ -237,7 +237,7 @@ fn an_error_status_is_told() {
 
 #[test]
 fn a_head_that_never_answers_is_told() {
-    trouble(Fault::Stall, &["has not answered within 15 s", "dashboard.log on the head"]);
+    trouble(Fault::Stall, &["did not answer within 15 s", "dashboard.log on the head"]);
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn a_record_has_nothing_of_ours_read_when_its_job_is_submitted_again() {
     pty.wait_text("submit again: evil");
     pty.wait("the record", |t| t.contains("id_ed25519"));
     pty.send(&format!("{BACK}\r"));
-    pty.wait_text("which is not read here");
+    pty.wait_text("which is not used");
     let asked = place.head().cost().requests;
     assert!(!asked.keys().any(|route| route.starts_with("/api/packages")), "{asked:?}");
     let after = place.head().submissions(JobStatus::Pending).len()

@@ -82,7 +82,7 @@ impl World {
     fn tpus(&self, cluster: &str) -> Vec<(String, String)> {
         let all: Value = serde_json::from_str(&self.says(cluster, "tpus --json")).unwrap();
         let text = |v: &Value| v.as_str().unwrap().to_owned();
-        let row = |row: &Value| (text(&row["standing"]), text(&row["name"]));
+        let row = |row: &Value| (text(&row["status"]), text(&row["name"]));
         all["rows"].as_array().unwrap().iter().map(row).collect()
     }
 
@@ -162,7 +162,7 @@ fn come_and_go(cluster: &str, tpu: &str, capacity: &str, hosts: usize, how: &str
     assert_eq!(world.nodes(cluster), before + hosts);
     assert!(world.tpus(cluster).contains(&("registered".into(), "extra".into())));
     let again = world.run(cluster, &format!("{adding} --no-wait"));
-    assert!(String::from_utf8_lossy(&again.stderr).contains("google has it already"), "{again:?}");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("already requested from Google"), "{again:?}");
     world.says(cluster, &format!("remove-worker extra {how} --yes"));
     assert_eq!(world.nodes(cluster), before);
     assert_eq!(world.tpus(cluster).len(), rows);

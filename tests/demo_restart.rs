@@ -107,7 +107,7 @@ impl Served {
     fn tpus(&self, cluster: &str) -> BTreeSet<(String, String)> {
         let all = self.json(cluster, "tpus --json");
         let text = |v: &Value| v.as_str().unwrap().to_owned();
-        all["rows"].as_array().unwrap().iter().map(|r| (text(&r["standing"]), text(&r["name"]))).collect()
+        all["rows"].as_array().unwrap().iter().map(|r| (text(&r["status"]), text(&r["name"]))).collect()
     }
 }
 
@@ -162,11 +162,11 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
         "TPU VMs of its autoscaler",
         "No nodes remaining.",
         "Launched a new head node: ray-marin-us-central2-head-",
-        "jobs are back",
+        "jobs restored",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
-    assert!(!told.contains("is not restored"), "{told}");
+    assert!(!told.contains("not restored"), "{told}");
     // Nobody has had them ended, and others may have come since.
     let after = served.open("us-central2");
     assert!(before.keys().all(|id| after.contains_key(id)), "{before:?}: {after:?}");
@@ -214,10 +214,10 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     );
     // With a worker that joins by itself, and a Ray that answers already.
     let (_, told) = served.says("us-central2", "restart-cluster --yes --others");
-    assert!(told.contains("2 of the workers were added by hand"), "{told}");
-    assert!(told.contains("2 workers added by hand are back"), "{told}");
+    assert!(told.contains("2 workers added manually"), "{told}");
+    assert!(told.contains("2 manually added workers have rejoined"), "{told}");
     let (_, told) = served.says("us-central2", "start-cluster --yes");
-    assert!(told.contains("it runs already") && !told.contains("Checking GCP"), "{told}");
+    assert!(told.contains("already running") && !told.contains("Checking GCP"), "{told}");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn what_is_in_trouble_says_so_and_is_mended_where_a_new_head_mends_it() {
     assert!(said.contains("[2/9] failed") && said.contains("--preserve-jobs=0"), "{said}");
     served.says("us-central2", "restart-cluster --abandon");
     let said = served.fails("us-central2", "start-cluster --yes");
-    assert!(said.contains("ray cannot log in to the head"), "{said}");
+    assert!(said.contains("the ray command cannot log in to the head"), "{said}");
     served.says("us-central2", "start-cluster --abandon");
     served.says("us-central2", "restart-cluster --yes --others --preserve-jobs=0");
     assert!(served.open("us-central2").is_empty());
@@ -260,7 +260,7 @@ fn where_time_stands_still_a_restart_ends_all_the_same() {
     );
     let before = served.open("us-central2");
     let (_, told) = served.says("us-central2", "restart-cluster --yes --others");
-    assert!(told.contains("jobs are back"), "{told}");
+    assert!(told.contains("jobs restored"), "{told}");
     assert_eq!(
         served.open("us-central2").into_keys().collect::<Vec<_>>(),
         before.into_keys().collect::<Vec<_>>()

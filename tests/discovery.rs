@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Of what is told while Ray is asked.
-const MEANWHILE: &str = "ray is asked meanwhile";
+const MEANWHILE: &str = "trying `ray get-head-ip`";
 
 /// A cluster of Google's whose head nobody has typed in, an ssh that only writes down whom it was to reach, and a ray
 /// that knows an address of its own.
@@ -210,7 +210,7 @@ async fn a_head_that_is_not_there_is_told_as_it_is() {
         (vec![], &[], "no machine in hai-test is labelled as the head of c1", "start-cluster"),
         (vec![stopped], &[], "the head h1 in us-central2-b is terminated", "start-cluster"),
         (vec![head("h1", "10.0.0.1", None)], &[], "h1 has no external address", "use_internal_ips"),
-        (vec![], &["us-east1-z"], "could not look in us-east1-z", "wait"),
+        (vec![], &["us-east1-z"], "could not list us-east1-z", "wait"),
     ];
     for (heads, unreachable, what, mend) in cases {
         let world = World::new().await;

@@ -208,7 +208,7 @@ fn what_cannot_be_packed_is_said_before_anything_is_sent() {
     };
     refused(&["submit-job", "--working-dir", "work", "--", "true"], "w.bin (100 MiB)");
     refused(&["submit-job", "--working-dir", "nowhere", "--", "true"], "is not a folder");
-    refused(&["submit-job", "--env", "UNSET_HERE", "--", "true"], "UNSET_HERE is not set here");
+    refused(&["submit-job", "--env", "UNSET_HERE", "--", "true"], "UNSET_HERE is not set in the local environment");
     refused(&["submit-job", "--runtime-env", "{\"env_vars\": hunter2", "--", "true"], "line 2");
     let out = place.run(&["submit-job", "--runtime-env", "{\"env_vars\": hunter2", "--", "true"]);
     assert!(!stderr(&out).contains("hunter2"), "{}", stderr(&out));
@@ -460,13 +460,13 @@ fn jobs_are_saved_and_restored_once() {
     let ids: Vec<_> = report["jobs"].as_array().unwrap().iter().map(|j| j["submission_id"].clone()).collect();
     assert_eq!(ids, ["dir", "gone", "plain", "waits"]);
     assert_eq!(report["jobs"][1]["missing_packages"], json!(["gcs://_ray_pkg_0.zip"]));
-    assert_eq!(report["left_out"].as_array().unwrap().len(), 2);
+    assert_eq!(report["skipped"].as_array().unwrap().len(), 2);
     for (name, mode) in modes(&dir) {
         assert_eq!(mode, if name == "packages" { 0o700 } else { 0o600 }, "{name}");
     }
     assert_eq!(modes(old.home.path()).into_iter().find(|(n, _)| n == "saved").unwrap().1, 0o700);
     let twice = old.run(&["backup-jobs", saved]);
-    assert!(stderr(&twice).contains("holds a backup already"), "{}", stderr(&twice));
+    assert!(stderr(&twice).contains("already contains a backup"), "{}", stderr(&twice));
 
     // A new cluster, with none of it.
     let new = Place::new();
@@ -475,7 +475,7 @@ fn jobs_are_saved_and_restored_once() {
     let rows: Value = serde_json::from_slice(&restored.stdout).unwrap();
     let outcome = |i: usize| rows[i]["outcome"].as_str().unwrap().to_owned();
     assert_eq!([outcome(0), outcome(2), outcome(3)], ["submitted", "submitted", "submitted"]);
-    assert!(outcome(1).contains("was gone when it was saved"), "{rows}");
+    assert!(outcome(1).contains("was already gone when the job was saved"), "{rows}");
     for id in ["plain", "dir", "waits"] {
         let (before, after) = (old.job(id), new.job(id));
         for part in ["entrypoint", "metadata", "runtime_env"] {
@@ -483,7 +483,7 @@ fn jobs_are_saved_and_restored_once() {
         }
     }
     let again: Value = serde_json::from_slice(&new.run(&["restore-jobs", saved, "--json"]).stdout).unwrap();
-    assert_eq!(again[0]["outcome"], "already there");
+    assert_eq!(again[0]["outcome"], "already exists");
     // What the entrypoint needs has come along: saving the new cluster saves the same.
     let copy = new.home.path().join("copy");
     new.ok(&["backup-jobs", copy.to_str().unwrap()]);
@@ -576,7 +576,7 @@ fn a_full_disk_leaves_no_backup_that_looks_like_one() {
     let out = limited.output().unwrap();
     assert_eq!(out.status.code(), Some(1), "{out:?}");
     assert!(
-        stderr(&out).contains("cannot write") && stderr(&out).contains("free some space"),
+        stderr(&out).contains("cannot write") && stderr(&out).contains("free disk space"),
         "{}",
         stderr(&out)
     );
@@ -621,7 +621,7 @@ fn a_backup_touches_nothing_of_others() {
     std::os::unix::fs::symlink("../../notes/mine.txt", &package).unwrap();
     let out = place.run(&["restore-jobs", "evil"]);
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(out.status.code() == Some(1) && said.contains("no file in the backup's folder"), "{said}");
+    assert!(out.status.code() == Some(1) && said.contains("not a file in the backup folder"), "{said}");
     assert_eq!(place.get("/api/packages/gcs/a.zip").0, 404, "nothing is uploaded");
     fs::remove_file(&package).unwrap();
     fs::write(&package, "zip").unwrap();

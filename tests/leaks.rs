@@ -317,7 +317,7 @@ fn a_port_that_is_free_again_is_sent_nothing() {
         let out = follower.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(out.status.code(), Some(4), "{said}");
-        assert!(said.contains("connection lost") && said.contains("gave up after 3 s"), "{said}");
+        assert!(said.contains("connection lost") && said.contains("timed out after 3 s"), "{said}");
     }
     console.wait_for("the loss", LONG, |text| !is_up(text) && text.contains("INTERRUPTED"));
     assert_eq!(thieves.map(|thief| thief.visits()), [0; 3]);

@@ -54,7 +54,7 @@ fn one_slice_is_not_removed_with_the_others_of_its_request() {
     let (code, _, said) = world.run("remove-worker ms --yes");
     assert!(code == Some(1) && said.contains("something runs on ms"), "{said}");
     let (code, _, said) = world.run("remove-worker ms --now --yes");
-    assert!(code == Some(1) && said.contains("ask their owners, then say --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
     let removing = world.spawn("remove-worker ms --now --others --yes");
     until("google has deleted both", || world.double.state().nodes.is_empty());
@@ -133,16 +133,16 @@ fn a_head_that_came_after_the_first_look_is_left_alone() {
     world.head_of(|s| s.jobs = 0);
     world.heads[0].0.trouble(stall("/api/jobs/"));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save the jobs");
+    restarting.says("[3/9] save jobs");
     another_head(&world);
     world.heads[0].0.trouble(Vec::new());
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("[4/9] failed: somebody has started another head since (theirs, number "),
+        said.contains("[4/9] failed: another head was started since (theirs, id "),
         "{said}"
     );
-    assert!(said.contains("it is left alone") && said.contains("--abandon"), "{said}");
+    assert!(said.contains("it was not changed") && said.contains("--abandon"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
     assert_eq!(world.asked(), ["--version"], "nor does ray's own command delete it");
 }
@@ -175,7 +175,7 @@ fn workers_of_a_head_that_came_meanwhile_are_left_alone() {
     another_head(&world);
     hold.add_permits(1);
     let (code, _, said) = stopping.ends();
-    assert!(code == Some(1) && said.contains("somebody has started another head since (theirs"), "{said}");
+    assert!(code == Some(1) && said.contains("another head was started since (theirs"), "{said}");
     assert_eq!(world.deletions().len(), 1, "its own head was proved and deleted");
     was_read_before_it_was_deleted(&world);
     assert_eq!(world.double.state().nodes.len(), 1);
@@ -208,7 +208,7 @@ fn workers_that_join_between_the_look_and_the_stop_are_known_to_the_stop() {
     let worker = head.nodes()[1];
     head.trouble(stall("/api/jobs/"));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save the jobs");
+    restarting.says("[3/9] save jobs");
     assert!(world.heads[0].0.join_node(worker, "10.128.7.7"));
     world.double.fail_at("DELETE", "/instances/", Fault::Html(503));
     world.heads[0].0.trouble(Vec::new());

@@ -188,9 +188,9 @@ fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
     forward.says("connection lost");
     let mut thief = Running::start(&stranger(bed, TAKE_PORTS, before.map(|port| port.to_string())));
     assert_eq!(thief.next(), "ready");
-    log.says("still trying");
+    log.says("retrying");
     bed.sshd_start("head");
-    log.says("connected again");
+    log.says("reconnected after");
     let last = *seen.last().unwrap();
     while *seen.last().unwrap() < last + 20 {
         seen.extend(tick(&log.next()));

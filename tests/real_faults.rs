@@ -112,11 +112,11 @@ fn commands_that_follow_survive_a_cut_link_and_a_killed_ssh() {
     log.err.until("connection lost");
     wait.err.until("connection lost");
     drop(cut);
-    log.err.until("connected again");
-    wait.err.until("connected again");
+    log.err.until("reconnected after");
+    wait.err.until("reconnected after");
     bed.signal("KILL", "ssh");
-    log.err.until_times("connected again", 2);
-    wait.err.until_times("connected again", 2);
+    log.err.until_times("reconnected after", 2);
+    wait.err.until_times("reconnected after", 2);
     let before = count(&log.out.all, "tick=");
     log.out.until(&format!("tick={}", before + 20));
     let stop = command(bed, &["stop-job", "--yes", &ticking.id]).ends();

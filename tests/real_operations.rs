@@ -81,7 +81,7 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     let mut console = open(bed);
     begin(&mut console, &[&job, &tasks]);
     // Once ray is being stopped there is no way back: the console dies there.
-    console.wait_for("the stop", LONG, |text| text.contains("◐ 4 ray down"));
+    console.wait_for("the stop", LONG, |text| text.contains("◐ 4 run ray down"));
     bed.signal("KILL", "marin-tui");
     drop(console);
 

@@ -159,7 +159,7 @@ fn restart_with_jobs(bed: Bed) {
     assert!(ids.iter().all(|id| !row(id).contains("unknown")), "{error}");
     assert_eq!(session(bed), old, "nothing was done");
     let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
-    assert!(said.contains("jobs are back") && said.contains("all workers are back"), "{said}");
+    assert!(said.contains("jobs restored") && said.contains("all workers have rejoined"), "{said}");
     assert!(!said.contains("s3cr3t-of-a-job"), "{said}");
     assert_ne!(session(bed), old);
     let _ = (driver.kill(), driver.wait());
@@ -182,9 +182,9 @@ fn restart_with_jobs(bed: Bed) {
     let newest = dir.lines().last().unwrap();
     let rows: Value =
         serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--dry-run", "--json"]).stdout).unwrap();
-    assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already there"), "{rows}");
+    assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already exists"), "{rows}");
     let rows: Value = serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--json"]).stdout).unwrap();
-    assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already there"), "{rows}");
+    assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already exists"), "{rows}");
     // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
     ok(bed, &[&["stop-job", "--yes"][..], &ids[..5].iter().map(String::as_str).collect::<Vec<_>>()].concat());
 }
@@ -260,7 +260,7 @@ fn a_cluster_is_stopped_and_started() {
     let alive = || bed.nodes().iter().filter(|n| n["state"] == "ALIVE").count();
     until("all three nodes are alive", || (alive() == 3).then_some(()));
     let running = ok(bed, &["start-cluster"]);
-    assert!(running.contains("it runs already"), "{running}");
+    assert!(running.contains("already running"), "{running}");
 }
 
 #[test]
@@ -293,10 +293,10 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     let said = ok(bed, &["add-worker", "--host", SPARE, "--dry-run"]);
     assert!(said.contains("ray start") && alive().is_empty(), "{said}");
     let said = ok(bed, &["add-worker", "--host", SPARE, "--yes"]);
-    assert!(said.contains("1 of 1 hosts have joined ray") && !said.contains(token.trim()), "{said}");
+    assert!(said.contains("1 of 1 hosts have joined Ray") && !said.contains(token.trim()), "{said}");
     let twice = run(bed, &["add-worker", "--host", SPARE, "--yes"]);
     let error = String::from_utf8_lossy(&twice.stderr).into_owned();
-    assert!(!twice.status.success() && error.contains("a living node at 10.77.0.4 already"), "{error}");
+    assert!(!twice.status.success() && error.contains("a live node at 10.77.0.4"), "{error}");
     ok(bed, &["add-worker", "--abandon"]);
     let first = alive();
     assert_eq!(first.len(), 1);
@@ -313,7 +313,7 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     // A restart of the head: its own workers come back by the autoscaler, this one by the operation.
     let said = ok(bed, &["restart-cluster", "--yes", "--others", "--preserve-jobs=0"]);
     assert!(
-        said.contains("1 of the workers were added by hand") && said.contains("all workers are back"),
+        said.contains("1 workers added manually") && said.contains("all workers have rejoined"),
         "{said}"
     );
     let second = alive();
@@ -398,12 +398,12 @@ fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
     bed.heal("head");
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(
-        !out.status.success() && said.contains("] failed: ") && said.contains("the jobs are saved in"),
+        !out.status.success() && said.contains("] failed: ") && said.contains("jobs saved in"),
         "{said}"
     );
     let said = ok(bed, &["restart-cluster", "--resume"]);
     // A job that waits of an earlier test, which nothing stops, comes back, too.
-    assert!(said.contains(" jobs are back\n") && said.contains("all workers are back"), "{said}");
+    assert!(said.contains(" jobs restored\n") && said.contains("all workers have rejoined"), "{said}");
     assert_ne!(session(bed), old);
     are_back(bed, &ids, &before);
     // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
@@ -418,8 +418,8 @@ fn a_cluster_that_another_machine_started_is_stopped_over_ssh_and_restarted() {
     bed.on("client", &["sh", "-c", "rm /tmp/ray/cluster-*.state"]);
     let old = session(bed);
     let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
-    assert!(said.contains("Ray's state of this cluster is not on this machine"), "{said}");
-    assert!(said.contains("jobs are back") && said.contains("all workers are back"), "{said}");
+    assert!(said.contains("this machine has no Ray launcher state"), "{said}");
+    assert!(said.contains("jobs restored") && said.contains("all workers have rejoined"), "{said}");
     assert_ne!(session(bed), old);
     are_back(bed, &ids, &before);
     // The next test's jobs are many enough; Ray does not stop the one that waits.
@@ -476,7 +476,7 @@ fn a_second_operator_is_refused_during_a_restart_and_his_followers_get_the_job_b
     screen.wait_for("the mark", bed::PATIENCE, |text| text.contains("restart by ray, step "));
     for follower in [&mut log, &mut wait] {
         follower.err.until("connection lost");
-        follower.err.until("waiting for the job to come back");
+        follower.err.until("waiting for the job to be restored");
     }
     bed.on_root("client", &["pkill", "-CONT", "-f", "^[^ ]*marin-tui .*restart-clus[t]er"]);
     let _ = Command::new("kill").args(["-CONT", &restart.id().to_string()]).status().unwrap();
@@ -484,7 +484,7 @@ fn a_second_operator_is_refused_during_a_restart_and_his_followers_get_the_job_b
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 
     for follower in [&mut log, &mut wait] {
-        follower.err.until("was restarted with its cluster");
+        follower.err.until("was restarted with the cluster");
     }
     log.out.until_times("begun by process ", 2);
     screen.wait_for("its end", bed::PATIENCE, |text| {

@@ -87,7 +87,7 @@ fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
     follower.out.until("line-2");
     // Once more, and nothing is written before the connection is back.
     world.cut();
-    follower.err.until_times("connected again", 2);
+    follower.err.until_times("reconnected after", 2);
     world.write(&id, "line-3");
     follower.out.until("line-3");
     assert!(world.head().turn_job(&id, JobStatus::Failed));
@@ -95,7 +95,7 @@ fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
     let ours: Vec<_> = out.iter().filter(|line| line.starts_with("line-")).collect();
     assert_eq!(ours, ["line-1", "line-2", "line-3"], "nothing is lost, nothing comes twice");
     assert_eq!(code, Some(3), "{err:?}");
-    assert_eq!((count(&err, "connection lost"), count(&err, "connected again")), (2, 2), "{err:?}");
+    assert_eq!((count(&err, "connection lost"), count(&err, "reconnected after")), (2, 2), "{err:?}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_job_that_ends_while_nobody_answers_ends_its_command() {
     let ((failed, _, said), (succeeded, _, also)) = (waits.ends(), watches.ends());
     assert_eq!((failed, succeeded), (Some(3), Some(0)), "{said:?} {also:?}");
     for said in [said, also] {
-        assert_eq!((count(&said, "connection lost"), count(&said, "connected again")), (1, 1), "{said:?}");
+        assert_eq!((count(&said, "connection lost"), count(&said, "reconnected after")), (1, 1), "{said:?}");
     }
 }
 
@@ -133,7 +133,7 @@ fn a_command_gives_up_when_it_was_told_after_how_long() {
     let (code, _, said) = follower.ends();
     assert_eq!(code, Some(4), "{said:?}");
     let last = said.last().unwrap();
-    assert!(last.contains("gave up after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
+    assert!(last.contains("timed out after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
     assert!(world.head().submissions(JobStatus::Running).contains(&id), "the job is left alone");
 }
 

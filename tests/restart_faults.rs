@@ -67,7 +67,7 @@ fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
     let mut world = with_jobs(&["one", "two"]);
     world.heads[0].0.trouble(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save the jobs");
+    restarting.says("[3/9] save jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
     until("the backup reads", || reads() > before);
@@ -88,7 +88,7 @@ fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
     world.file("is-up", "");
     let (code, _, said) = resuming.ends();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("2 jobs are back"), "{said}");
+    assert!(said.contains("2 jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["one", "two"]);
 }
 
@@ -111,21 +111,21 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     world.heads[1].1.drop_connections();
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("[8/9] failed") && said.contains("the jobs are saved in"), "{said}");
+    assert!(said.contains("[8/9] failed") && said.contains("jobs saved in"), "{said}");
     assert_eq!(known(&world, 1), ["one", "three"]);
     let (_, _, open) = world.run("restart-cluster --yes");
-    assert!(open.contains("stopped at step 8 of 9"), "{open}");
+    assert!(open.contains("interrupted at step 8 of 9"), "{open}");
 
     // Lost once more, while it looks which workers are back: that only looks, and goes on by itself.
     let slow = Fault::Latency(Duration::from_secs(1));
     world.heads[1].0.trouble(trouble("/ray.rpc.", slow));
     let mut resuming = world.spawn("restart-cluster --resume");
-    resuming.says("[9/9] see which workers are back");
+    resuming.says("[9/9] wait for workers to rejoin");
     world.heads[1].1.drop_connections();
     world.heads[1].0.trouble(Vec::new());
     let (code, _, said) = resuming.ends();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("[8/9] 3 jobs are back") && said.contains("done before"), "{said}");
+    assert!(said.contains("[8/9] 3 jobs restored") && said.contains("already done"), "{said}");
     assert_eq!(known(&world, 1), ["one", "three", "two"]);
     assert_eq!(asked("/api/jobs/"), 3, "each was sent once");
     assert_eq!(world.asked(), ["--version", "down", "up", "--version"]);
@@ -137,7 +137,7 @@ fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
     let mut world = with_jobs(&["four", "one", "two"]);
     world.heads[0].0.trouble(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save the jobs");
+    restarting.says("[3/9] save jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
     until("a package is read", || reads() > before);
@@ -165,7 +165,7 @@ fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
         names.join(" ")
     };
     assert_eq!((names("ended since: "), names("submitted since: ")), ("one two".into(), "five three".into()));
-    assert!(said.contains("3 jobs are back"), "{said}");
+    assert!(said.contains("3 jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["five", "four", "three"]);
 }
 
@@ -207,19 +207,19 @@ fn a_disk_full_in_the_backup_stops_nothing() {
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others", 200);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("[3/9] failed: cannot write") && said.contains("free some space there"), "{said}");
+    assert!(said.contains("[3/9] failed: cannot write") && said.contains("free disk space there"), "{said}");
     assert!(said.contains("nothing was changed on the cluster") && said.contains("then resume"), "{said}");
-    assert!(!said.contains("the jobs are saved in") && !said.contains("or name another folder"), "{said}");
+    assert!(!said.contains("jobs saved in") && !said.contains("or choose another folder"), "{said}");
     assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
     assert_eq!(known(&world, 0), ["big"]);
     let (_, _, open) = world.run("restart-cluster --yes");
-    assert!(open.contains("stopped at step 3 of 9") && open.contains("cannot write"), "{open}");
+    assert!(open.contains("interrupted at step 3 of 9") && open.contains("cannot write"), "{open}");
 
     let resuming = world.spawn("restart-cluster --resume");
     renew(&mut world);
     world.file("is-up", "");
     let (code, _, said) = resuming.ends();
-    assert!(code == Some(0) && said.contains("1 jobs are back"), "{said}");
+    assert!(code == Some(0) && said.contains("1 jobs restored"), "{said}");
 }
 
 /// The journal is written before each step: one that cannot be written ends the operation before the next.
@@ -229,7 +229,7 @@ fn a_disk_full_for_the_journal_begins_no_step() {
     world.head_of(|s| s.jobs = 0);
     let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others --preserve-jobs=0", 0);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("cannot keep the journal"), "{said}");
+    assert!(said.contains("cannot write the journal"), "{said}");
     assert!(world.double.asked("DELETE") == 0 && world.asked().is_empty(), "{said}");
 }
 
@@ -285,7 +285,7 @@ fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
     world.head_of(|s| s.jobs = 0);
     let (code, _, said) = world.run("restart-cluster --resume");
     assert!(
-        code == Some(1) && said.contains("somebody has started another head since (head-2, number "),
+        code == Some(1) && said.contains("another head was started since (head-2, id "),
         "{said}"
     );
     assert_eq!(world.double.state().instances.len(), 1, "{said}");
@@ -324,7 +324,7 @@ fn a_ray_that_takes_no_jobs_yet_is_asked_again() {
     until("it asks in vain", || asked() > 1);
     world.heads[1].0.trouble(Vec::new());
     let (code, _, said) = restarting.ends();
-    assert!(code == Some(0) && said.contains("2 jobs are back"), "{said}");
+    assert!(code == Some(0) && said.contains("2 jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["one", "two"]);
 }
 
@@ -333,7 +333,7 @@ fn a_ray_whose_dashboard_is_silent_is_not_started_over() {
     let world = with_jobs(&["one"]);
     world.heads[0].0.trouble(trouble("/", Fault::HangUp));
     let (code, _, said) = world.run("start-cluster --yes");
-    assert!(code == Some(1) && said.contains("ray runs on the head though its dashboard"), "{said}");
+    assert!(code == Some(1) && said.contains("Ray runs on the head but its dashboard"), "{said}");
     world.heads[0].0.trouble(trouble("/", Fault::Status(503)));
     let (code, _, said) = world.run("start-cluster --resume");
     assert!(code == Some(1) && said.contains("then resume"), "{said}");
@@ -350,7 +350,7 @@ fn an_operation_is_resumed_with_the_file_that_it_was_begun_with() {
     let file = fs::read_to_string(world.home.path().join("infra/a.yaml")).unwrap();
     world.file("other/a.yaml", &file);
     let (code, _, said) = world.run("--infra other restart-cluster --resume");
-    assert!(code == Some(1) && said.contains("was begun with") && said.contains("other/a.yaml"), "{said}");
+    assert!(code == Some(1) && said.contains("was started with") && said.contains("other/a.yaml"), "{said}");
     assert!(!world.asked().iter().any(|w| w == "down"), "{said}");
     let (code, _, said) = world.run("--infra infra restart-cluster --abandon");
     assert_eq!(code, Some(0), "{said}");
@@ -375,18 +375,18 @@ fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() 
     assert_eq!(code, Some(0), "{said}");
     assert!(
         said.contains(
-            "orphan cannot be restored: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"
+            "cannot restore orphan: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"
         ),
         "{said}"
     );
     assert!(
-        said.contains("2 jobs in") && said.contains("1 of them without a package that is gone"),
+        said.contains("2 jobs in") && said.contains("1 with missing packages"),
         "{said}"
     );
     assert!(
-        said.contains("orphan is not restored: its package") && said.contains("was gone when it was saved"),
+        said.contains("orphan: not restored: its package") && said.contains("was already gone when the job was saved"),
         "{said}"
     );
-    assert!(said.contains("1 jobs are back; not orphan (saved in "), "{said}");
+    assert!(said.contains("1 jobs restored; not restored: orphan (saved in "), "{said}");
     assert_eq!(known(&world, 1), ["kept"]);
 }

@@ -400,7 +400,7 @@ fn a_job_that_comes_between_preview_and_yes_is_not_ended() {
     let mut asked = by_command.command("restart-cluster --preserve-jobs=0");
     asked.env("USER", "me");
     let mut terminal = in_a_terminal(&asked);
-    terminal.wait_text("type the cluster's name");
+    terminal.wait_text("Type the cluster name");
     job(&by_command, 1, "bo");
     terminal.send("marin-a\r");
     terminal.wait_text("jobs of bo run on marin-a");

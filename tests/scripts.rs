@@ -62,7 +62,7 @@ fn clusters_are_listed_for_scripts() {
     assert_eq!(rows[1]["head"]["ask"], "ray get-head-ip");
     let tpu = rows[1]["node_types"].as_array().unwrap().iter().find(|t| t["name"] == "tpu").unwrap();
     assert_eq!((&tpu["min"], &tpu["max"]), (&Value::from(2), &Value::from(8)));
-    assert!(rows[3]["error"].as_str().unwrap().contains("lab.yaml:3:1") && rows[3]["mend"].is_string());
+    assert!(rows[3]["error"].as_str().unwrap().contains("lab.yaml:3:1") && rows[3]["hint"].is_string());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn the_settings_that_are_printed_are_read_back() {
 fn without_a_terminal_it_says_what_to_use_instead() {
     let (code, out, err) = run(&place(), &[]);
     assert_eq!((code, out.as_str()), (1, ""));
-    assert_eq!(err, "marin-tui: the console needs a terminal; for scripts there are commands, see --help\n");
+    assert_eq!(err, "marin-tui: the console needs a terminal; for scripts, use a command (see --help)\n");
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn a_secret_is_made_once_and_never_overwritten_silently() {
     assert!(first.trim().len() == 64 && first.trim().bytes().all(|b| b.is_ascii_hexdigit()), "no token");
     let again = world.run("token init-secret --cluster b").bad();
     assert!(
-        again.contains("exists already (version 1) and was left alone") && again.contains("--rotate"),
+        again.contains("already exists (version 1) and was not changed") && again.contains("--rotate"),
         "{again}"
     );
     assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
@@ -220,7 +220,7 @@ fn a_secret_is_made_once_and_never_overwritten_silently() {
     // Begun and interrupted: there is a secret without a version.
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
     assert!(world.run("token init-secret --cluster a").good().starts_with("version 1"));
-    assert!(world.run("token init-secret --cluster a --secret ../x").bad().contains("is no secret"));
+    assert!(world.run("token init-secret --cluster a --secret ../x").bad().contains("is not a valid secret"));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn the_tags_of_a_clusters_image_are_listed_and_a_missing_one_fails() {
         Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "SERVICE_DISABLED", message: "off" },
     );
     let off = world.run("configs images us-central2").bad();
-    assert!(off.contains("cannot be listed") && off.contains("gcloud services enable"), "{off}");
+    assert!(off.contains("cannot list the images") && off.contains("gcloud services enable"), "{off}");
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn shared_variables_reach_clusters_and_jobs_and_no_child() {
     let dry = world.run("submit-job --dry-run --env WANDB_API_KEY -- true").good();
     assert!(dry.contains("WANDB_API_KEY") && !dry.contains("key-of-all"), "{dry}");
     assert!(
-        world.run("submit-job --dry-run --env UNKNOWN -- true").bad().contains("UNKNOWN is not set here")
+        world.run("submit-job --dry-run --env UNKNOWN -- true").bad().contains("UNKNOWN is not set in the local environment")
     );
     // What is set wins: this dashboard does not exist.
     let mut command = world.command("list-jobs");
@@ -383,7 +383,7 @@ fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
     );
     let mut pty = Pty::start(&["sh", "-c", &line], &env, 200, 40);
     let told = pty.wait_text("until ctrl-c");
-    assert!(told.contains("copied the token of") && told.contains("the dashboard is at http://"), "{told}");
+    assert!(told.contains("copied the token of") && told.contains("dashboard: http://"), "{told}");
     // What a child's neighbours can see of it.
     for file in ["cmdline", "environ"] {
         let seen = fs::read(format!("/proc/{}/{file}", pty.pid())).unwrap();
@@ -410,14 +410,14 @@ fn auth_gives_the_token_to_no_file() {
     command.arg("--wait").arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?)))).envs(env);
     let refused = Ran::of(&command.stdin(Stdio::null()).output().unwrap()).bad();
-    assert!(refused.contains("the token was not copied") && refused.contains("--no-copy"), "{refused}");
+    assert!(refused.contains("token not copied") && refused.contains("--no-copy"), "{refused}");
 }
 
 #[test]
 fn the_list_of_clusters_tells_whom_a_head_is_asked_of_and_may_be_of_one() {
     let world = World::new();
     let all = world.run("clusters").good();
-    let rows = all.lines().filter(|l| l.contains("google's label, else ray get-head-ip"));
+    let rows = all.lines().filter(|l| l.contains("Google label, else ray get-head-ip"));
     assert_eq!(rows.count(), 2, "{all}");
     let one = world.run("clusters --cluster a").good();
     assert!(one.contains("marin-a") && !one.contains("marin-b"), "{one}");

@@ -146,7 +146,7 @@ fn in_queue(mut node: Value, queued: &str) -> Value {
 fn rows(value: &Value) -> Vec<(String, String, u64)> {
     let word = |v: &Value| v.as_str().unwrap().to_owned();
     let rows = value["rows"].as_array().unwrap().iter();
-    rows.map(|r| (word(&r["standing"]), word(&r["name"]), r["joined"].as_u64().unwrap())).collect()
+    rows.map(|r| (word(&r["status"]), word(&r["name"]), r["joined"].as_u64().unwrap())).collect()
 }
 
 #[test]
@@ -172,10 +172,10 @@ fn google_and_ray_are_told_as_one() {
     assert_eq!(rows(&value), expected);
     assert_eq!(value["rows"][0]["missing"], json!(["10.9.9.9"]));
     assert_eq!(value["ray"]["answered"], true);
-    assert_eq!(value["chips"]["v4"], json!({"held": 16, "in_ray": 8, "eats_quota": 4, "waiting": 4}));
+    assert_eq!(value["chips"]["v4"], json!({"held": 16, "in_ray": 8, "holds_quota": 4, "waiting": 4}));
     let kind = &value["types"][0];
     assert_eq!(
-        (&kind["min"], &kind["there"], &kind["registered"], &kind["short"]),
+        (&kind["min"], &kind["existing"], &kind["registered"], &kind["missing"]),
         (&json!(4), &json!(2), &json!(1), &json!(3))
     );
     let ran = world.run("tpus --cluster a").exits(0);
@@ -183,10 +183,10 @@ fn google_and_ray_are_told_as_one() {
         "incomplete",
         "1/2",
         "v4 16 chips, 8 in ray, 4 eat quota, 4 more asked for",
-        "what to do",
-        "missing in ray: 10.9.9.9",
+        "Hints:",
+        "missing in Ray: 10.9.9.9",
         "clean-preempted",
-        "tpu_worker is 3 short of its minimum 4",
+        "tpu_worker is 3 below its minimum of 4",
     ] {
         assert!(ran.out.contains(words), "{words}: {}", ran.out);
     }
@@ -203,7 +203,7 @@ fn a_ghost_is_alive_in_ray_and_gone_at_google() {
     let ghosts: Vec<_> = rows(&value).into_iter().filter(|r| r.0 == "ghost").collect();
     assert_eq!(ghosts.len(), 2, "{value:#}");
     assert!(ghosts.iter().any(|g| g.1 == "unnoticed"));
-    assert!(ran.err.contains("a worker elsewhere looks like a ghost"), "{}", ran.err);
+    assert!(ran.err.contains("a worker in another zone is shown as a ghost"), "{}", ran.err);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn without_ray_google_still_tells_its_half() {
     let standings: Vec<_> = rows(&value).into_iter().map(|r| r.0).collect();
     assert_eq!(standings, ["eats quota", "up, ray unknown"]);
     assert_eq!((&value["ray"]["answered"], &value["types"][0]["registered"]), (&json!(false), &Value::Null));
-    assert!(ran.err.contains("google's half alone") && ran.err.contains("; "), "{}", ran.err);
+    assert!(ran.err.contains("showing Google's data only") && ran.err.contains("; "), "{}", ran.err);
     assert!(world.run("tpus --cluster a").exits(0).out.contains("?/1"));
 }
 
@@ -245,7 +245,7 @@ fn other_providers_have_none() {
     let world = World::new();
     for words in ["tpus -c lab", "clean-preempted -c lab --yes", "tpus --address http://127.0.0.1:9"] {
         let ran = world.run(words).exits(1);
-        assert!(ran.err.contains("choose a cluster of provider gcp"), "{words}: {}", ran.err);
+        assert!(ran.err.contains("use a cluster of provider gcp"), "{words}: {}", ran.err);
     }
     assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
 }
@@ -305,7 +305,7 @@ fn only_this_clusters_leftovers_are_deleted_each_seen_to_be_gone() {
             && log.contains("clean-preempted queued resource q-held"),
         "{log}"
     );
-    assert!(world.run("clean-preempted -c a --yes").exits(0).err.contains("nothing was preempted"));
+    assert!(world.run("clean-preempted -c a --yes").exits(0).err.contains("no preempted TPUs"));
 }
 
 #[test]
@@ -317,11 +317,11 @@ fn one_that_cannot_be_deleted_stops_no_other() {
     world.double.fail_at("DELETE", "/nodes/ended", refuse(429, "RESOURCE_EXHAUSTED"));
     let value = world.run("clean-preempted -c a --yes --json").exits(1).json();
     let of = |name: &str| value.as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone();
-    assert!(of("held")["mend"].as_str().unwrap().contains("ask the project's owner"), "{value:#}");
-    assert!(of("ended")["mend"].as_str().unwrap().contains("wait a minute"), "{value:#}");
+    assert!(of("held")["hint"].as_str().unwrap().contains("ask the project's owner"), "{value:#}");
+    assert!(of("ended")["hint"].as_str().unwrap().contains("wait a minute"), "{value:#}");
     assert_eq!((&of("taken")["outcome"], &of("pair-0")["outcome"]), (&json!("deleted"), &json!("deleted")));
     // Its TPU VM is still there, so the request that holds it is too.
-    assert_eq!(of("q-held")["outcome"], "left alone");
+    assert_eq!(of("q-held")["outcome"], "skipped");
     assert_eq!(
         world.double.asked("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
         0
@@ -356,11 +356,11 @@ fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
     let value = ran.json();
     let of = |name: &str| value.as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone();
     assert_eq!(
-        (&of("back")["outcome"], &of("back")["why"]),
-        (&json!("left alone"), &json!("it is ready now"))
+        (&of("back")["outcome"], &of("back")["reason"]),
+        (&json!("skipped"), &json!("it is ready now"))
     );
-    assert_eq!(of("moved")["why"], "it is another cluster's now");
-    assert_eq!(of("gone")["outcome"], "gone already");
+    assert_eq!(of("moved")["reason"], "it is another cluster's now");
+    assert_eq!(of("gone")["outcome"], "already gone");
     assert_eq!(world.double.asked("DELETE"), 0);
 }
 
@@ -370,11 +370,11 @@ fn an_operation_that_fails_or_does_nothing_is_not_believed() {
     world.nodes(&[node("stuck", "v4-8", "PREEMPTED", &[])]);
     world.double.state().failing_operations = Some("in use by another".into());
     let value = world.run("clean-preempted -c a --yes --json").exits(1).json();
-    assert!(value[0]["why"].as_str().unwrap().contains("in use by another"), "{value:#}");
+    assert!(value[0]["reason"].as_str().unwrap().contains("in use by another"), "{value:#}");
     world.double.state().failing_operations = None;
     world.double.state().idle_deletions = true;
     let value = world.run("clean-preempted -c a --yes --json").exits(1).json();
-    assert!(value[0]["why"].as_str().unwrap().contains("still lists it"), "{value:#}");
+    assert!(value[0]["reason"].as_str().unwrap().contains("still lists it"), "{value:#}");
     assert_eq!(world.left(), ["stuck"]);
 }
 
@@ -384,7 +384,7 @@ fn what_is_gone_counts_as_gone_though_its_end_was_never_heard_of() {
     world.nodes(&[node("left", "v4-8", "PREEMPTED", &[])]);
     world.double.fail("/operations/", Fault::Html(502));
     let value = world.run("clean-preempted -c a --yes --json").exits(0).json();
-    assert_eq!(value[0]["outcome"], "gone already", "{value:#}");
+    assert_eq!(value[0]["outcome"], "already gone", "{value:#}");
     assert!(world.left().is_empty());
 }
 

@@ -196,7 +196,7 @@ fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
     world.assert_untouched("trust without a terminal");
 
     // After the yes everything that was listed happens.
-    assert!(world.good("trust --yes").contains("is trusted as it is now"));
+    assert!(world.good("trust --yes").contains("is now trusted"));
     world.run("-c evil list-jobs");
     assert!(world.file("proof-of-proxy").exists());
     world.run("-c asker list-jobs");
@@ -238,7 +238,7 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
         all[0]["files"].as_object().unwrap().values().all(|d| d.as_str().unwrap().starts_with("sha256:"))
     );
     assert!(world.good("trust --list").contains("work"));
-    assert!(world.good("trust").contains("is trusted. It makes"));
+    assert!(world.good("trust").contains("is trusted. With its files"));
     world.good("token status");
     // Another content, another file, another target of a link.
     let proof = world.file("proof-of-change").display().to_string();
@@ -264,7 +264,7 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
     assert!(world.bad("token status").contains("has changed since"), "the same text elsewhere");
     // Withdrawn.
     world.good("trust --yes");
-    assert!(world.good("trust --remove").contains("is not trusted any more"));
+    assert!(world.good("trust --remove").contains("is no longer trusted"));
     assert!(world.bad("trust --remove").contains("is not trusted"));
     assert!(world.bad("token status").contains("is not trusted yet"));
     assert!(!world.file("proof-of-change").exists());

@@ -57,7 +57,7 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
     {
         let (code, said) = says(by(&world, "bo", words));
         assert_eq!(code, Some(1), "{words}: {said}");
-        assert!(said.contains("operated on by alice@desk (process "), "{words}: {said}");
+        assert!(said.contains("operation by alice@desk (process "), "{words}: {said}");
         assert!(said.contains("restart by alice, step 6 of 9"), "{words}: {said}");
         assert!(said.contains("`ps -p ") && said.contains("--take-over"), "{words}: {said}");
     }
@@ -68,7 +68,7 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
     // Nothing was heard of it for long.
     world.double.state().groups[0]["namedPorts"][1]["name"] = "seen-1000".into();
     let (code, said) = says(by(&world, "bo", "start-cluster --yes"));
-    assert!(code == Some(1) && said.contains("no sign of life for"), "{said}");
+    assert!(code == Some(1) && said.contains("no update for"), "{said}");
     assert!(said.contains("its program seems to be gone"), "{said}");
     world.head_of(|s| s.jobs = 0);
     world.file("is-up", "");
@@ -78,11 +78,11 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
     assert!(code == Some(1) && said.contains("taken over from alice@desk: restart by alice"), "{said}");
     // It has stopped, which its mark says to whoever else comes.
     let (code, said) = says(by(&world, "carol", "start-cluster --yes"));
-    assert!(code == Some(1) && said.contains("start by bo, stopped at step 2 of 3"), "{said}");
+    assert!(code == Some(1) && said.contains("start by bo, interrupted at step 2 of 3"), "{said}");
     assert!(said.contains("start-cluster --resume, --abandon"), "{said}");
     // Who was taken over is told so, and changes nothing.
     let (code, said) = says(by(&world, "alice", "restart-cluster --resume"));
-    assert!(code == Some(1) && said.contains("operated on by bo@desk"), "{said}");
+    assert!(code == Some(1) && said.contains("operation by bo@desk"), "{said}");
     let (code, said) = says(by(&world, "bo", "start-cluster --abandon"));
     assert_eq!((code, mark(&world)), (Some(0), None), "{said}");
 }
@@ -127,7 +127,7 @@ fn without_the_right_to_leave_a_mark_it_is_said_once_and_the_operation_goes_on()
     );
     let (code, said) = says(by(&world, "alice", "stop-cluster --yes --others"));
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said.matches("other operators do not see this operation").count(), 1, "{said}");
+    assert_eq!(said.matches("this operation is not visible to other operators").count(), 1, "{said}");
     assert!(said.contains("a role with compute.instanceGroups.create"), "{said}");
 }
 
@@ -202,7 +202,7 @@ fn on_a_local_cluster_the_mark_lies_on_the_heads_machine() {
     let (code, said) = says(bo("start-cluster --yes --take-over"));
     assert!(code == Some(1) && said.contains("taken over from alice@desk"), "{said}");
     let (code, said) = says(alice("start-cluster --resume"));
-    assert!(code == Some(1) && said.contains("start by bo, stopped at step 2 of 3"), "{said}");
+    assert!(code == Some(1) && said.contains("start by bo, interrupted at step 2 of 3"), "{said}");
     let (code, said) = says(bo("start-cluster --abandon"));
     assert!(code == Some(0) && !Path::new(&file).exists(), "{said}");
     assert_eq!(says(alice("start-cluster --abandon")).0, Some(0));

@@ -109,16 +109,16 @@ fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
     assert!(node["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
     assert!(world.double.asked("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
     world.turn("extra", "PROVISIONING");
-    adding.says("extra: being made");
+    adding.says("extra: provisioning");
     world.grant("extra");
     let (code, out, said) = adding.ends();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("1 of 1 hosts have joined ray"), "{said}");
+    assert!(said.contains("1 of 1 hosts have joined Ray"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&rows[0]["name"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
     // Once more: it is there, so it is followed and not asked for twice.
     let (code, _, said) = world.run("add-worker --type v4-8 --name extra --yes");
-    assert!(code == Some(0) && said.contains("google has it already"), "{said}");
+    assert!(code == Some(0) && said.contains("already requested from Google"), "{said}");
     assert_eq!(world.double.state().queued.len(), 1);
     let (_, log, _) = world.run("audit");
     assert!(log.contains("add-worker extra") && log.contains("done"), "{log}");
@@ -141,9 +141,9 @@ fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
     assert_eq!(calls[0]["body"]["reservationName"], reservation.as_str());
     assert_eq!(world.double.asked("POST"), world.double.asked("POST /token"), "a dry run sends nothing");
     let (code, _, said) = world.run("add-worker --type v9-8 --yes");
-    assert!(code == Some(1) && said.contains("its types are tpu_worker"), "{said}");
+    assert!(code == Some(1) && said.contains("available types: tpu_worker"), "{said}");
     let (code, _, said) = world.run("add-worker --type v4-8 --name ../x --yes");
-    assert!(code == Some(1) && said.contains("is no name"), "{said}");
+    assert!(code == Some(1) && said.contains("is not a valid TPU VM name"), "{said}");
 
     let mut adding = world.spawn("add-worker --type v4-8 --name poor --yes");
     adding.says("poor: waiting");
@@ -178,10 +178,10 @@ fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_c
     adding.child.wait().unwrap();
     for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
         let (code, _, said) = world.run(another);
-        assert!(code == Some(1) && said.contains("add-worker --resume continues it"), "{another}: {said}");
+        assert!(code == Some(1) && said.contains("resume: add-worker --resume"), "{another}: {said}");
     }
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("google has it already");
+    adding.says("already requested from Google");
     adding.says("extra: waiting");
     assert_eq!(world.double.state().queued.len(), 1);
 
@@ -191,7 +191,7 @@ fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_c
     )
     .unwrap();
     let (code, _, said) = adding.ends();
-    assert!(code == Some(1) && said.contains("cancelled; google keeps the request"), "{code:?}: {said}");
+    assert!(code == Some(1) && said.contains("cancelled; the request stays with Google"), "{code:?}: {said}");
     let (code, _, said) = world.run("restart-cluster --dry-run");
     assert_eq!(code, Some(0), "there is room: {said}");
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
@@ -224,9 +224,9 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     adding.says("gone: waiting");
     world.double.state().queued.clear();
     let (code, _, said) = adding.ends();
-    assert!(code == Some(1) && said.contains("somebody has deleted it; resume to ask"), "{said}");
+    assert!(code == Some(1) && said.contains("it was deleted; resume to request"), "{said}");
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("gone: google has the request");
+    adding.says("gone: Google accepted the request");
     adding.says("gone: waiting");
     world.grant("gone");
     let (code, _, said) = adding.ends();
@@ -250,21 +250,21 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
         names: vec!["by-console".into()],
     };
     let said = console.refused(Order::Look(Task::AddWorker(wanted("v9-8"))));
-    assert!(said.contains("its types are tpu_worker"), "{said}");
+    assert!(said.contains("available types: tpu_worker"), "{said}");
 
     let add = Task::AddWorker(wanted("v4-8"));
     let agreed = Consent { confirmed: Confirmed::Yes, ..Consent::default() };
     console.order(Order::Begin(add.clone(), agreed.clone()));
     console.says("by-console: waiting");
     let busy = console.refused(Order::Begin(Task::Stop, agreed.clone()));
-    assert!(busy.contains("add worker by-console (marin-a), begun"), "{busy}");
+    assert!(busy.contains("add worker by-console (marin-a), started"), "{busy}");
     assert!(busy.contains("cancel it where it runs"), "{busy}");
     console.order(Order::Cancel);
     let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
-    assert!(how.contains("google keeps the request"), "{how}");
+    assert!(how.contains("the request stays with Google"), "{how}");
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
     console.order(Order::Begin(add, agreed.clone()));
-    console.says("google has it already");
+    console.says("already requested from Google");
     world.grant("by-console");
     assert_eq!(console.ends(), OperationEnd::Done);
 
@@ -290,13 +290,13 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
         vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
     let (code, out, said) = world.run("remove-worker by-hand --dry-run");
     assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
-    assert!(said.contains("WHAT RUNS THERE") && said.contains("1 task runs there"), "{said}");
+    assert!(said.contains("RUNS ON WORKER") && said.contains("1 task runs there"), "{said}");
     let (code, _, said) = world.run("remove-worker by-hand --yes");
-    assert!(code == Some(1) && said.contains("--drain lets it end first"), "{said}");
+    assert!(code == Some(1) && said.contains("wait: --drain"), "{said}");
     let (code, _, said) = world.run("remove-worker by-hand --now --yes");
-    assert!(code == Some(1) && said.contains("ask their owners, then say --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
     let (code, _, said) = world.run("init-worker by-hand --yes");
-    assert!(code == Some(1) && said.contains("ask their owners, then say --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
     assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
 
     world.double.fail_at(
@@ -308,14 +308,14 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
     world.double.mend();
     let (code, _, said) = world.run("stop-cluster --yes --others");
-    assert!(code == Some(1) && said.contains("remove-worker --resume continues it"), "{said}");
+    assert!(code == Some(1) && said.contains("resume: remove-worker --resume"), "{said}");
     // Meanwhile somebody deletes it by hand.
     world.double.state().nodes.clear();
     let head = &world.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
     let (code, out, said) = world.run("remove-worker --resume --json");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("done before: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
+    assert!(said.contains("already done: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "by-hand", "hosts": [WORKER], "removed": true}]));
 }
@@ -365,7 +365,7 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
     world.file("is-up", "");
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("1 workers added by hand are back"), "{said}");
+    assert!(said.contains("1 manually added workers have rejoined"), "{said}");
     let asked = fs::read_to_string(asked).unwrap();
     let words: Vec<&str> = asked.lines().filter_map(|l| l.split(' ').next()).collect();
     assert_eq!(words, ["--version", "--version", "down", "up"], "the dry run looks for the ray command, too");
@@ -415,14 +415,14 @@ fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
         lines,
         [
             "RAY_UP_enable_autoscaler_v2=1 /ray down",
-            "ssh 10.128.0.2 (ends what is left of ray and of its jobs)",
-            "ssh 10.128.0.3 (ends what is left of ray and of its jobs)",
-            "ssh 127.0.0.11 (ends what is left of ray and of its jobs)",
+            "ssh 10.128.0.2 (ends remaining processes of Ray and its jobs)",
+            "ssh 10.128.0.3 (ends remaining processes of Ray and its jobs)",
+            "ssh 127.0.0.11 (ends remaining processes of Ray and its jobs)",
             "RAY_UP_enable_autoscaler_v2=1 /ray up",
             "PUT /api/packages/gcs/",
             "POST /api/jobs/ (first)",
             "POST /api/jobs/ (second)",
-            "ssh 10.128.0.3 (starts ray)",
+            "ssh 10.128.0.3 (starts Ray)",
         ],
         "{out}"
     );
@@ -464,7 +464,7 @@ fn a_cluster_is_started_alone() {
     for again in ["start-cluster", "start-cluster --dry-run"] {
         let (code, out, said) = world.run(again);
         assert!(
-            code == Some(0) && out.is_empty() && said.contains("marin-a: it runs already, with"),
+            code == Some(0) && out.is_empty() && said.contains("marin-a: already running, with"),
             "{out}{said}"
         );
     }

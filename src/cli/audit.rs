@@ -5,7 +5,7 @@ use crate::config::{Env, Folders};
 use crate::model::ClusterName;
 use crate::operation::{Audit, Entry};
 
-/// Who operates here, as `user@host`.
+/// The operator of this machine as `user@host`.
 pub(super) fn who(env: &Env) -> String {
     let user = env.user().unwrap_or("unknown");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -18,14 +18,14 @@ pub(super) fn log(env: &Env, folders: &Folders) -> Audit {
     Audit::new(&folders.state, who(env))
 }
 
-/// Appends a line. That it cannot be written must not undo what was done: it is said.
+/// Appends a line. A failure is reported on stderr and does not undo the action.
 pub(super) fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &str) {
     if let Err(e) = audit.note(cluster, what, outcome) {
-        eprintln!("the audit log cannot be written: {e}");
+        eprintln!("cannot write the audit log: {e}");
     }
 }
 
-/// Prints it, oldest first.
+/// Prints the audit log, oldest entry first.
 pub(super) fn print(audit: &Audit, as_json: bool) -> anyhow::Result<()> {
     let (entries, unreadable) = audit.read()?;
     if as_json {
@@ -35,7 +35,7 @@ pub(super) fn print(audit: &Audit, as_json: bool) -> anyhow::Result<()> {
         columns::print(&mut output::stdout(), &["WHEN", "WHO", "CLUSTER", "WHAT", "OUTCOME"], &rows)?;
     }
     if unreadable > 0 {
-        eprintln!("{unreadable} lines of the audit log cannot be read");
+        eprintln!("cannot read {unreadable} lines of the audit log");
     }
     Ok(())
 }

@@ -16,34 +16,34 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui auth --cluster us-central2              token to the clipboard, dashboard in the browser
-  marin-tui auth --cluster us-central2 --no-open    only the tunnel and the token
+  marin-tui auth --cluster us-central2              copy the token, open the dashboard
+  marin-tui auth --cluster us-central2 --no-open    copy the token, open only the tunnel
 
-The dashboard opens at http://CLUSTER.localhost:PORT: each cluster has an origin of its own, so the cookies of two
-clusters never meet. The tunnel lasts until ctrl-c.";
+The dashboard opens at http://CLUSTER.localhost:PORT. Each cluster has its own origin, so clusters do not share
+cookies. The tunnel stays open until ctrl-c.";
 
-/// Longest wait for the cluster.
+/// Timeout for the first connection to the cluster.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// There is neither a desktop's clipboard nor a terminal that could carry the token to one.
-const NOT_COPIED: &str = "the token was not copied: there is no clipboard here, and no terminal to pass it on; run this \
+/// Message when there is neither a desktop clipboard nor a terminal that can set one (OSC 52).
+const NOT_COPIED: &str = "token not copied: no clipboard and no terminal found here; run this \
                           in a terminal, or with --no-copy for the tunnel and the dashboard alone";
 
-/// What to leave out.
+/// Options of `auth`.
 #[derive(Clone, Debug, Args)]
 pub struct Wishes {
-    /// Another secret than the cluster's, fetched anew
+    /// Fetch the token from this secret instead of the cluster's
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
-    /// Leave the clipboard alone
+    /// Do not copy the token to the clipboard
     #[arg(long)]
     no_copy: bool,
-    /// Leave the browser closed
+    /// Do not open the browser
     #[arg(long)]
     no_open: bool,
 }
 
-/// Runs until ctrl-c.
+/// Runs `auth` until ctrl-c.
 pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
     let desk = Desk::new(config, env, chosen);
     let spec = desk.cluster()?.clone();
@@ -74,10 +74,10 @@ pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) ->
     done
 }
 
-/// The token of a secret that was named: it counts before everything else.
+/// The token of the secret given with `--secret`, which takes precedence over all other sources.
 async fn of_secret(spec: &ClusterSpec, name: &str, desk: &Desk<'_>) -> anyhow::Result<Secret> {
     if !SecretName::is_name(name) {
-        bail!("`{name}` is no secret's name: letters, digits, - and _");
+        bail!("`{name}` is not a secret name; use letters, digits, - and _");
     }
     let project = spec.google.token_secret.as_ref().and_then(|s| s.project.as_ref());
     let project = project.or(spec.google.project.as_ref()).cloned();
@@ -101,7 +101,7 @@ async fn serve(
     let url = supervisor.dashboard(&spec.name).await.map_err(|p| failed(&p))?;
     let mut copied = None;
     if !token_auth {
-        eprintln!("{} wants no token: every user of this machine can use its dashboard meanwhile", spec.name);
+        eprintln!("{} has no token authentication: any user of this machine can use its dashboard while the tunnel is open", spec.name);
     } else if !wishes.no_copy {
         let token = supervisor.token(&spec.name).map_err(|p| failed(&p))?;
         let mut copier = Copier::new(place);
@@ -109,17 +109,17 @@ async fn serve(
         eprintln!("copied the token of {} {how}", spec.name);
         copied = Some((copier, token));
     }
-    // A browser started here would open where nobody sits.
+    // On a remote machine a browser would open where the user cannot see it.
     if wishes.no_open || place.remote {
-        eprintln!("the dashboard is at {url}");
+        eprintln!("dashboard: {url}");
     } else {
         let at = url.clone();
         match tokio::task::spawn_blocking(move || tui::start_browser(&at)).await? {
             Ok(()) => eprintln!("opened {url}"),
-            Err(e) => eprintln!("no browser could be started ({e}); the address is {url}"),
+            Err(e) => eprintln!("cannot open a browser: {e}; open {url} yourself"),
         }
     }
-    eprintln!("the tunnel lasts until ctrl-c");
+    eprintln!("tunnel open; press ctrl-c to close it");
     let forget = Instant::now() + tui::ON_CLIPBOARD;
     loop {
         tokio::select! {
@@ -139,14 +139,15 @@ async fn serve(
     Ok(())
 }
 
-/// Takes the token off the desktop's clipboard, if it is still there. A terminal's cannot be read, so it is left.
+/// Removes the token from the desktop clipboard if it is still there. A terminal's clipboard cannot be read, so it is
+/// left unchanged.
 fn clear(copied: Option<(Copier, Secret)>) {
     if copied.is_some_and(|(mut copier, token)| copier.clear(token.expose())) {
-        eprintln!("took the token off the clipboard");
+        eprintln!("removed the token from the clipboard");
     }
 }
 
-/// Waits for the cluster and tells what it is at; whether it wants a token.
+/// Waits until the cluster is connected and reports progress; returns whether it requires a token.
 async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyhow::Result<bool> {
     let deadline = sleep(LONGEST);
     tokio::pin!(deadline);
@@ -171,13 +172,13 @@ async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyh
     }
     match last {
         Some(problem) => Err(failed(&problem)),
-        None => bail!("{} did not come up within {} s", spec.name, LONGEST.as_secs()),
+        None => bail!("{}: not connected after {} s", spec.name, LONGEST.as_secs()),
     }
 }
 
 fn words(phase: Phase) -> &'static str {
     match phase {
-        Phase::Address => "looking for the head",
+        Phase::Address => "looking up the head",
         Phase::Tunnel => "opening the tunnel",
         Phase::Dashboard => "waiting for the dashboard",
     }

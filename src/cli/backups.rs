@@ -10,16 +10,16 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What to do with backups.
+/// Options of `backups`.
 #[derive(Debug, Args)]
 pub struct BackupArguments {
-    /// Delete those that were made so many days ago or earlier; asks first
+    /// Delete backups at least this many days old; asks first
     #[arg(long, value_name = "DAYS")]
     delete_older_than: Option<u64>,
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long, short, requires = "delete_older_than")]
     yes: bool,
-    /// Say what would be deleted
+    /// Show what would be deleted; change nothing
     #[arg(long, requires = "delete_older_than")]
     dry_run: bool,
     /// Print JSON
@@ -27,7 +27,7 @@ pub struct BackupArguments {
     json: bool,
 }
 
-/// Lists them, or deletes those that are old enough.
+/// Lists the backups, or deletes the old ones.
 pub(super) fn run(
     arguments: &BackupArguments,
     folders: &Folders,
@@ -48,7 +48,7 @@ pub(super) fn run(
     }
     if !old.is_empty() && !arguments.yes {
         print(&mut output::stderr(), &rows_of(old.iter().map(|b| (*b, String::new())), now))?;
-        super::reach::confirm(&format!("deletes {}, for good", counted(old.len())), false)?;
+        super::reach::confirm(&format!("Delete {} permanently?", counted(old.len())), false)?;
     }
     let mut rows = Vec::new();
     let mut is_well = true;
@@ -76,7 +76,7 @@ pub(super) fn run(
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the console says at its start when there are backups that should be looked after.
+/// The console's message at its start when old backups exist.
 pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String> {
     let age = settings.backup_age()?;
     let now = Timestamp::now();
@@ -87,8 +87,8 @@ pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String>
     let days = settings.backup_days;
     (old > 0).then(|| {
         format!(
-            "{} older than {days} days, with the jobs' secrets; \
-             `marin-tui backups --delete-older-than {days}` deletes them",
+            "{} older than {days} days, containing job secrets; \
+             delete: `marin-tui backups --delete-older-than {days}`",
             counted(old)
         )
     })
@@ -102,12 +102,12 @@ fn counted(n: usize) -> String {
     if n == 1 { "1 backup".to_owned() } else { format!("{n} backups") }
 }
 
-/// As JSON: `folder`, `cluster`, `jobs`, `made_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why not,
-/// or empty).
+/// As JSON: `folder`, `cluster`, `jobs`, `created_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why
+/// not, or empty).
 fn report(rows: &[(&Backup, String)], as_json: bool, now: Timestamp) -> anyhow::Result<()> {
     if as_json {
         let row = |(b, outcome): &(&Backup, String)| {
-            json!({"folder": b.folder, "cluster": b.cluster, "jobs": b.jobs, "made_ms": b.made.as_millis(),
+            json!({"folder": b.folder, "cluster": b.cluster, "jobs": b.jobs, "created_ms": b.made.as_millis(),
                 "needed": b.is_needed, "outcome": outcome})
         };
         return output::json(&rows.iter().map(row).collect::<Vec<_>>());

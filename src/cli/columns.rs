@@ -3,8 +3,8 @@
 use crate::model::text::printable;
 use std::io::{self, Write};
 
-/// Prints rows under a header, each column as wide as its widest cell; numbers to the right. What comes from files and
-/// clusters is made printable here.
+/// Prints rows under a header. Each column is as wide as its widest cell, and numbers are right-aligned. Control
+/// characters in cells are replaced here.
 pub fn print(out: &mut impl Write, header: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     let clean = |row: &Vec<String>| row.iter().map(|c| printable(c).into_owned()).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();

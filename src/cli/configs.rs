@@ -14,49 +14,49 @@ use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Shown at the end of the help.
+/// Examples at the end of the help of `configs`.
 pub const EXAMPLES: &str = "\
 Examples:
-  marin-tui configs list                         what each cluster is made of
-  marin-tui configs update --diff                what an update would change, and nothing else
-  marin-tui configs update                       write what is out of date, showing each change
-  marin-tui configs update --check               for CI: exit code 1 when a file is out of date
-  marin-tui configs validate                     every rule, over every file
-  marin-tui configs set-image 20261120           a new image for all clusters without a tag of their own
-  marin-tui configs set-image 20261120 us-east1  for this one alone
-  marin-tui configs show us-central2             each value, and where it comes from
-  marin-tui configs images us-central2           what its image can be set to";
+  marin-tui configs list                         list clusters and the state of their files
+  marin-tui configs update --diff                show changes, write nothing
+  marin-tui configs update                       write outdated files, show each change
+  marin-tui configs update --check               for CI: exit code 1 if a file is out of date
+  marin-tui configs validate                     check all files against all rules
+  marin-tui configs set-image 20261120           set the image of all clusters without their own tag
+  marin-tui configs set-image 20261120 us-east1  set the image of one cluster
+  marin-tui configs show us-central2             show each value and its source
+  marin-tui configs images us-central2           list the available image tags";
 
-/// What to do with the cluster files.
+/// Subcommands of `configs`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List the clusters of clusters.yaml and how their files stand
+    /// List the clusters of clusters.yaml and the state of their files
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Render the templates anew, show what changes, and write it
+    /// Render the templates, show the changes and write them
     Update {
-        /// Only these clusters
+        /// Clusters to update [default: all]
         #[arg(value_name = "CLUSTER")]
         clusters: Vec<String>,
-        /// Write nothing; exit code 1 when a file is out of date
+        /// Write nothing; exit code 1 if a file is out of date
         #[arg(long)]
         check: bool,
         /// Write nothing; show the changes
         #[arg(long)]
         diff: bool,
-        /// Overwrite edits and rename clusters without asking
+        /// Overwrite edits and rename clusters without confirmation
         #[arg(long, short)]
         yes: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Check files against the rules that cost people time; exit code 1 when one is broken
+    /// Check cluster files for known mistakes; exit code 1 if an error is found
     Validate {
-        /// Files [default: every cluster file of the folder]
+        /// Files to check [default: all cluster files of the folder]
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Print JSON
@@ -65,33 +65,33 @@ pub enum Action {
     },
     /// Write an image tag into clusters.yaml and update the files
     SetImage {
-        /// The tag
+        /// Image tag
         tag: String,
-        /// Clusters [default: all that have no tag of their own]
+        /// Clusters [default: all without their own tag]
         #[arg(value_name = "CLUSTER")]
         clusters: Vec<String>,
         /// Write nothing; show the changes
         #[arg(long)]
         diff: bool,
-        /// Overwrite edits without asking
+        /// Overwrite edits without confirmation
         #[arg(long, short)]
         yes: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the tags of a cluster's image in Artifact Registry; exit code 1 when its own is not there
+    /// List the tags of a cluster's image in Artifact Registry; exit code 1 if the configured tag does not exist
     Images {
-        /// The cluster
+        /// Cluster name
         #[arg(value_name = "CLUSTER")]
         name: String,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show a cluster's values, each with where it comes from
+    /// Show a cluster's values and the source of each
     Show {
-        /// The cluster
+        /// Cluster name
         #[arg(value_name = "CLUSTER")]
         name: String,
         /// Print JSON
@@ -100,7 +100,7 @@ pub enum Action {
     },
 }
 
-/// Runs it.
+/// Runs the subcommand.
 pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
     let folders = folders(sources, env)?;
     if let Action::Validate { files, json } = action {
@@ -157,7 +157,7 @@ fn table_folder(folders: &[PathBuf]) -> Result<PathBuf> {
     let found = folders.iter().find(|f| f.join(FILE).is_file());
     found.cloned().with_context(|| {
         let looked: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
-        format!("there is no {FILE} in {}; name its folder with --infra", looked.join(", "))
+        format!("no {FILE} in {}; set its folder with --infra", looked.join(", "))
     })
 }
 
@@ -170,7 +170,7 @@ fn row<'t>(table: &'t Table, name: &str) -> Result<&'t infra::Row> {
     table.find(name).with_context(|| {
         let names = table.rows.iter().flat_map(|r| [r.stem.as_str(), r.stem.trim_start_matches("marin-")]);
         let near = config::nearest(name, names).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
-        format!("no cluster `{name}` in {}{near}; `marin-tui configs list` lists them", table.file.display())
+        format!("no cluster `{name}` in {}{near}; list clusters with `marin-tui configs list`", table.file.display())
     })
 }
 
@@ -196,7 +196,7 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
     let source = |s: &Source| match s {
         Source::Cluster(line) => format!("{FILE}:{line}"),
         Source::Defaults(line) => format!("{FILE}:{line}, defaults"),
-        Source::Derived(how) => format!("made of {how}").replace("made of nothing given", "nothing given"),
+        Source::Derived(how) => format!("derived from {how}").replace("derived from nothing given", "not set"),
     };
     if json {
         let values = row.values.iter().map(|v| {
@@ -245,7 +245,7 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
         files.to_vec()
     };
     if files.is_empty() {
-        bail!("there is no cluster file to check; name files, or their folder with --infra");
+        bail!("no cluster files to check; give file names, or set the folder with --infra");
     }
     let findings = infra::validate(&files, table.as_ref());
     let errors = findings.iter().filter(|f| f.severity == Severity::Error).count();
@@ -263,7 +263,7 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
 fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode: update::Mode) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if tag.is_empty() || tag.len() > 128 || !tag.chars().all(allowed) || tag.starts_with(['.', '-']) {
-        bail!("`{tag}` is no image tag; a tag has letters, digits and . _ - only, at most 128 of them");
+        bail!("`{tag}` is not an image tag; use at most 128 letters, digits and . _ -");
     }
     let stems = stems(table, clusters)?;
     let text = infra::with_tag(table, tag, &stems)?;
@@ -272,7 +272,7 @@ fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode:
     infra::plan(folder, &changed)?;
     if !mode.diff && text != table.text {
         infra::replace(&table.file, &text)
-            .with_context(|| format!("{} cannot be written", table.file.display()))?;
+            .with_context(|| format!("cannot write {}", table.file.display()))?;
     }
     if !mode.json {
         update::print_diff(&mut output::stdout(), &table.file, &table.text, &text)?;

@@ -18,18 +18,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
-/// News that may wait for the front end; a cluster that is faster waits.
+/// Capacity of the channel to the front end; a cluster task that is faster waits.
 const NEWS: usize = 256;
 
-/// Fails when there is no terminal to open the console in.
+/// Fails when stdin or stdout is not a terminal.
 pub fn check_terminal() -> anyhow::Result<()> {
     if !output::is_terminal() || !std::io::stdin().is_terminal() {
-        anyhow::bail!("the console needs a terminal; for scripts there are commands, see --help");
+        anyhow::bail!("the console needs a terminal; for scripts, use a command (see --help)");
     }
     Ok(())
 }
 
-/// Runs the console until it is quit.
+/// Runs the console until the user quits.
 pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
     check_terminal()?;
     let folders = Folders::new(env);
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
     let audit = super::audit::log(env, &folders);
     options.note = Note::by(move |cluster, what, outcome| {
         if let Err(e) = audit.note(cluster, what, outcome) {
-            tracing::error!("the audit log cannot be written: {e}");
+            tracing::error!("cannot write the audit log: {e}");
         }
     });
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();
     if let Some(why) = log.failure() {
-        eprintln!("marin-tui: the log was not written whole: {why}; it is in {}", folders.state.display());
+        eprintln!("marin-tui: the log file in {} is incomplete: {why}", folders.state.display());
     }
     Ok(())
 }
@@ -98,11 +98,11 @@ fn listed(entry: Entry) -> Listed {
     }
 }
 
-/// Makes the folders of our own, those for token files too: a person writes into one of them.
+/// Creates the program's folders, including the token folder, which users write to.
 pub(super) fn make_folders(folders: &Folders, places: &token::Places) -> anyhow::Result<()> {
     let of_tokens = places.folders();
     for folder in [&folders.state, &folders.tokens, &folders.run].into_iter().chain(&of_tokens) {
-        config::create_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        config::create_private(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ pub(super) fn places(env: &Env, folders: &Folders) -> token::Places {
     }
 }
 
-/// What was asked for, else what the terminal can: `NO_COLOR` (no-color.org), `COLORTERM`, `TERM`.
+/// The colours to use: the option, else what `NO_COLOR` (no-color.org), `COLORTERM` and `TERM` say.
 fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
     let term = env.var("TERM").unwrap_or_default();
     match asked {
@@ -128,8 +128,8 @@ fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
     }
 }
 
-/// The log file. What cannot be written to it (the disk is full) is counted out here and told at the end: on the
-/// screen, which is not ours to print on, it would stand across the tables.
+/// The log file. Write failures (for example a full disk) are recorded and reported at exit, because printing them
+/// earlier would damage the screen.
 #[derive(Clone, Debug)]
 struct LogFile {
     file: Arc<File>,
@@ -137,7 +137,7 @@ struct LogFile {
 }
 
 impl LogFile {
-    /// The first failure, if one was.
+    /// The first write failure, if any.
     fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
@@ -156,7 +156,7 @@ impl Write for LogFile {
     }
 }
 
-/// A terminal UI must not print: what it has to say goes to a file for its owner alone, begun anew at each start.
+/// Sends the program's log to a file readable only by its owner, truncated at each start. A terminal UI must not print.
 fn log_to(folders: &Folders) -> anyhow::Result<LogFile> {
     let path = folders.state.join("marin-tui.log");
     let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path);

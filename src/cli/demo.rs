@@ -15,60 +15,59 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(super) const EXAMPLES: &str = "\
-Scenarios: marin (Marin's fourteen clusters on an eventful day), calm (the same, all well), or a YAML file.
+Scenarios: marin (Marin's 14 clusters with typical issues), calm (the same without issues), or a YAML file.
 Faults: none, unreachable, rotated-token, slow, status-500, half-body, html, stall, hang-up.
 
 Examples:
-  marin-tui demo                                            Marin's fleet, simulated
+  marin-tui demo                                            simulate Marin's clusters
   marin-tui demo --scenario calm --clusters 20 --nodes 2000 --jobs 10000
-  marin-tui demo --fault marin-big-run=unreachable          one more in trouble
-  marin-tui demo --log-rate 1000 --cluster big-run          a log that runs
-  marin-tui demo --serve                                    no console: for tests and measurements
+  marin-tui demo --fault marin-big-run=unreachable          make one cluster unreachable
+  marin-tui demo --log-rate 1000 --cluster big-run          write 1000 log lines per second
+  marin-tui demo --serve                                    no console, for tests and measurements
 
-Nothing real is touched: the clusters and their Google live in this process, behind servers on 127.0.0.1, and all files
-in one folder below /tmp that is removed at the end. T shows a cluster's TPUs, R restarts a cluster: what is added and
-deleted is simulated, and so is ray. Attach commands to a served fleet with the --config and --infra that it prints, and
-its variables (`env`).";
+Nothing real is changed. The clusters, Google Cloud and the ray command are simulated in this process, behind servers on
+127.0.0.1; all files are in one folder under /tmp that is removed at exit. To run commands on a fleet started with
+--serve, pass the printed --config and --infra and set the printed variables (`env`).";
 
-/// What to simulate.
+/// Options of `demo`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// A built-in scenario, or a file
+    /// Built-in scenario, or a YAML file
     #[arg(long, value_name = "NAME|FILE", default_value = "marin")]
     scenario: PathBuf,
-    /// That many clusters: the scenario's first ones, and further ones if it has fewer
+    /// Number of clusters: the first of the scenario, plus generated ones if it has fewer
     #[arg(long, value_name = "N")]
     clusters: Option<usize>,
-    /// Nodes of each cluster
+    /// Number of nodes per cluster
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: Option<u32>,
-    /// Jobs of each cluster
+    /// Number of jobs per cluster
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Lines that each running job logs in a second
+    /// Log lines per second of each running job
     #[arg(long, value_name = "N")]
     log_rate: Option<u64>,
-    /// The round trip to every head, in milliseconds
+    /// Round-trip time to each head, in milliseconds
     #[arg(long, value_name = "MS")]
     latency: Option<u64>,
-    /// What is wrong with every cluster, or with one (`CLUSTER=KIND`); may be repeated
+    /// Fault to inject into all clusters, or into one (`CLUSTER=KIND`); repeatable
     #[arg(long, value_name = "KIND")]
     fault: Vec<String>,
-    /// The same seed gives the same clusters
+    /// Random seed; the same seed generates the same clusters
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Let the clusters' time stand still, e.g. at 2026-01-31T12:00:00Z
+    /// Freeze the clusters' clock, e.g. at 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     fixed_time: Option<String>,
-    /// No console: print one line of JSON that tells where everything is, and serve until standard input closes
+    /// Do not open the console; print paths and ports as one line of JSON and serve until stdin closes
     #[arg(long)]
     serve: bool,
-    /// What it brings itself.
+    /// Global options that `demo` refuses.
     #[command(flatten)]
     brought: Brought,
 }
 
-/// What a demo brings itself: refused, and kept out of its help.
+/// Global options that a demo sets itself: it refuses them and hides them from its help.
 #[derive(Clone, Debug, Args)]
 struct Brought {
     #[arg(long, hide = true, value_name = "DIR")]
@@ -95,7 +94,7 @@ pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Resul
         || given.config.is_some()
         || given.address.is_some()
     {
-        anyhow::bail!("demo brings its own clusters and settings: leave --infra, --config and --address out");
+        anyhow::bail!("demo uses its own clusters and settings; remove --infra, --config and --address");
     }
     if !options.serve {
         console::check_terminal()?;
@@ -103,7 +102,7 @@ pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Resul
     let plan = plan(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = with_fleet(options, plan, arguments, env, &runtime);
-    // Reading standard input cannot be called off.
+    // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
     ended
 }
@@ -115,7 +114,7 @@ fn with_fleet(
     env: &Env,
     runtime: &Runtime,
 ) -> anyhow::Result<()> {
-    // From before the folder is made on: no signal may leave it behind.
+    // Listen before the folder is created, so that no signal leaves it behind.
     let mut signals = runtime.block_on(async { Signals::new() })?;
     let started = runtime.block_on(async {
         tokio::select! {
@@ -141,7 +140,7 @@ fn with_fleet(
 
 async fn start(plan: Plan) -> anyhow::Result<Fleet> {
     let count = plan.clusters.len();
-    // Without a path that can be written down, ray refuses everything.
+    // If the path is not UTF-8, the simulated ray command refuses every request.
     let program = std::env::current_exe().ok().and_then(|p| Some(p.to_str()?.to_owned()));
     let ray: Vec<String> = program.into_iter().flat_map(|p| [p, "demo-ray".into()]).collect();
     let starting = Fleet::start_with_ray(plan, &ray);
@@ -153,10 +152,10 @@ async fn start(plan: Plan) -> anyhow::Result<Fleet> {
             starting.await
         }
     };
-    fleet.context("the simulated fleet cannot be started")
+    fleet.context("cannot start the simulated clusters")
 }
 
-/// Tells where everything is and waits until nobody needs it any more.
+/// Prints the paths and ports of the fleet and waits for a signal or the end of standard input.
 async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
     let folder = fleet.folder();
     let env: Map<String, Value> = folder.env().into_iter().map(|(k, v)| (k.into(), v.into())).collect();
@@ -179,11 +178,11 @@ async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
 }
 
 async fn end_of_input() {
-    // What cannot be read has ended, too.
+    // A read error counts as the end of input.
     let _ = tokio::task::spawn_blocking(|| io::copy(&mut io::stdin().lock(), &mut io::sink())).await;
 }
 
-/// The plan with what the command line changes of it.
+/// The plan of the scenario with the changes of the command line.
 fn plan(options: &Options) -> anyhow::Result<Plan> {
     let mut plan = Plan::find(&options.scenario)?;
     if let Some(count) = options.clusters {
@@ -212,7 +211,7 @@ fn plan(options: &Options) -> anyhow::Result<Plan> {
         apply(fault, &mut plan)?;
     }
     if plan.clusters.is_empty() {
-        anyhow::bail!("a fleet of no clusters is nothing to look at: --clusters 1 at least");
+        anyhow::bail!("--clusters must be at least 1");
     }
     Ok(plan)
 }
@@ -222,7 +221,7 @@ fn apply(fault: &str, plan: &mut Plan) -> anyhow::Result<()> {
     let (cluster, kind) = fault.split_once('=').map_or((None, fault), |(c, k)| (Some(c), k));
     let ailment = Ailment::named(kind).with_context(|| {
         let known: Vec<&str> = Ailment::ALL.iter().map(|(name, _)| *name).collect();
-        format!("no fault `{kind}`; there are {}", known.join(", "))
+        format!("unknown fault `{kind}`; known faults: {}", known.join(", "))
     })?;
     let mut met = false;
     for planned in plan.clusters.iter_mut().filter(|c| cluster.is_none_or(|name| c.name == name)) {
@@ -230,18 +229,18 @@ fn apply(fault: &str, plan: &mut Plan) -> anyhow::Result<()> {
     }
     if let (Some(cluster), false) = (cluster, met) {
         let names: Vec<&str> = plan.clusters.iter().map(|c| c.name.as_str()).collect();
-        anyhow::bail!("no cluster `{cluster}` in the scenario; there are {}", names.join(", "));
+        anyhow::bail!("no cluster `{cluster}` in the scenario; its clusters: {}", names.join(", "));
     }
     Ok(())
 }
 
 fn time(text: &str) -> anyhow::Result<Timestamp> {
     let parsed: jiff::Timestamp =
-        text.parse().with_context(|| format!("`{text}` is no time; write e.g. 2026-01-31T12:00:00Z"))?;
+        text.parse().with_context(|| format!("`{text}` is not a time; use a format like 2026-01-31T12:00:00Z"))?;
     Ok(Timestamp::from_millis(parsed.as_millisecond()))
 }
 
-/// The signals that end a program.
+/// SIGTERM, SIGINT and SIGHUP.
 struct Signals([Signal; 3]);
 
 impl Signals {
@@ -250,7 +249,7 @@ impl Signals {
         Ok(Self([of(SignalKind::terminate)?, of(SignalKind::interrupt)?, of(SignalKind::hangup)?]))
     }
 
-    /// Waits for one of them.
+    /// Waits for any of these signals.
     async fn any(&mut self) {
         let [terminate, interrupt, hangup] = &mut self.0;
         tokio::select! {
@@ -318,7 +317,7 @@ mod tests {
                 };
                 let Some(Command::Demo(options)) = &arguments.command else { panic!("{arguments:?}") };
                 let refused = run(options, &arguments, &Env::default()).unwrap_err().to_string();
-                assert!(refused.contains("demo brings its own clusters"), "{refused}");
+                assert!(refused.contains("demo uses its own clusters"), "{refused}");
             }
         }
     }

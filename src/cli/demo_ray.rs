@@ -1,5 +1,5 @@
-//! `marin-tui demo-ray`: what the settings of a demo name in place of ray. It passes on what it is asked for to the demo's
-//! own process, prints what comes back, and touches nothing real.
+//! `marin-tui demo-ray`: what the settings of a demo name in place of ray. It passes on what it is asked for to the
+//! demo's own process, prints what comes back, and touches nothing real.
 
 use anyhow::Context;
 use clap::Args;
@@ -11,20 +11,20 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What it is run with.
+/// Arguments of the hidden `demo-ray` command.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub struct Words {
-    /// The demo's socket
+    /// Socket of the demo
     socket: PathBuf,
-    /// What ray is asked for
+    /// Arguments of the ray command
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
 
-/// Asks, prints, and ends as the demo says.
+/// Sends the arguments to the demo, prints its output and exits with its code.
 pub fn run(asked: &Words) -> anyhow::Result<ExitCode> {
-    let over = "the demo that this cluster belongs to has ended; start another one";
+    let over = "the demo of this cluster has exited; start a new one";
     let mut demo = UnixStream::connect(&asked.socket).context(over)?;
     let words: Vec<&[u8]> = asked.words.iter().map(|w| w.as_bytes()).collect();
     demo.write_all(&words.join(&0)).and_then(|()| demo.shutdown(Shutdown::Write)).context(over)?;

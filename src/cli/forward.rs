@@ -15,33 +15,33 @@ use tokio::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui forward -c us-central2            the dashboard, the GCS and the Ray client, until ctrl-c
-  marin-tui forward -c us-central2 client     one of them: ray.init(\"ray://127.0.0.1:10001\")
+  marin-tui forward -c us-central2            forward dashboard, GCS and Ray client
+  marin-tui forward -c us-central2 client     for ray.init(\"ray://127.0.0.1:10001\")
 
-The ports listen on 127.0.0.1 and [::1] and are the same at each start, unless another program holds one; `marin-tui
-clusters` lists them. Other users of this machine can connect to them too: a cluster without token authentication is
-theirs to use as long as they are open.
+The ports listen on 127.0.0.1 and [::1] and stay the same unless another program uses one; `marin-tui clusters` lists
+them. Other users of this machine can connect to them: without token authentication they can use the cluster while the
+ports are open.
 
-Exit codes: 0 ended by ctrl-c, 1 the ports could not be opened; it says what to do.";
+Exit codes: 0 ended by ctrl-c, 1 the ports could not be opened.";
 
-/// A service, in the words of the command line.
+/// A forwarded service, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ServiceWord {
     /// The dashboard and the Jobs API.
     Dashboard,
-    /// The GCS.
+    /// The GCS port.
     Gcs,
     /// The Ray client server.
     Client,
 }
 
-/// Which services.
+/// Options of `forward`.
 #[derive(Debug, Args)]
 pub struct ForwardArguments {
-    /// What is to be reached [default: all]
+    /// Services to forward [default: all]
     #[arg(value_enum, value_name = "SERVICE")]
     services: Vec<ServiceWord>,
-    /// Print JSON: one object with a port for each service, again after a reconnection that changed one
+    /// Print JSON: one object with a port per service, again whenever a reconnection changes a port
     #[arg(long)]
     json: bool,
 }
@@ -60,7 +60,7 @@ impl ForwardArguments {
     }
 }
 
-/// Opens the ports, prints them, and stays until ctrl-c.
+/// Opens the ports, prints them and keeps them open until ctrl-c.
 pub(super) fn run(arguments: &ForwardArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     Reach::block_on(async {
         let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -93,21 +93,21 @@ async fn serve(
     if !token_auth {
         eprintln!("{name}: {OPEN_TO_ALL}");
     }
-    eprintln!("the ports are open until ctrl-c");
+    eprintln!("ports open; press ctrl-c to close them");
     let (mut state, mut lost) = (connection.watch(), None::<Instant>);
     loop {
         let now = state.borrow_and_update().clone();
         match now {
             ConnectionState::Up(channel) => {
                 if let Some(since) = lost.take() {
-                    eprintln!("{name}: connected again after {} s", since.elapsed().as_secs());
+                    eprintln!("{name}: reconnected after {} s", since.elapsed().as_secs());
                 }
                 if channel.ports != open {
                     open = channel.ports;
                     print(arguments, reach, &open)?;
                 }
             }
-            // Only a person can mend it.
+            // Reconnecting cannot succeed without an operator's fix.
             ConnectionState::Down { problem, retry_at: None, .. } => return Err(reach.error(&problem)),
             ConnectionState::Down { problem, .. } if lost.is_none() => {
                 lost = Some(Instant::now());

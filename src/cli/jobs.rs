@@ -19,11 +19,11 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The job ended otherwise than well.
+/// Exit code when the job ended without success.
 const DID_NOT_SUCCEED: u8 = 3;
-/// It has not ended in the time given.
+/// Exit code when the job has not ended within the time limit.
 const TIMED_OUT: u8 = 4;
-/// Between two looks at a job that is waited for.
+/// Poll interval while waiting for a job.
 const LOOK: Duration = Duration::from_secs(1);
 
 const SUBMIT_EXAMPLES: &str = "\
@@ -31,51 +31,51 @@ Examples:
   marin-tui submit-job -- python train.py --steps 10
   marin-tui -c us-central2 submit-job --working-dir . --env WANDB_API_KEY=... -- python train.py
   marin-tui submit-job --no-wait --submission-id eval-7 --entrypoint-resources '{\"TPU\": 4}' -- python eval.py
-  marin-tui submit-job --dry-run --working-dir . -- true      what would be uploaded and sent
+  marin-tui submit-job --dry-run --working-dir . -- true      show what would be uploaded and sent
 
-A lost connection comes back by itself, and the log goes on where it was.
+After a lost connection the command reconnects and continues the log.
 
-Exit codes: 0 it succeeded (or was submitted, with --no-wait), 3 it did not, 4 given up (--give-up-after), 1 it could
-not be submitted.";
+Exit codes: 0 the job succeeded (with --no-wait: was submitted), 3 the job did not succeed, 4 timed out
+(--give-up-after), 1 the job could not be submitted.";
 
 const WAIT_EXAMPLES: &str = "\
 Example:
   marin-tui wait-job eval-7 --timeout 600 && marin-tui job-logs eval-7
 
-A lost connection comes back by itself.
+After a lost connection the command reconnects.
 
-Exit codes: 0 it succeeded, 3 it ended otherwise, 4 it has not ended within the time given, or the cluster has not
-answered for --give-up-after, 1 it could not be asked.";
+Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeout, or no answer from the cluster for
+--give-up-after), 1 the status could not be read.";
 
-/// What to do with jobs.
+/// Commands on jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
-    /// List jobs: those that have not ended, or all
+    /// List jobs that have not ended, or all jobs
     ListJobs(ListArguments),
-    /// Submit a job and follow its log; its command stands after `--`
+    /// Submit a job and follow its log; the job's command comes after `--`
     #[command(after_help = SUBMIT_EXAMPLES)]
     SubmitJob(submit::SubmitArguments),
-    /// Stop jobs, and see them end
+    /// Stop jobs and wait until they end
     StopJob(SeveralArguments),
-    /// Forget ended jobs
+    /// Delete records of ended jobs
     DeleteJob(SeveralArguments),
     /// Print a job's log
     JobLogs(logs::LogArguments),
-    /// Wait until a job has ended
+    /// Wait until a job ends
     #[command(after_help = WAIT_EXAMPLES)]
     WaitJob(WaitArguments),
 }
 
-/// Which jobs to list.
+/// Options of `list-jobs`.
 #[derive(Debug, Args)]
 pub struct ListArguments {
-    /// Ended jobs too
+    /// Include ended jobs
     #[arg(long, short)]
     all: bool,
-    /// Only those in this state: pending, running, succeeded, stopped, failed
+    /// Only jobs with this status: pending, running, succeeded, stopped, failed
     #[arg(long, value_name = "STATE", value_parser = state)]
     status: Option<JobStatus>,
-    /// Only those of this owner
+    /// Only jobs of this owner
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
     /// Print JSON
@@ -83,16 +83,16 @@ pub struct ListArguments {
     json: bool,
 }
 
-/// Several jobs.
+/// Options of `stop-job` and `delete-job`.
 #[derive(Debug, Args)]
 pub struct SeveralArguments {
     /// Submission ids
     #[arg(required = true, value_name = "SUBMISSION_ID")]
     ids: Vec<String>,
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Say what would be done
+    /// Show what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -100,28 +100,28 @@ pub struct SeveralArguments {
     json: bool,
 }
 
-/// How to wait.
+/// Options of `wait-job`.
 #[derive(Debug, Args)]
 pub struct WaitArguments {
     /// Submission id
     #[arg(value_name = "SUBMISSION_ID")]
     id: String,
-    /// Give up after so many seconds
+    /// Timeout in seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// Print its log meanwhile
+    /// Print the log while waiting
     #[arg(long)]
     show_logs: bool,
-    /// Print JSON when it has ended
+    /// Print JSON when the job has ended
     #[arg(long, conflicts_with = "show_logs")]
     json: bool,
-    /// When the connection is lost.
+    /// How long to reconnect after a lost connection.
     #[command(flatten)]
     give_up: GiveUp,
 }
 
 impl JobCommand {
-    /// The command's name, if it would change a cluster.
+    /// The command's name if it changes a cluster; a read-only session refuses it then.
     pub(super) fn changes(&self) -> Option<&'static str> {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
@@ -144,7 +144,7 @@ fn id(id: &str) -> SubmissionId {
     SubmissionId(Text::from(id))
 }
 
-/// An error of Ray as a command's, with its mend.
+/// Converts an error of Ray to the error of a command, with its hint.
 fn failed(reach: &Reach) -> impl Fn(RayError) -> anyhow::Error + '_ {
     |e| reach.error(&e.problem(crate::model::Timestamp::now()))
 }
@@ -177,17 +177,17 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
     let jobs: Vec<_> = snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
     table::print(&jobs, arguments.json)?;
     for part in &snapshot.missing {
-        eprintln!("not read: {part}");
+        eprintln!("incomplete: {part}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
-    let what = format!("stops {} on {}", arguments.ids.join(", "), reach.spec.name);
+    let what = format!("{} on {}", arguments.ids.join(", "), reach.spec.name);
     if arguments.dry_run {
-        return would(arguments, &what, "would be stopped");
+        return would(arguments, &format!("would stop {what}"), "would be stopped");
     }
-    let session = confirmed(arguments, &what, reach, progress).await?;
+    let session = confirmed(arguments, &format!("Stop {what}?"), reach, progress).await?;
     progress.tell("waiting for the jobs to end");
     let stops = arguments.ids.iter().map(async |name| stop_job(&session, &id(name)).await);
     let outcomes = join_all(stops).await;
@@ -204,23 +204,23 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
             JobStopOutcome::StillThere(word) => (id, false, still_there(&word)),
             JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
             JobStopOutcome::Failed(why) => (id, false, why),
-            JobStopOutcome::Asked => (id, false, "ray was asked to stop it".into()),
+            JobStopOutcome::Asked => (id, false, "stop requested".into()),
         })
         .collect();
     report(&rows, arguments.json)
 }
 
 fn not_known(why: &str) -> String {
-    format!("not known whether it was stopped: {why}; list-jobs tells once the head answers")
+    format!("stop not confirmed: {why}; check with list-jobs once the head answers")
 }
 
 fn still_there(word: &str) -> String {
     let mend = match word {
-        // ray-project/ray#58353
-        "pending" => "ray ignores the stop of a job that waits; stop it once it runs",
-        _ => "ask again",
+        // See ray-project/ray#58353.
+        "pending" => "Ray ignores stop requests for pending jobs; stop it once it is running",
+        _ => "try again",
     };
-    format!("ray was asked to stop it, and it is still {word}; {mend}")
+    format!("stop requested, but the job is still {word}; {mend}")
 }
 
 async fn delete(
@@ -228,11 +228,12 @@ async fn delete(
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
-    let what = format!("makes {} forget {}; their log files stay", reach.spec.name, arguments.ids.join(", "));
+    let what = format!("{} on {}", arguments.ids.join(", "), reach.spec.name);
     if arguments.dry_run {
-        return would(arguments, &what, "would be deleted");
+        let sentence = format!("would delete the records of {what}; log files are kept");
+        return would(arguments, &sentence, "would be deleted");
     }
-    let session = confirmed(arguments, &what, reach, progress).await?;
+    let session = confirmed(arguments, &format!("Delete the records of {what}? Log files are kept."), reach, progress).await?;
     progress.tell("deleting");
     let mut rows = Vec::new();
     for name in &arguments.ids {
@@ -248,16 +249,16 @@ async fn delete(
     report(&rows, arguments.json)
 }
 
-/// Asks, with the jobs, their owners and their states listed above the question; the cluster once the answer is yes.
+/// Asks with a list of the jobs, their owners and their states; returns the cluster when the answer is yes.
 async fn confirmed(
     arguments: &SeveralArguments,
-    what: &str,
+    question: &str,
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<Session> {
     // Without a terminal nobody can be asked, and nobody has to log in to be told so.
     if arguments.yes || !std::io::stdin().is_terminal() {
-        confirm(what, arguments.yes)?;
+        confirm(question, arguments.yes)?;
         return reach.connect(progress).await;
     }
     let session = reach.connect(progress).await?;
@@ -273,8 +274,8 @@ async fn confirmed(
             Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
         })
         .collect();
-    super::columns::print(&mut super::output::stderr(), &["JOB", "OWNER", "STATE"], &rows)?;
-    match confirm(what, false) {
+    super::columns::print(&mut super::output::stderr(), &["JOB", "OWNER", "STATUS"], &rows)?;
+    match confirm(question, false) {
         Ok(()) => Ok(session),
         Err(no) => {
             session.close().await;
@@ -283,7 +284,7 @@ async fn confirmed(
     }
 }
 
-/// What a dry run says: a sentence, or the rows that the real one would print.
+/// Prints the result of a dry run: a sentence, or with `--json` the rows that the real run would print.
 fn would(arguments: &SeveralArguments, what: &str, outcome: &str) -> anyhow::Result<ExitCode> {
     if arguments.json {
         let rows: Vec<_> = arguments.ids.iter().map(|id| (id, true, outcome.to_owned())).collect();
@@ -293,7 +294,7 @@ fn would(arguments: &SeveralArguments, what: &str, outcome: &str) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// One line a job: what became of it; failure when one failed.
+/// Prints the outcome of each job; the exit code is a failure when one failed.
 fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<ExitCode> {
     if as_json {
         let rows: Vec<_> = rows
@@ -344,7 +345,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
         Some(ended) => Ok(conclude(&following, &id, ended)),
         None => {
             if !arguments.json {
-                let state = status.map_or("in an unknown state", JobStatus::word);
+                let state = status.map_or("of unknown status", JobStatus::word);
                 eprintln!("{id} is still {state} after {} s", arguments.timeout.unwrap_or(0));
             }
             Ok(ExitCode::from(TIMED_OUT))
@@ -352,7 +353,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     }
 }
 
-/// Says how it ended, and with which code a command ends then.
+/// Prints how the job ended and returns the exit code for it.
 fn conclude(following: &Following<'_>, id: &SubmissionId, ended: Result<JobStatus, Unseen>) -> ExitCode {
     match ended {
         Ok(status) => {

@@ -7,7 +7,7 @@ use crate::supervisor::usual_port;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Prints every cluster and every broken file, or the one that was named.
+/// Prints all clusters and all broken files, or the chosen cluster.
 pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Result<()> {
     let only = chosen.map(|name| config::resolve(name, &config.entries)).transpose()?;
     let is_meant = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
@@ -33,8 +33,8 @@ pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Resul
     Ok(())
 }
 
-/// The local ports that `forward`, `auth` and the console open for it, unless another program holds one; none where the
-/// head is reached directly.
+/// The local ports that `forward`, `auth` and the console open for the cluster unless another program uses them; none
+/// when the dashboard is reached directly.
 fn ports(spec: &ClusterSpec, places: &BTreeMap<&ClusterName, usize>) -> LocalPorts {
     let is_direct = matches!(spec.head, HeadAddress::Direct { .. });
     let place = places.get(&spec.name).filter(|_| !is_direct);
@@ -51,11 +51,12 @@ fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<S
     Some(vec![spec.name.to_string(), provider, spec.head_words(), ports, file])
 }
 
-/// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`, `mend`.
+/// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`,
+/// `hint`.
 fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json::Value {
     match entry {
         Entry::Broken(b) => {
-            serde_json::json!({"file": b.file, "error": b.problem.what, "mend": b.problem.mend})
+            serde_json::json!({"file": b.file, "error": b.problem.what, "hint": b.problem.mend})
         }
         Entry::Cluster(spec) => {
             let head = match &spec.head {

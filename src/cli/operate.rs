@@ -13,63 +13,64 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 restart-cluster --dry-run     the steps, and whom they hit
-  marin-tui -c us-central2 restart-cluster               asks first
-  marin-tui -c us-central2 restart-cluster --resume      go on where it stopped, also after a crash
-  marin-tui -c us-central2 restart-cluster --abandon     forget it; a backup that was made stays
+  marin-tui -c us-central2 restart-cluster --dry-run     show the steps and affected jobs
+  marin-tui -c us-central2 restart-cluster               restart after confirmation
+  marin-tui -c us-central2 restart-cluster --resume      resume at the failed or interrupted step
+  marin-tui -c us-central2 restart-cluster --abandon     abandon the operation, keep its backup
 
-^C ends it at once, with what it runs here: cancelled as long as nothing was changed, later to be resumed.
+ctrl-c stops the operation and its local programs at once: before the first change this cancels it, later it can be
+resumed.
 
-Exit codes: 0 done, 1 a step failed or was interrupted (it says which, and how to go on).";
+Exit codes: 0 success, 1 a step failed or was interrupted (the message says which, and how to resume).";
 
-/// What to do with a whole cluster.
+/// Operations on a whole cluster.
 #[derive(Debug, Subcommand)]
 pub enum OperateCommand {
-    /// Stop a cluster and start it again, with its jobs
+    /// Restart a cluster and its jobs
     #[command(after_help = EXAMPLES)]
     RestartCluster(RestartArguments),
     /// Start a cluster
     StartCluster(OperateArguments),
-    /// Stop a cluster; its jobs are lost (backup-jobs saves them)
+    /// Stop a cluster; its jobs are lost (save them first with backup-jobs)
     StopCluster(StopArguments),
-    /// Save the jobs that have not ended into a folder, with their packages
+    /// Save the jobs that have not ended, with their packages, to a folder
     BackupJobs(FolderArguments),
-    /// Submit the jobs of a backup, each once
+    /// Submit the jobs of a backup again, each once
     RestoreJobs(FolderArguments),
 }
 
-/// How to restart.
+/// Options of `restart-cluster`.
 #[derive(Debug, Args)]
 pub struct RestartArguments {
-    /// Save the jobs and submit them again
+    /// Save the jobs and submit them again after the restart
     #[arg(long, value_name = "1|0", default_value = "1", value_parser = yes_or_no, action = clap::ArgAction::Set)]
     preserve_jobs: bool,
-    /// How to stop it.
+    /// Options shared with `stop-cluster`.
     #[command(flatten)]
     stop: StopArguments,
 }
 
-/// How to stop.
+/// Options of `stop-cluster`.
 #[derive(Debug, Args)]
 pub struct StopArguments {
-    /// Do it although other people's jobs run, or jobs of unknown owner
+    /// Allow ending jobs of other people or of unknown owner
     #[arg(long)]
     others: bool,
-    /// With --resume: go on although a machine could not be cleared
+    /// With --resume: continue although a machine could not be cleared
     #[arg(long, requires = "resume")]
     leave: bool,
-    /// What all operations take.
+    /// Options of all operations.
     #[command(flatten)]
     common: OperateArguments,
 }
 
-/// A backup's folder.
+/// Options of `backup-jobs` and `restore-jobs`.
 #[derive(Debug, Args)]
 pub struct FolderArguments {
-    /// The folder
+    /// Folder of the backup
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Say what would be done
+    /// Show what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -78,7 +79,7 @@ pub struct FolderArguments {
 }
 
 impl OperateCommand {
-    /// The command's name, if it would change a cluster.
+    /// The command's name if it changes a cluster; a read-only session refuses it then.
     pub(super) fn changes(&self) -> Option<&'static str> {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
@@ -105,7 +106,7 @@ fn yes_or_no(word: &str) -> Result<bool, String> {
     }
 }
 
-/// Runs an operation.
+/// Runs the command.
 pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     Reach::block_on(async {
         match command {
@@ -125,7 +126,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     let session = reach.connect(&progress).await?;
     let dir = std::path::absolute(&arguments.dir).context("no such folder")?;
     let dry = arguments.dry_run;
-    progress.tell(if dry { "looking at the jobs" } else { "saving the jobs" });
+    progress.tell(if dry { "reading the jobs" } else { "saving the jobs" });
     let backed = if dry {
         would_back_up(&session.client).await
     } else {
@@ -144,11 +145,11 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         for kept in backed.kept.iter().filter(|k| !k.missing.is_empty()) {
             let id = printable(&kept.submission.submission_id);
             println!(
-                "{id} cannot be restored: its package is gone ({})",
+                "cannot restore {id}: its package is gone ({})",
                 printable(&kept.missing.join(", "))
             );
         }
-        let left_out = if dry { "would be left out" } else { "is left out" };
+        let left_out = if dry { "would be skipped" } else { "skipped" };
         backed.left_out.iter().for_each(|(id, why)| println!("{id} {left_out}: {why}"));
     }
     if !dry {
@@ -166,8 +167,8 @@ fn backed_json(backed: &Backed, dir: &Path, dry: bool) -> serde_json::Value {
     let kept = |k: &Kept| json!({"submission_id": k.submission.submission_id, "missing_packages": k.missing, "outcome": outcome});
     let jobs: Vec<_> = backed.kept.iter().map(kept).collect();
     let left: Vec<_> =
-        backed.left_out.iter().map(|(id, why)| json!({"submission_id": id.0.raw(), "why": why})).collect();
-    json!({"dir": dir, "jobs": jobs, "left_out": left})
+        backed.left_out.iter().map(|(id, why)| json!({"submission_id": id.0.raw(), "reason": why})).collect();
+    json!({"dir": dir, "jobs": jobs, "skipped": left})
 }
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
@@ -181,9 +182,9 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     let word = |outcome: &Restored| match outcome {
         Restored::Submitted if arguments.dry_run => "would be submitted".to_owned(),
         Restored::Submitted => "submitted".to_owned(),
-        Restored::AlreadyThere => "already there".to_owned(),
+        Restored::AlreadyThere => "already exists".to_owned(),
         Restored::Failed(why) => format!("not restored: {why}"),
-        Restored::Later(why) => format!("not restored: {why}; the same command tries it again"),
+        Restored::Later(why) => format!("not restored: {why}; run the same command to retry"),
     };
     if arguments.json {
         let row = |(id, outcome): &(SubmissionId, Restored)| {

@@ -1,9 +1,9 @@
 //! What commands write, to stdout and to stderr.
 //!
-//! Names, errors and file names come from clusters, files and other people: on a terminal they must not act. Every
-//! command writes through here (`println!` and `eprintln!` of this room are the ones below, and
-//! `tests/architecture.rs` lets nobody else open the two streams). stderr is always cleaned; stdout is when it is a
-//! terminal, and goes verbatim into a file or a pipe, where a script reads it.
+//! Names, errors and file names come from clusters, files and other people, and may contain control characters that a
+//! terminal must not act on. Every command writes through this module: it replaces `println!` and `eprintln!`, and
+//! `tests/architecture.rs` forbids other uses of the two streams. stderr is always cleaned. stdout is cleaned on a
+//! terminal and left unchanged in a file or a pipe, for scripts.
 
 use crate::model::text::{printable_json, printable_lines};
 use serde::Serialize;
@@ -22,7 +22,7 @@ macro_rules! print {
     ($($words:tt)*) => { $crate::cli::output::text(format_args!($($words)*)) };
 }
 
-/// `std::eprintln!`, cleaned.
+/// Replaces `std::eprintln!`; the text is always cleaned.
 macro_rules! eprintln {
     ($($words:tt)*) => { $crate::cli::output::error_line(format_args!($($words)*)) };
 }
@@ -47,7 +47,7 @@ pub fn stdout() -> Cleaned<StdoutLock<'static>> {
     Cleaned { to: io::stdout().lock(), cleans: is_terminal(), cut: Vec::new() }
 }
 
-/// Standard error, cleaned.
+/// Standard error, always cleaned.
 pub fn stderr() -> Cleaned<StderrLock<'static>> {
     Cleaned { to: io::stderr().lock(), cleans: true, cut: Vec::new() }
 }
@@ -76,8 +76,8 @@ pub fn line(words: Arguments<'_>) {
     text(format_args!("{words}\n"));
 }
 
-/// Prints words. A reader that has gone away ends the program as a pipe's reader expects; another failure is an error
-/// that ends it too, for a script must not take half an answer for a whole one.
+/// Prints text to stdout. A closed pipe ends the program with success. Any other failure ends it with an error, so that
+/// a script does not take a truncated output for a complete one.
 pub fn text(words: Arguments<'_>) {
     let mut out = stdout();
     match out.write_fmt(words).and_then(|()| out.flush()) {
@@ -90,12 +90,12 @@ pub fn text(words: Arguments<'_>) {
     }
 }
 
-/// Writes a line to stderr, cleaned as all text of a command is.
+/// Writes a line to stderr; see [`error_text`].
 pub fn error_line(words: Arguments<'_>) {
     error_text(format_args!("{words}\n"));
 }
 
-/// Writes words to stderr. Nobody is left to be told when that fails.
+/// Writes text to stderr, cleaned. A failure is ignored: there is no other place to report it.
 pub fn error_text(words: Arguments<'_>) {
     let words = words.to_string();
     let _ = io::stderr().lock().write_all(printable_lines(&words).as_bytes());

@@ -11,29 +11,29 @@ use std::io::{self, BufRead, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Silence that a person bears.
+/// Delay before the first progress message.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// The one cluster that a command means, and how to get there.
+/// The cluster of a command and what is needed to connect to it.
 pub(super) struct Reach {
-    /// The cluster.
+    /// The cluster of the command.
     pub spec: ClusterSpec,
-    /// How to connect.
+    /// Connection options.
     pub options: Options,
-    /// Our folders.
+    /// Folders of the program's own files.
     pub folders: Folders,
-    /// Where the command was given.
+    /// The environment that the command was started in.
     pub env: Env,
-    /// Its place in the list.
+    /// Its index in the list of clusters.
     pub place: usize,
-    /// Nothing may be changed on it.
+    /// Whether changes to the cluster are refused.
     pub read_only: bool,
     /// The fingerprint that the head's changed host key must have to be accepted.
     accept_host_key: Option<String>,
 }
 
 impl Reach {
-    /// The cluster of `--cluster`, or the only one there is.
+    /// The cluster of `--cluster`, or the only configured one.
     pub fn new(arguments: &Arguments, config: &Config, env: Env) -> anyhow::Result<Self> {
         let name = arguments.sources.cluster.as_deref();
         let clusters = || config.entries.iter().filter_map(Entry::cluster);
@@ -42,7 +42,7 @@ impl Reach {
             (None, [only]) => (*only).clone(),
             (None, all) => {
                 let names: Vec<_> = all.iter().map(|c| c.name.to_string()).collect();
-                anyhow::bail!("which cluster? name it with --cluster: {}", names.join(", "))
+                anyhow::bail!("several clusters; choose one with --cluster: {}", names.join(", "))
             }
         };
         let place = clusters().position(|c| c.name == spec.name).unwrap_or(0);
@@ -64,7 +64,7 @@ impl Reach {
         Ok(Self { spec, options, folders, env, place, read_only, accept_host_key })
     }
 
-    /// Runs a command's work to its end.
+    /// Runs a command's future to completion.
     pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let done = runtime.block_on(work);
@@ -73,7 +73,7 @@ impl Reach {
         done
     }
 
-    /// The cluster, once it answers.
+    /// Connects to the cluster and waits until it answers.
     pub async fn connect(&self, progress: &Progress) -> anyhow::Result<Session> {
         self.open(progress).await.map_err(|problem| self.error(&problem))
     }
@@ -86,14 +86,14 @@ impl Reach {
         }
     }
 
-    /// The same; a problem is the caller's to tell.
+    /// As [`Self::connect`], but returns the problem for the caller to report.
     pub async fn open(&self, progress: &Progress) -> Result<Session, Problem> {
         self.accept_host_key().await?;
         let tell = |phase| progress.phase(phase);
         supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await
     }
 
-    /// What operations on this one cluster need to know of the world.
+    /// The environment of operations on this cluster.
     pub fn environment(&self, connection: Connection) -> Environment {
         Environment {
             clusters: vec![self.spec.clone()],
@@ -107,12 +107,12 @@ impl Reach {
         }
     }
 
-    /// Writes the audit log. That it cannot be written must not undo what was done: it is said.
+    /// Writes the audit log. A failure is reported on stderr and does not undo the action.
     pub fn note(&self, what: &str, outcome: &str) {
         super::audit::write(&super::audit::log(&self.env, &self.folders), &self.spec.name, what, outcome);
     }
 
-    /// A problem as the error of a command.
+    /// Converts a problem to the error of a command.
     pub fn error(&self, problem: &Problem) -> anyhow::Error {
         let Problem { what, mend, .. } = problem;
         let mend = match &problem.kind {
@@ -124,7 +124,7 @@ impl Reach {
     }
 }
 
-/// What is being done, on stderr, once that has taken a second.
+/// Prints progress to stderr once a command has taken a second.
 pub(super) struct Progress {
     state: Arc<Mutex<State>>,
     timer: tokio::task::JoinHandle<()>,
@@ -137,7 +137,7 @@ struct State {
 }
 
 impl Progress {
-    /// Silent at first. Called in a runtime.
+    /// Starts the delay before the first message. Must be called in a runtime.
     pub fn new() -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let later = Arc::clone(&state);
@@ -152,16 +152,16 @@ impl Progress {
         Self { state, timer }
     }
 
-    /// Says what a connection is at.
+    /// Shows the phase of a connection.
     pub fn phase(&self, phase: Phase) {
         self.tell(match phase {
-            Phase::Address => "looking for the head's address",
+            Phase::Address => "looking up the head's address",
             Phase::Tunnel => "opening the tunnel",
             Phase::Dashboard => "waiting for the dashboard",
         });
     }
 
-    /// Says what is being done now.
+    /// Shows what the command is doing now.
     pub fn tell(&self, words: impl Into<String>) {
         let mut state = locked(&self.state);
         let words = words.into();
@@ -185,16 +185,16 @@ fn locked(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks on the terminal before something that cannot be undone. `--yes` answers; without a terminal it is needed.
-pub(super) fn confirm(consequence: &str, yes: bool) -> anyhow::Result<()> {
+/// Asks for confirmation on the terminal. `--yes` skips it and is required without a terminal.
+pub(super) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
     if yes {
         return Ok(());
     }
-    let consequence = crate::model::text::printable(consequence).into_owned();
+    let question = crate::model::text::printable(question).into_owned();
     if !io::stdin().is_terminal() {
-        anyhow::bail!("{consequence}: say --yes to do so without being asked");
+        anyhow::bail!("{question} No terminal to confirm; use --yes to skip confirmation");
     }
-    eprint!("{consequence}. go on? [y/N] ");
+    eprint!("{question} [y/N] ");
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { anyhow::bail!("nothing was done") }

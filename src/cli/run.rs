@@ -1,5 +1,5 @@
-//! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes one
-//! that was interrupted.
+//! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes
+//! one that was interrupted.
 
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
@@ -18,20 +18,20 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// What an interrupted operation that has not begun is waited for.
+/// How long to wait, after an interrupt, for an operation that has not begun.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// What all operations take.
+/// Options of all operations.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct OperateArguments {
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Print JSON: a list of the workers, or of the cluster; of a dry run one of the calls and commands
+    /// Print JSON: a list of workers or the cluster; with --dry-run a list of calls and commands
     #[arg(long)]
     json: bool,
-    /// Say the steps, and the calls and commands as far as they are known beforehand; do nothing
+    /// Show the steps, and the calls and commands known in advance; change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Resume the interrupted operation
@@ -40,45 +40,45 @@ pub struct OperateArguments {
     /// Abandon the interrupted operation
     #[arg(long, conflicts_with = "dry_run")]
     abandon: bool,
-    /// Go on in the place of another operator's operation, whose program stops at its next step
+    /// Take over another operator's operation; their program stops at its next step
     #[arg(long, conflicts_with_all = ["abandon", "dry_run"])]
     take_over: bool,
 }
 
-/// What a command wants.
+/// The request of a command.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub(super) struct Wish<'a> {
-    /// What is to be done; none where only one that stopped is meant.
+    /// The task; none when only an interrupted operation is to be resumed or abandoned.
     pub task: Option<Task>,
-    /// Of what kind.
+    /// The kind of operation.
     pub kind: OperationKind,
-    /// Although other people's jobs run.
+    /// Allow ending other people's jobs.
     pub others: bool,
-    /// Whatever runs on the worker.
+    /// Allow ending what runs on the worker.
     pub now: bool,
-    /// Past machines that could not be cleared.
+    /// Skip machines that could not be cleared.
     pub leave: bool,
-    /// Without waiting for capacity.
+    /// Do not wait for capacity.
     pub no_wait: bool,
-    /// What all take.
+    /// Options of all operations.
     pub arguments: &'a OperateArguments,
 }
 
 impl<'a> Wish<'a> {
-    /// With every switch off.
+    /// A request with all options off.
     pub fn of(task: Task, arguments: &'a OperateArguments) -> Self {
         Self { kind: task.kind(), task: Some(task), ..Self::standing(OperationKind::Start, arguments) }
     }
 
-    /// Of one that was interrupted.
+    /// A request that only resumes or abandons an interrupted operation.
     pub fn standing(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
         let (others, now, leave, no_wait) = (false, false, false, false);
         Self { task: None, kind, others, now, leave, no_wait, arguments }
     }
 }
 
-/// Does it: drives the operations service, prints and asks.
+/// Runs the request: drives the operations service, prints progress and asks for confirmation.
 pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<ExitCode> {
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
     let attached = supervisor::attach(reach.spec.clone(), reach.place, reach.options.clone());
@@ -92,26 +92,26 @@ pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Ex
     done
 }
 
-/// The command line in front of the service.
+/// The command line's front end of the operations service.
 struct Front<'a> {
     wish: &'a Wish<'a>,
     reach: &'a Reach,
     operations: Operations,
     news: mpsc::Receiver<News>,
     connection: Connection,
-    /// The interrupted operation, as it was told last.
+    /// The interrupted operation, as last reported.
     standing: Option<Standing>,
-    /// The mark of another operator's operation, as it was told last.
+    /// The mark of another operator's operation, as last reported.
     mark: Option<OperationMark>,
 }
 
-/// How an order came out that does no steps.
+/// The outcome of an order without steps.
 enum Answer {
-    /// What would be affected.
+    /// The preview of affected jobs.
     Previewed(Preview),
-    /// It is abandoned.
+    /// The operation was abandoned.
     Abandoned,
-    /// It is refused.
+    /// The order was refused.
     Refused(Refusal),
 }
 
@@ -131,11 +131,11 @@ impl Front<'_> {
                 self.follow(if skips { Order::Forward(consent) } else { Order::Resume(consent) }).await
             }
             Some(task) => self.begin(task.clone()).await,
-            None => anyhow::bail!("there is no interrupted operation on {name}"),
+            None => anyhow::bail!("no interrupted operation on {name}"),
         }
     }
 
-    /// What the switches allow.
+    /// The permissions that the options give.
     fn consent(&self) -> Consent {
         Consent {
             anybody: self.wish.others,
@@ -151,19 +151,19 @@ impl Front<'_> {
 
     async fn abandon(&mut self) -> anyhow::Result<ExitCode> {
         let Some(standing) = self.standing.clone() else {
-            anyhow::bail!("there is no interrupted operation on {}", self.reach.spec.name)
+            anyhow::bail!("no interrupted operation on {}", self.reach.spec.name)
         };
         match self.ask(Order::Abandon).await? {
             Answer::Refused(refusal) => self.refused(&refusal),
             Answer::Abandoned | Answer::Previewed(_) => {
-                eprintln!("{} is abandoned{}", standing.operation.title, what_stays(&standing));
+                eprintln!("{}: abandoned{}", standing.operation.title, what_stays(&standing));
                 print_rows(self.wish, &[])?;
                 Ok(ExitCode::SUCCESS)
             }
         }
     }
 
-    /// Says what it does and which jobs it affects, asks, and does it.
+    /// Prints the steps and the affected jobs, asks for confirmation and runs the task.
     async fn begin(&mut self, task: Task) -> anyhow::Result<ExitCode> {
         let (kind, dry) = (task.kind(), self.wish.arguments.dry_run);
         if !dry && let Err(refusal) = self.operations.read_only(kind) {
@@ -177,7 +177,7 @@ impl Front<'_> {
         };
         print_steps(&operation);
         if kind.is_of_cluster() && kind != OperationKind::Start {
-            eprintln!("for the team's channel: {}", operation.announcement());
+            eprintln!("announcement for your team: {}", operation.announcement());
         }
         if kind.may_end_jobs() {
             print_affected(&operation, &seen)?;
@@ -187,14 +187,14 @@ impl Front<'_> {
                 eprintln!("{}", mark.refusal(Timestamp::now()).what);
             }
             if let Some(trouble) = &seen.trouble {
-                eprintln!("whose jobs run cannot be told: {}; {}", trouble.what, trouble.mend);
+                eprintln!("cannot determine affected jobs: {}; {}", trouble.what, trouble.mend);
             }
             let calls = self.operations.dry_run(&self.reach.spec.name, &task).await;
             print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.wish.arguments.json)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut consent = self.consent();
-        // Nobody is asked for what is refused all the same. Until the work begins ^C ends the program as ever.
+        // Check refusals before asking for confirmation. Until the work begins, ctrl-c ends the program as usual.
         if let Err(refusal) = self.operations.allowed(&operation, &consent, (self.mark.as_ref(), &seen)) {
             return self.refused(&refusal);
         }
@@ -209,12 +209,12 @@ impl Front<'_> {
             match self.news.recv().await {
                 Some(News::Operation(_, news)) => return Ok(*news),
                 Some(News::Form(..)) => {}
-                None => anyhow::bail!("the operation ended unexpectedly; --resume continues it"),
+                None => anyhow::bail!("the operation ended unexpectedly; resume it with --resume"),
             }
         }
     }
 
-    /// Has an order carried out that does no steps; says meanwhile what is being done.
+    /// Sends an order without steps and shows progress until it is answered.
     async fn ask(&mut self, order: Order) -> anyhow::Result<Answer> {
         let progress = Telling::new();
         let mut state = self.connection.watch();
@@ -225,7 +225,7 @@ impl Front<'_> {
                 Ok(()) = state.changed() => {
                     match &*state.borrow_and_update() {
                         ConnectionState::Connecting(phase) => progress.phase(*phase),
-                        ConnectionState::Up(_) => progress.tell("looking which jobs run"),
+                        ConnectionState::Up(_) => progress.tell("checking affected jobs"),
                         ConnectionState::Down { .. } => {}
                     }
                     continue;
@@ -243,8 +243,7 @@ impl Front<'_> {
         }
     }
 
-    /// Has an order carried out that does steps, and shows them. An interrupt ends the work where it is, with what it
-    /// runs here.
+    /// Sends an order with steps and prints them. An interrupt stops the operation and its local programs at once.
     async fn follow(&mut self, order: Order) -> anyhow::Result<ExitCode> {
         let quit = crate::tui::quit_signals()?;
         tokio::pin!(quit);
@@ -256,7 +255,7 @@ impl Front<'_> {
                 news = self.next() => news?,
                 () = &mut quit => {
                     let command = self.wish.kind.command();
-                    anyhow::ensure!(interrupted.is_none(), "interrupted; {command} --resume continues what had begun");
+                    anyhow::ensure!(interrupted.is_none(), "interrupted; resume with {command} --resume");
                     interrupted = Some(Instant::now());
                     quit.set(crate::tui::quit_signals()?);
                     self.operations.order(&self.reach.spec.name, Order::Interrupt);
@@ -264,7 +263,7 @@ impl Front<'_> {
                 }
                 // What it waits for before its beginning is a network.
                 () = after(interrupted, FAREWELL), if operation.is_none() => {
-                    anyhow::bail!("interrupted before it began; nothing was changed");
+                    anyhow::bail!("interrupted before the first step; nothing was changed");
                 }
             };
             match news {
@@ -296,24 +295,24 @@ impl Front<'_> {
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
             OperationEnd::Cancelled(how) => anyhow::bail!("{title}: {how}"),
             OperationEnd::Stopped(Problem { what, mend, .. }, saved) => {
-                let saved = saved.map_or_else(String::new, |b| format!("; the jobs are saved in {b}"));
+                let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
                 anyhow::bail!("{title} stopped: {what}; {mend}{saved}")
             }
         }
     }
 
-    /// A refusal in the words of the command line: what has to be said for it to pass.
+    /// Reports a refusal with the options that would allow the operation.
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
         let Refusal { gate, problem: Problem { what, mend, .. }, .. } = refusal;
         let is_fine = *gate == Gate::RunsAlready;
-        // What runs already is no refusal: there is only nothing left to do.
+        // A cluster that already runs is not an error: there is nothing to do.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
         print_rows(self.wish, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.standing) {
             (Gate::Interrupted, Some(standing)) => stopped(standing),
-            (Gate::UnknownJobs, _) => format!("{what}; {mend}; or go on without knowing: --others"),
-            (Gate::RunsThere, _) => format!("{what}: --drain lets it end first, --now ends it"),
-            (Gate::OthersJobs, _) => format!("{what}: ask their owners, then say --others"),
+            (Gate::UnknownJobs, _) => format!("{what}; {mend}; or continue without knowing affected jobs: --others"),
+            (Gate::RunsThere, _) => format!("{what}; wait: --drain; stop: --now"),
+            (Gate::OthersJobs, _) => format!("{what}; ask their owners, then use --others"),
             _ if mend.is_empty() => what.clone(),
             _ => format!("{what}; {mend}"),
         };
@@ -325,7 +324,7 @@ impl Front<'_> {
     }
 }
 
-/// Resolves so long after an instant; never without one.
+/// Resolves at `at` plus `time`, and never when `at` is none.
 async fn after(at: Option<Instant>, time: Duration) {
     match at {
         Some(at) => tokio::time::sleep_until(at + time).await,
@@ -339,26 +338,26 @@ fn show(operation: &Operation, progress: &Progress) {
         Progress::Began(step) => format!("[{}] {}", place(*step), step.what()),
         Progress::Output(line) => format!("      {}", crate::model::text::log_line(line)),
         Progress::Done(step, said) => format!("[{}] {}", place(*step), printable(said)),
-        Progress::Skipped(step, said) => format!("[{}] done before: {}", place(*step), printable(said)),
+        Progress::Skipped(step, said) => format!("[{}] already done: {}", place(*step), printable(said)),
         Progress::Failed(step, problem) => format!("[{}] failed: {}", place(*step), problem.what),
     };
     eprintln!("{words}");
 }
 
-/// A dry run, for people a line each.
+/// Prints the calls of a dry run, one per line or as JSON.
 fn print_calls(calls: &[Call], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         super::output::json(calls)?;
         return Ok(());
     }
-    eprintln!("the calls and commands, in order:");
+    eprintln!("calls and commands in order:");
     for call in calls {
         println!("{}", printable(&call.to_string()));
     }
     Ok(())
 }
 
-/// What JSON is wanted of, when it is.
+/// Prints the rows if `--json` is given.
 fn print_rows(wish: &Wish<'_>, rows: &[Value]) -> anyhow::Result<()> {
     if wish.arguments.json {
         super::output::json(rows)?;
@@ -366,7 +365,7 @@ fn print_rows(wish: &Wish<'_>, rows: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The end, for people or as JSON: a list of the workers, one or many, or of the one cluster.
+/// Prints the outcome: one line, or a JSON list of the workers or of the cluster.
 fn print_done(operation: &Operation, touched: &Touched, wish: &Wish<'_>) -> anyhow::Result<()> {
     if !wish.arguments.json {
         println!("{}: done", operation.title);
@@ -405,7 +404,7 @@ fn stopped(standing: &Standing) -> String {
     let why = if standing.why.is_empty() { String::new() } else { format!(": {}", printable(&standing.why)) };
     let command = operation.kind().command();
     format!(
-        "{} stopped{at}{why}{}; {command} --resume continues it, {command} --abandon leaves it as it is",
+        "{} was interrupted{at}{why}{}; resume: {command} --resume; abandon: {command} --abandon",
         operation.title,
         what_stays(standing)
     )
@@ -413,15 +412,15 @@ fn stopped(standing: &Standing) -> String {
 
 fn what_stays(standing: &Standing) -> String {
     match (&standing.saved, &standing.operation.task) {
-        (Some(folder), _) => format!("; its jobs are saved in {folder}"),
+        (Some(folder), _) => format!("; jobs saved in {folder}"),
         (None, Task::AddWorker(NewWorker::Queued { .. })) => {
-            "; what google has of it stays, remove-worker deletes it".to_owned()
+            "; the request stays with Google, delete it with remove-worker".to_owned()
         }
         (None, _) => String::new(),
     }
 }
 
-/// Lists the jobs that would end, or of which something runs on the worker.
+/// Prints the affected jobs.
 fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
     let is_of_cluster = operation.kind().is_of_cluster();
     let now = crate::model::Timestamp::now();
@@ -434,24 +433,24 @@ fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
         vec![job.key.to_string(), job.owner_words(), job.status.word().to_owned(), age, job.holding(), fate]
     };
     let rows: Vec<_> = seen.jobs.iter().map(row).collect();
-    let last = if is_of_cluster { "COMES BACK" } else { "WHAT RUNS THERE" };
+    let last = if is_of_cluster { "RESTORED" } else { "RUNS ON WORKER" };
     if !rows.is_empty() {
         let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", last];
         super::columns::print(&mut super::output::stderr(), &titles, &rows)?;
     } else if !is_of_cluster && seen.trouble.is_none() {
-        eprintln!("nothing runs there");
+        eprintln!("no affected jobs");
     }
     Ok(())
 }
 
-/// Asks for the confirmation that the operation requires. The name of a cluster must be typed: `y` is typed too fast.
+/// Asks for the confirmation that the operation requires: `y`, or for a whole cluster its typed name.
 fn confirmed(operation: &Operation) -> anyhow::Result<Confirmed> {
     use std::io::{self, BufRead, IsTerminal};
     if operation.confirmation() != Confirmation::Name || !io::stdin().is_terminal() {
-        confirm(&format!("{}: {}", operation.title, operation.consequence), false)?;
+        confirm(&format!("{}: {}. Continue?", operation.title, operation.consequence), false)?;
         return Ok(Confirmed::Yes);
     }
-    eprint!("type the cluster's name to go on: ");
+    eprint!("Type the cluster name to confirm: ");
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed)?;
     anyhow::ensure!(typed.trim() == operation.cluster.as_str(), "nothing was done");

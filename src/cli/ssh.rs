@@ -11,34 +11,34 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 ssh                              the head
-  marin-tui -c us-central2 ssh 10.128.0.7                   a node by its address, through the head if need be
-  marin-tui -c us-central2 ssh ray-worker-manual-7/2        a TPU VM's third host; part of a name will do
-  marin-tui -c us-central2 ssh -- 'df -h | tail -1'         a command; one word is a line for the shell there
+  marin-tui -c us-central2 ssh                              log in to the head
+  marin-tui -c us-central2 ssh 10.128.0.7                   a node, through the head if necessary
+  marin-tui -c us-central2 ssh ray-worker-manual-7/2        the third host of a TPU VM, by part of its name
+  marin-tui -c us-central2 ssh -- 'df -h | tail -1'         run a shell command on the head
   marin-tui -c us-central2 ssh ray-worker-manual-7 -- docker ps
 
-Exit codes: ssh's own (the command's; 255 when there is no connection), 1 when the host is not found.";
+Exit codes: that of ssh (the command's, or 255 for a connection error), 1 if the host is not found.";
 
-/// Where to log in.
+/// Options of `ssh`.
 #[derive(Debug, Args)]
 pub struct SshArguments {
-    /// A node's address or a TPU VM's name, with `/2` for its third host [default: the head]
+    /// Node address or TPU VM name, with `/2` for its third host [default: the head]
     #[arg(value_name = "HOST")]
     host: Option<String>,
-    /// A command to run there
+    /// Command to run there
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Becomes ssh.
+/// Replaces this process by ssh.
 pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let mut ssh = Reach::block_on(async {
         let progress = Progress::new();
-        progress.tell("looking for the host");
+        progress.tell("looking up the host");
         let (spec, options) = (&reach.spec, &reach.options);
         let host = match &arguments.host {
             Some(wish) => {
-                let note = |p: &Problem| eprintln!("{}: taken as it is", reach.error(p));
+                let note = |p: &Problem| eprintln!("{}: using the host name as given", reach.error(p));
                 let found = supervisor::find_host(spec, options, wish, note).await;
                 Some(found.map_err(|p| reach.error(&p))?)
             }
@@ -48,5 +48,5 @@ pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<Exi
         let command = supervisor::visit(spec, options, host.as_ref(), None, line).await;
         command.map_err(|p| reach.error(&p))
     })?;
-    Err(ssh.exec()).context("ssh cannot be started")
+    Err(ssh.exec()).context("cannot start ssh")
 }

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui token status                          where every cluster's token comes from
-  marin-tui token fetch --cluster us-central2     the latest version, from Secret Manager
+  marin-tui token status                          show the source of each cluster's token
+  marin-tui token fetch --cluster us-central2     fetch the latest version from Secret Manager
   RAY_AUTH_TOKEN_PATH=$(marin-tui token path --cluster us-central2) ray job list
-  marin-tui token init-secret --cluster staging   make the secret, with a new random token
+  marin-tui token init-secret --cluster staging   create the secret with a random token
   marin-tui token init-secret --cluster staging --rotate
 
-No token is ever printed.";
+Tokens are never printed.";
 
 pub(super) const ENV_EXAMPLES: &str = "\
 Examples:
@@ -30,50 +30,50 @@ Examples:
   marin-tui auth-env --cluster us-central2 --shell fish | source
   eval `marin-tui auth-env --cluster us-central2 --shell csh`
 
-Prints the path of the token's file, never the token.";
+Prints the path of the token file, never the token.";
 
-/// What to do with tokens.
+/// Subcommands of `token`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Action {
-    /// Show where each cluster's token comes from on this machine
+    /// Show the source of each cluster's token on this machine
     Status {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Fetch the latest version of the secrets from Secret Manager and keep it
+    /// Fetch the latest tokens from Secret Manager and save them
     Fetch,
-    /// Print the file that holds the cluster's token; it is fetched first when there is none
+    /// Print the path of the cluster's token file; fetch the token first if it is missing
     Path,
-    /// Make the cluster's secret with a new random token; what exists is left alone
+    /// Create the cluster's secret with a random token; an existing secret is not changed
     InitSecret {
-        /// Another secret than the cluster's
+        /// Secret name [default: the cluster's]
         #[arg(long, value_name = "NAME")]
         secret: Option<String>,
-        /// Another project than the cluster's
+        /// Project of the secret [default: the cluster's]
         #[arg(long, value_name = "PROJECT")]
         project: Option<String>,
-        /// Add a version with a new token when the secret exists; clusters that run keep the old one until a restart
+        /// If the secret exists, add a version with a new token; running clusters use the old one until a restart
         #[arg(long)]
         rotate: bool,
     },
 }
 
 impl Action {
-    /// The command's name, if it would change anything but this machine.
+    /// The command's name if it changes anything outside this machine; a read-only session refuses it then.
     pub(super) fn changes(&self) -> Option<&'static str> {
         matches!(self, Self::InitSecret { .. }).then_some("token init-secret")
     }
 }
 
-/// Shells that differ in how they set a variable.
+/// Shells by their syntax for setting a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shell {
-    /// sh, bash, zsh.
+    /// POSIX shells: sh, bash, zsh.
     Sh,
-    /// fish.
+    /// The fish shell.
     Fish,
-    /// csh, tcsh.
+    /// C shells: csh, tcsh.
     Csh,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Desk<'a> {
         Self { config, places, care: Arc::new(care), chosen }
     }
 
-    /// The cluster that was named, or the only one.
+    /// The cluster of `--cluster`, or the only configured one.
     pub fn cluster(&self) -> anyhow::Result<&'a ClusterSpec> {
         if let Some(name) = self.chosen {
             return Ok(config::resolve(name, &self.config.entries)?);
@@ -101,7 +101,7 @@ impl<'a> Desk<'a> {
         let mut all = self.config.entries.iter().filter_map(Entry::cluster);
         match (all.next(), all.next()) {
             (Some(only), None) => Ok(only),
-            _ => bail!("which cluster? name it with --cluster; `marin-tui clusters` lists them"),
+            _ => bail!("several clusters; choose one with --cluster (list: `marin-tui clusters`)"),
         }
     }
 
@@ -113,13 +113,13 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// A problem as a command's error.
+/// Converts a problem to the error of a command.
 pub(super) fn failed(problem: &Problem) -> anyhow::Error {
     let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
     anyhow!("{}{mend}", problem.what)
 }
 
-/// Runs a `token` command.
+/// Runs a subcommand of `token`.
 pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
     let desk = Desk::new(config, env, chosen);
     match action {
@@ -147,7 +147,7 @@ pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
-/// One row a cluster: what this machine has. Google is not asked.
+/// Prints one row per cluster with the token found on this machine. Sends no request to Google.
 fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     let mut values = Vec::new();
@@ -165,7 +165,7 @@ fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
             "project": secret.and_then(|s| s.project.as_ref()), "found": found.is_ok(),
             "from": found.as_ref().ok().map(|f| f.source.to_string()), "version": version,
             "others_can_read": exposed, "error": found.as_ref().err().map(|p| &p.what),
-            "mend": found.as_ref().err().map(|p| &p.mend),
+            "hint": found.as_ref().err().map(|p| &p.mend),
         }));
         let warning = if exposed { " (others can read it: chmod 600)" } else { "" };
         rows.push(vec![
@@ -181,13 +181,13 @@ fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
     Ok(columns::print(&mut output::stdout(), &["CLUSTER", "SECRET", "VERSION", "TOKEN FROM"], &rows)?)
 }
 
-/// Every secret once, also when several clusters share it.
+/// The secrets to fetch, without duplicates.
 async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
     let clusters = desk.clusters()?;
     let secrets: BTreeSet<&SecretName> =
         clusters.iter().filter_map(|c| c.google.token_secret.as_ref()).collect();
     if secrets.is_empty() {
-        bail!("no secret is known: set `clusters.NAME.token_secret` and `project` in the settings");
+        bail!("no secret configured; set `clusters.NAME.token_secret` and `project` in the settings");
     }
     let mut failures = 0;
     for secret in &secrets {
@@ -197,12 +197,12 @@ async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
                 let file = desk.places.file_of(secret);
                 if !fetched.kept {
                     failures += 1;
-                    eprintln!("marin-tui: version {} of secret {secret} is not kept", fetched.version);
+                    eprintln!("marin-tui: version {} of secret {secret} was not saved", fetched.version);
                     continue;
                 }
                 writeln!(
                     output::stdout(),
-                    "version {} of secret {secret} is in {}",
+                    "version {} of secret {secret} saved in {}",
                     fetched.version,
                     file.display()
                 )?;
@@ -215,7 +215,7 @@ async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
     }
     match failures {
         0 => Ok(()),
-        n => bail!("{n} of {} secrets could not be fetched and kept", secrets.len()),
+        n => bail!("cannot fetch or save {n} of {} secrets", secrets.len()),
     }
 }
 
@@ -225,18 +225,18 @@ fn tell(fetched: &Fetched) {
     }
 }
 
-/// The file with the cluster's token.
+/// The path of the cluster's token file.
 async fn path(desk: &Desk<'_>) -> anyhow::Result<PathBuf> {
     let spec = desk.cluster()?;
     desk.care.token(spec).await.map_err(|p| failed(&p))?;
     let found = desk.care.on_this_machine(spec).map_err(|p| failed(&p))?;
     match found.source {
         Source::File(path) => Ok(path),
-        other => bail!("the token comes from {other}, which is no file; unset it to use the cluster's own"),
+        other => bail!("the token comes from {other}, not from a file; unset it to use the cluster's token file"),
     }
 }
 
-/// Makes the secret and its first version. Never adds to what exists unless told to.
+/// Creates the secret and its first version. Adds a version to an existing secret only with `--rotate`.
 async fn init(
     desk: &Desk<'_>,
     name: Option<&str>,
@@ -245,33 +245,34 @@ async fn init(
 ) -> anyhow::Result<()> {
     let spec = desk.cluster()?;
     let of_cluster = spec.google.token_secret.as_ref();
-    let name = name.or(of_cluster.map(|s| s.name.as_str())).context("which secret? name it with --secret")?;
+    let name = name.or(of_cluster.map(|s| s.name.as_str())).context("no secret name; set it with --secret")?;
     let project = project.or(of_cluster.and_then(|s| s.project.as_deref()));
     let project =
-        project.or(spec.google.project.as_deref()).context("which project? name it with --project")?;
+        project.or(spec.google.project.as_deref()).context("no project; set it with --project")?;
     if !SecretName::is_name(name) || !SecretName::is_project(project) {
-        bail!("`{name}` of `{project}` is no secret: names have letters, digits, - and _");
+        bail!("`{name}` of `{project}` is not a valid secret; use letters, digits, - and _ in names");
     }
     let secret = SecretName { project: Some(project.into()), name: name.into() };
     let made = desk.care.init(&secret, rotate).await.map_err(|p| failed(&p))?;
     tell(&made);
     let file = desk.places.file_of(&secret);
     if !made.kept {
-        bail!("version {} of secret {secret} is new, and is not kept on this machine", made.version);
+        bail!("created version {} of secret {secret}; not saved on this machine", made.version);
     }
     writeln!(
         output::stdout(),
-        "version {} of secret {secret} is new; it is in {}",
+        "created version {} of secret {secret}; saved in {}",
         made.version,
         file.display()
     )?;
     Ok(())
 }
 
-/// Sets what Ray's commands read. `RAY_AUTH_TOKEN` would count before the path.
+/// Shell commands that set the variables of Ray's commands. They unset `RAY_AUTH_TOKEN`, which takes precedence over
+/// the path.
 fn lines(shell: Shell, path: &Path) -> anyhow::Result<String> {
     let path =
-        path.to_str().filter(|p| !p.contains(['\n', '\r'])).context("the path is no single line of text")?;
+        path.to_str().filter(|p| !p.contains(['\n', '\r'])).context("the path is not UTF-8 text on one line")?;
     Ok(match shell {
         Shell::Sh => format!(
             "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH='{}'\nunset RAY_AUTH_TOKEN\n",

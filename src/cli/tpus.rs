@@ -14,42 +14,43 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 tpus
-  marin-tui -c us-central2 tpus --json | jq '.rows[] | select(.standing == \"eats quota\")'
+  marin-tui -c us-central2 tpus --json | jq '.rows[] | select(.status == \"preempted, holds quota\")'
 
-Exit codes: 0 shown (also without Ray's half, when Ray gives no answer: that is said), 1 Google could not be asked.";
+Exit codes: 0 success (also without Ray's data if Ray does not answer; a warning says so), 1 the Google Cloud request
+failed.";
 
 const CLEAN_EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 clean-preempted --dry-run    what would be deleted
-  marin-tui -c us-central2 clean-preempted              asks first
+  marin-tui -c us-central2 clean-preempted --dry-run    show what would be deleted
+  marin-tui -c us-central2 clean-preempted              delete after confirmation
 
-Only what carries the cluster's label (ray-cluster-name) and what Google says is preempted or terminated is deleted;
-each is looked at once more right before.
+Deletes only TPUs with the cluster's label (ray-cluster-name) that Google reports as preempted or terminated. Each is
+checked again right before it is deleted.
 
-Exit codes: 0 nothing is left, 1 something could not be deleted (it says what, why, and what to do).";
+Exit codes: 0 all were deleted, 1 a deletion failed (the message gives the cause and a hint).";
 
-/// What to do with TPUs.
+/// Commands on TPUs.
 #[derive(Debug, Subcommand)]
 pub enum TpuCommand {
-    /// Show the cluster's TPUs as Google Cloud and Ray each have them
+    /// List the cluster's TPUs as reported by Google Cloud and by Ray
     #[command(after_help = EXAMPLES)]
     Tpus {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Delete the cluster's TPUs that were preempted: they eat quota
+    /// Delete the cluster's preempted TPUs, which hold quota
     #[command(after_help = CLEAN_EXAMPLES)]
     CleanPreempted(CleanArguments),
 }
 
-/// How to clean.
+/// Options of `clean-preempted`.
 #[derive(Debug, Args)]
 pub struct CleanArguments {
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Say what would be deleted
+    /// Show what would be deleted; change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -58,7 +59,7 @@ pub struct CleanArguments {
 }
 
 impl TpuCommand {
-    /// The command's name, if it would change a cluster.
+    /// The command's name if it changes a cluster; a read-only session refuses it then.
     pub(super) fn changes(&self) -> Option<&'static str> {
         match self {
             Self::Tpus { .. } => None,
@@ -79,10 +80,10 @@ pub(super) fn run(command: &TpuCommand, reach: &Reach) -> anyhow::Result<ExitCod
     })
 }
 
-/// Asks both at the same time. Without Google there is nothing to show, so Ray is not waited for then.
+/// Queries Google and Ray at the same time. Fails without waiting for Ray when Google fails.
 async fn show(as_json: bool, reach: &Reach) -> anyhow::Result<ExitCode> {
     let progress = Progress::new();
-    progress.tell("asking google and ray");
+    progress.tell("querying Google and Ray");
     let google = async { supervisor::ask_cloud(&reach.spec, &reach.options.google).await };
     let ray = async { Ok(ask_ray(reach, &progress).await) };
     let (cloud, nodes) = tokio::try_join!(google, ray).map_err(|p| reach.error(&p))?;
@@ -92,10 +93,10 @@ async fn show(as_json: bool, reach: &Reach) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ray's nodes, or why there are none to tell of.
+/// Ray's nodes, or why they cannot be read.
 async fn ask_ray(reach: &Reach, progress: &Progress) -> Result<Vec<Node>, Problem> {
     let session = reach.open(progress).await?;
-    progress.tell("reading ray's nodes");
+    progress.tell("reading Ray's nodes");
     let snapshot = Poller::new(session.client.clone()).refresh().await;
     session.close().await;
     let now = Timestamp::now();

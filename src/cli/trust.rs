@@ -12,27 +12,27 @@ use std::path::{Path, PathBuf};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui trust                      what ./infra and ./.marin.yaml would do, and whether to allow it
-  marin-tui trust --yes ~/src/marin    allow it without being asked, e.g. in a script that knows the folder
-  marin-tui trust --list               the folders that are trusted
-  marin-tui trust --remove             ask again the next time
+  marin-tui trust                      review ./infra and ./.marin.yaml, then confirm
+  marin-tui trust --yes ~/src/marin    trust a folder without confirmation, e.g. in a script
+  marin-tui trust --list               list trusted folders
+  marin-tui trust --remove             stop trusting the working folder
 
-Only what the working folder brings needs trust. --infra, --address and the settings are your own word.";
+Only files in the working folder need trust. Files given with --infra or in the settings, and --address, do not.";
 
-/// Which folder, and what to do.
+/// Options of `trust`.
 #[derive(Clone, Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct TrustArguments {
-    /// The folder [default: the working folder]
+    /// Folder [default: the working folder]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Trust it without being asked
+    /// Trust the folder without confirmation
     #[arg(long, short, conflicts_with_all = ["list", "remove"])]
     yes: bool,
-    /// List the folders that are trusted
+    /// List trusted folders
     #[arg(long, conflicts_with_all = ["remove", "folder"])]
     list: bool,
-    /// Do not trust the folder any more
+    /// Stop trusting the folder
     #[arg(long)]
     remove: bool,
     /// With --list: print JSON
@@ -40,7 +40,7 @@ pub struct TrustArguments {
     json: bool,
 }
 
-/// Runs it.
+/// Runs the subcommand.
 pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> anyhow::Result<()> {
     let records = Records::of(&env);
     if arguments.list {
@@ -49,26 +49,26 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
     let folder = arguments.folder.as_deref().unwrap_or(Path::new("."));
     let folder = env.expand(folder);
     if arguments.remove {
-        // A folder that is gone can be forgotten, too.
+        // The record of a deleted folder can be removed, too.
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(&folder))?;
-        if !records.remove(&folder).context("the record cannot be removed")? {
-            bail!("{} is not trusted; `marin-tui trust --list` lists the folders", shown(&folder));
+        if !records.remove(&folder).context("cannot remove the trust record")? {
+            bail!("{} is not trusted; list trusted folders with `marin-tui trust --list`", shown(&folder));
         }
-        println!("{} is not trusted any more", shown(&folder));
+        println!("{} is no longer trusted", shown(&folder));
         return Ok(());
     }
-    let folder = folder.canonicalize().with_context(|| format!("{} cannot be used", shown(&folder)))?;
+    let folder = folder.canonicalize().with_context(|| format!("cannot use {}", shown(&folder)))?;
     let sources = Sources { config: sources.config.clone(), ..Sources::default() };
     let loaded = config::read(&sources, &env.within(folder.clone()), Timestamp::now())?;
     let Some(review) = loaded.review() else {
-        let what = "nothing there needs trust: no cluster file of `infra` and no `.marin.yaml` is used";
+        let what = "nothing to trust: no cluster file in `infra` and no `.marin.yaml` is used";
         println!("{}: {what}", shown(&folder));
         return Ok(());
     };
     match review.standing(&records) {
         Standing::Unsafe(fault) => bail!("{}", unsafe_words(&fault)),
         Standing::Trusted => {
-            println!("{}", listed(review, "is trusted. It makes marin-tui"));
+            println!("{}", listed(review, "is trusted. With its files marin-tui will"));
             return Ok(());
         }
         standing => eprintln!("{}", listed(review, introduction(&standing))),
@@ -77,12 +77,12 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
         bail!("{} is not trusted; nothing was done", shown(&folder));
     }
     keep(&records, review)?;
-    println!("{} is trusted as it is now", shown(&folder));
+    println!("{} is now trusted with its current content", shown(&folder));
     Ok(())
 }
 
-/// Lets a command begin: when the working folder is trusted, after a yes, or without what it brings where the command
-/// line says where the clusters are.
+/// Checks that the working folder is trusted, or asks. When the command line gives the clusters, an untrusted folder's
+/// files are ignored instead.
 pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> {
     let records = Records::of(env);
     let Some(review) = loaded.review() else { return Ok(loaded.admit(&records)?) };
@@ -92,7 +92,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
         standing if loaded.is_named() => {
             let why = match standing {
                 Standing::Unsafe(fault) => unsafe_words(fault),
-                _ => "nobody said that it is trusted (`marin-tui trust` asks)".to_owned(),
+                _ => "the folder is not trusted; run `marin-tui trust`".to_owned(),
             };
             eprintln!("marin-tui: .marin.yaml is not used: {why}");
         }
@@ -102,8 +102,8 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
                 let folder = shown(&review.folder);
                 let lines = review.lines().join("\n");
                 bail!(
-                    "{folder} {}\n{lines}\nThere is no terminal to ask in: name the cluster files with --infra, or say \
-                     `marin-tui trust` there",
+                    "{folder} {}\n{lines}\nNo terminal to confirm: give the cluster files with --infra, or run `marin-tui \
+                     trust` in a terminal",
                     introduction(standing)
                 );
             }
@@ -129,8 +129,8 @@ pub(super) fn allow(file: &Path, what: &str) -> anyhow::Result<()> {
 
 fn introduction(standing: &Standing) -> &'static str {
     match standing {
-        Standing::Changed(_) => "has changed since it was trusted. Its files would make marin-tui",
-        _ => "is not trusted yet. Its files would make marin-tui",
+        Standing::Changed(_) => "has changed since it was trusted. With its files marin-tui would",
+        _ => "is not trusted yet. With its files marin-tui would",
     }
 }
 
@@ -140,7 +140,7 @@ fn shown(folder: &Path) -> String {
 
 fn unsafe_words(fault: &config::Unsafe) -> String {
     let words = format!(
-        "{} {}, so what the working folder brings is not used; {}, or name the cluster files with --infra",
+        "{} {}, so the working folder's files are not used; {}, or give the cluster files with --infra",
         fault.place.display(),
         fault.why,
         fault.fix
@@ -152,10 +152,10 @@ fn listed(review: &Review, introduction: &str) -> String {
     format!("{} {introduction}\n{}", shown(&review.folder), review.lines().join("\n"))
 }
 
-/// Asks on the terminal; without one the answer is an error.
+/// Asks for confirmation on the terminal; fails without one.
 fn ask() -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("there is no terminal to ask in: say --yes to trust the folder without being asked");
+        bail!("no terminal to confirm; use --yes to trust the folder without confirmation");
     }
     eprint!("Trust this folder with this content? [y/N] ");
     answered_yes()
@@ -169,7 +169,7 @@ fn answered_yes() -> anyhow::Result<bool> {
 
 fn keep(records: &Records, review: &Review) -> anyhow::Result<()> {
     let kept = records.accept(review, Timestamp::now());
-    kept.context("the answer cannot be kept, so the folder is not used; name the cluster files with --infra")
+    kept.context("cannot save the answer, so the folder is not used; use --infra to give the cluster files")
 }
 
 fn list(records: &Records, as_json: bool) -> anyhow::Result<()> {

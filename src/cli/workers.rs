@@ -9,46 +9,46 @@ use std::process::ExitCode;
 const ADD_EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 add-worker --type v4-128 --capacity reserved
-  marin-tui -c us-central2 add-worker --type v4-8 --dry-run --json    the exact calls
-  marin-tui -c lab add-worker --host 10.0.0.7                         a host of a local cluster, over ssh
+  marin-tui -c us-central2 add-worker --type v4-8 --dry-run --json    show the exact calls
+  marin-tui -c lab add-worker --host 10.0.0.7                         add a host of a local cluster over ssh
 
-While it waits for capacity, ^C cancels the wait; the request stays with Google, and the same command with its --name
-follows it again. Killed at any step, --resume continues it, --abandon leaves it as it is.
+While waiting for capacity, ctrl-c cancels the wait and keeps the request at Google; run the same command with its --name
+to wait again. After a crash, use --resume to continue or --abandon to give up the operation.
 
-Exit codes: 0 every host has joined Ray (with --no-wait: Google has the request), 1 otherwise; it says what to do.";
+Exit codes: 0 all hosts have joined Ray (with --no-wait: Google accepted the request), 1 failure.";
 
 const REMOVE_EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 remove-worker ray-worker-manual-7 --drain    takes no new work; what runs may end
-  marin-tui -c us-central2 remove-worker 10.128.0.7 --now               the TPU VM of that host, at once
-  marin-tui -c lab remove-worker 10.0.0.7 --dry-run                     whose jobs it would hit
-  marin-tui -c lab remove-worker --resume                               go on where it stopped
+  marin-tui -c us-central2 remove-worker ray-worker-manual-7 --drain    wait until running work ends
+  marin-tui -c us-central2 remove-worker 10.128.0.7 --now               remove the host's TPU VM at once
+  marin-tui -c lab remove-worker 10.0.0.7 --dry-run                     show affected jobs
+  marin-tui -c lab remove-worker --resume                               resume an interrupted removal
 
-Exit codes: 0 it is gone, from Ray and from Google; 1 otherwise; it says what to do.";
+Exit codes: 0 the worker is gone from Ray and Google, 1 failure.";
 
-/// What to do with workers.
+/// Operations on workers outside the autoscaler.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::enum_variant_names, reason = "each is the name of a command")]
 pub enum WorkerCommand {
-    /// Add a worker outside the autoscaler; it joins by itself, also after a restart of the head
+    /// Add a worker outside the autoscaler; it also rejoins after a restart of the head
     #[command(after_help = ADD_EXAMPLES)]
     AddWorker(AddArguments),
-    /// Start Ray again on a worker: the steps of its startup
+    /// Run a worker's startup again and restart Ray on it
     InitWorker(InitArguments),
-    /// Remove a worker, drained or at once; says first whose jobs that hits
+    /// Remove a worker, drained or at once (shows affected jobs first)
     #[command(after_help = REMOVE_EXAMPLES)]
     RemoveWorker(RemoveArguments),
 }
 
-/// Capacity, in the words of the command line.
+/// Capacity type, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CapacityWord {
-    /// May be taken away at any time.
+    /// Spot capacity, which can be preempted at any time.
     Preemptible,
-    /// What is left over.
+    /// Best-effort capacity.
     #[value(alias = "best_effort")]
     BestEffort,
-    /// From the project's reservation.
+    /// Capacity of the project's reservation.
     Reserved,
 }
 
@@ -63,65 +63,65 @@ impl CapacityWord {
     }
 }
 
-/// How a worker is added.
+/// Options of `add-worker`.
 #[derive(Debug, Args)]
 pub struct AddArguments {
-    /// A worker type of the cluster's file, or its TPU (v4-128)
+    /// Worker type in the cluster file, or its TPU type (v4-128)
     #[arg(long = "type", value_name = "TYPE", required_unless_present_any = ["host", "resume", "abandon"])]
     node_type: Option<String>,
-    /// How capacity is asked for
+    /// Capacity type to request
     #[arg(long, value_enum, default_value = "preemptible")]
     capacity: CapacityWord,
-    /// How many
+    /// Number of workers
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     count: u32,
-    /// Its name; with --count, NAME-1 and so on [default: ray-worker-manual-<id>]
+    /// Worker name; with --count NAME-1, NAME-2, ... [default: ray-worker-manual-<id>]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// A host of a local cluster, reached by ssh
+    /// Add this host to a local cluster over ssh
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["node_type", "capacity", "count", "name", "no_wait"])]
     host: Option<String>,
     /// Do not wait for capacity
     #[arg(long)]
     no_wait: bool,
-    /// What all operations take.
+    /// Options of all operations.
     #[command(flatten)]
     common: OperateArguments,
 }
 
-/// Which worker is started again.
+/// Options of `init-worker`.
 #[derive(Debug, Args)]
 pub struct InitArguments {
-    /// Name of a TPU VM, or address of a host
+    /// TPU VM name, or host address
     #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
     worker: Option<String>,
-    /// Do it although other people's jobs run there, or jobs of unknown owner
+    /// Allow ending jobs of other people or of unknown owner there
     #[arg(long)]
     others: bool,
-    /// What all operations take.
+    /// Options of all operations.
     #[command(flatten)]
     common: OperateArguments,
 }
 
-/// Which worker is removed, and how.
+/// Options of `remove-worker`.
 #[derive(Debug, Args)]
 pub struct RemoveArguments {
-    /// Name of a TPU VM or a queued resource, or address of a host
+    /// TPU VM or queued resource name, or host address
     #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
     worker: Option<String>,
-    /// Do it although other people's jobs run there, or jobs of unknown owner
+    /// Allow ending jobs of other people or of unknown owner there
     #[arg(long)]
     others: bool,
-    /// Let what runs there end first
+    /// Drain the worker: wait until running work ends
     #[arg(long, conflicts_with = "now")]
     drain: bool,
-    /// With --drain: how long, in seconds, before it is removed all the same
+    /// With --drain: timeout in seconds, after which the worker is removed anyway
     #[arg(long, value_name = "SECONDS", default_value_t = DRAIN_SECS, requires = "drain")]
     within: u64,
-    /// At once, whatever runs there
+    /// Remove at once and end running work
     #[arg(long)]
     now: bool,
-    /// What all operations take.
+    /// Options of all operations.
     #[command(flatten)]
     common: OperateArguments,
 }
@@ -142,7 +142,7 @@ impl AddArguments {
     }
 }
 
-/// Runs it.
+/// Runs the subcommand.
 pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     let wish = match command {
         WorkerCommand::AddWorker(a) => {

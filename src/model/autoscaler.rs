@@ -1,8 +1,8 @@
-//! What the autoscaler wants, has and fails to get.
+//! The autoscaler's report: nodes by type, pending nodes, unmet demands and failed launches.
 
 use super::{Text, Timestamp};
 
-/// Which autoscaler reports.
+/// The autoscaler version that reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutoscalerVersion {
     /// The legacy one; its report carries its own time.
@@ -16,13 +16,13 @@ pub enum AutoscalerVersion {
 /// Nodes of one type against its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NodeTypeCount {
-    /// Node type, verbatim.
+    /// Name of the node type, as in the cluster file.
     pub name: Text,
     /// `min_workers` of the YAML; `None` when no YAML is known.
     pub min: Option<u32>,
     /// `max_workers` of the YAML.
     pub max: Option<u32>,
-    /// Alive and working.
+    /// Nodes that are alive.
     pub active: u32,
     /// Alive with nothing to do (v1 counts these as active).
     pub idle: u32,
@@ -30,16 +30,16 @@ pub struct NodeTypeCount {
     pub pending: u32,
     /// Asked of the provider, no machine yet.
     pub launching: u32,
-    /// Recent launches that failed.
+    /// Recent failed launches.
     pub failed: u32,
 }
 
 /// A node on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingNode {
-    /// Node type.
+    /// Name of the node type.
     pub node_type: Text,
-    /// Address or instance id.
+    /// Address or instance id of the node.
     pub address: Text,
     /// What it is doing (`setting-up`); v2 often says nothing.
     pub status: Text,
@@ -52,48 +52,48 @@ pub enum DemandKind {
     Task,
     /// A placement group, with its strategy or details.
     Group(Text),
-    /// `request_resources()`.
+    /// A request by `request_resources()`.
     Request,
 }
 
-/// Resources that somebody waits for.
+/// Resources that are requested but not available.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// One bundle: resource name and amount, by name. A group's bundles are summed.
     pub shape: Vec<(Text, f64)>,
-    /// How many of it.
+    /// Number of such requests.
     pub count: u64,
-    /// Who wants it.
+    /// What the request comes from.
     pub kind: DemandKind,
-    /// No node type can ever satisfy it (v2 tells).
+    /// No node type can satisfy the demand (reported by v2 only).
     pub infeasible: bool,
 }
 
-/// A launch that failed.
+/// A failed launch of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchFailure {
-    /// Node type.
+    /// Name of the node type.
     pub node_type: Text,
-    /// How many nodes.
+    /// Number of nodes.
     pub count: u32,
-    /// The provider's words.
+    /// The provider's error message.
     pub reason: Text,
-    /// Latest attempt.
+    /// Time of the latest attempt.
     pub at: Option<Timestamp>,
 }
 
 /// The autoscaler's report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Autoscaler {
-    /// Which one.
+    /// The autoscaler version.
     pub version: AutoscalerVersion,
     /// When it last worked through its loop; `None` when that cannot be known from this channel.
     pub reported: Option<Timestamp>,
-    /// By type, busiest first.
+    /// Counts by node type, busiest first.
     pub types: Vec<NodeTypeCount>,
-    /// On their way.
+    /// Nodes that are launching.
     pub pending: Vec<PendingNode>,
-    /// Unmet, largest first.
+    /// Unmet demands, largest first.
     pub demands: Vec<Demand>,
     /// Recent failures, newest first.
     pub failures: Vec<LaunchFailure>,

@@ -7,22 +7,22 @@ use super::{Text, Timestamp};
 pub enum VmState {
     /// Coming: being created, started, restarted, reimaged or repaired.
     Coming,
-    /// Up.
+    /// The VM is up.
     Ready,
-    /// Stopped by somebody, or being stopped.
+    /// The VM is stopped or stopping.
     Stopped,
-    /// Taken away by Google; deleted by nobody, so it counts against the quota.
+    /// Preempted by Google. It was not deleted, so it holds quota.
     Preempted,
-    /// Ended; likewise.
+    /// Terminated by Google; it holds quota, too.
     Terminated,
-    /// Being deleted.
+    /// The VM is being deleted.
     Deleting,
     /// A state that is not known here.
     Unknown,
 }
 
 impl VmState {
-    /// From the API's word.
+    /// Parses a state of the TPU API.
     pub fn from_api(word: &str) -> Self {
         match word {
             "CREATING" | "STARTING" | "RESTARTING" | "REIMAGING" | "REPAIRING" => Self::Coming,
@@ -43,12 +43,12 @@ impl VmState {
     /// The word on the screen.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Coming => "coming up",
+            Self::Coming => "starting",
             Self::Ready => "ready",
             Self::Stopped => "stopped",
             Self::Preempted => "preempted",
             Self::Terminated => "terminated",
-            Self::Deleting => "being deleted",
+            Self::Deleting => "deleting",
             Self::Unknown => "in an unknown state",
         }
     }
@@ -65,7 +65,7 @@ pub enum Capacity {
     Spot,
     /// What is left over (API v2alpha1).
     BestEffort,
-    /// From a reservation.
+    /// Capacity of a reservation.
     Reserved,
 }
 
@@ -87,11 +87,11 @@ impl Capacity {
 pub struct TpuVm {
     /// The number that Google gave it and gives no other TPU VM; none where it named none.
     pub id: Option<Text>,
-    /// Its name.
+    /// Name of the TPU VM.
     pub name: Text,
-    /// E.g. `v4-32`.
+    /// Accelerator type, e.g. `v4-32`.
     pub accelerator_type: Text,
-    /// Its state.
+    /// State of the TPU VM.
     pub state: VmState,
     /// What is wrong with it, when its health is not `HEALTHY`.
     pub unhealthy: Option<Text>,
@@ -105,7 +105,7 @@ pub struct TpuVm {
     pub queued_resource: Option<Text>,
     /// When it was asked for.
     pub created: Option<Timestamp>,
-    /// Label `ray-cluster-name`.
+    /// Value of the label `ray-cluster-name`.
     pub ray_cluster: Option<Text>,
     /// Label `ray-user-node-type`: the node type in the cluster's YAML.
     pub ray_type: Option<Text>,
@@ -116,11 +116,11 @@ pub struct TpuVm {
 pub struct TpuHost {
     /// The TPU VM; empty when Google does not know the host.
     pub vm: Text,
-    /// Its worker number.
+    /// Number of the worker in the slice, from 0.
     pub worker: usize,
     /// Address inside its network, or a host name.
     pub internal: Text,
-    /// Address in the Internet.
+    /// External IP address, if any.
     pub external: Option<Text>,
 }
 
@@ -148,7 +148,7 @@ impl TpuVm {
 pub enum QueuedState {
     /// Asked for; waits for capacity.
     Waiting,
-    /// Being made.
+    /// The TPU VMs are being created.
     Provisioning,
     /// Its TPU VMs are there.
     Active,
@@ -156,14 +156,14 @@ pub enum QueuedState {
     Suspended,
     /// Refused; stays until it is deleted.
     Failed,
-    /// Being deleted.
+    /// The queued resource is being deleted.
     Deleting,
     /// A state that is not known here.
     Unknown,
 }
 
 impl QueuedState {
-    /// From the API's word.
+    /// Parses a state of the queued resources API.
     pub fn from_api(word: &str) -> Self {
         match word {
             "CREATING" | "ACCEPTED" | "WAITING_FOR_RESOURCES" => Self::Waiting,
@@ -180,11 +180,11 @@ impl QueuedState {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
-            Self::Provisioning => "being made",
+            Self::Provisioning => "provisioning",
             Self::Active => "active",
             Self::Suspended => "suspended",
             Self::Failed => "refused",
-            Self::Deleting => "being deleted",
+            Self::Deleting => "deleting",
             Self::Unknown => "in an unknown state",
         }
     }
@@ -193,13 +193,13 @@ impl QueuedState {
 /// A request for TPU VMs that Google keeps until there is capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedResource {
-    /// Its name.
+    /// Name of the queued resource.
     pub name: Text,
-    /// Its state.
+    /// State of the queued resource.
     pub state: QueuedState,
-    /// Why it failed.
+    /// The error that made the request fail.
     pub error: Option<Text>,
-    /// E.g. `v4-128`.
+    /// Accelerator type, e.g. `v4-128`.
     pub accelerator_type: Text,
     /// Names of its TPU VMs, whether they exist or not.
     pub nodes: Vec<Text>,
@@ -211,16 +211,16 @@ pub struct QueuedResource {
     pub ray_cluster: Option<Text>,
 }
 
-/// Everything of one zone.
+/// The TPU VMs and queued resources of one zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloudView {
-    /// TPU VMs.
+    /// All TPU VMs of the zone.
     pub vms: Vec<TpuVm>,
-    /// Queued resources.
+    /// All queued resources of the zone.
     pub queued: Vec<QueuedResource>,
     /// Whether Google listed all; it names places that it could not reach.
     pub complete: bool,
-    /// When Google was asked.
+    /// Time of the query.
     pub asked: Timestamp,
 }
 

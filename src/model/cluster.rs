@@ -72,7 +72,7 @@ impl fmt::Display for ClusterName {
 pub enum HeadAddress {
     /// A host name, address or ssh alias for the system's ssh (`provider.head_ip`, or the settings' override).
     Ssh(HostName),
-    /// Not in the file: `ray get-head-ip FILE` tells it (any provider that Ray knows).
+    /// Not in the file: `ray get-head-ip FILE` prints it (any provider that Ray supports).
     AskRay,
     /// A dashboard URL to attach to directly, without SSH (`--address`, `RAY_ADDRESS`), and the GCS address
     /// (`host:port`) if the user gave one.
@@ -90,7 +90,7 @@ impl ClusterSpec {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
             HeadAddress::AskRay if self.provider == "gcp" => {
-                "google's label, else ray get-head-ip".to_owned()
+                "Google label, else ray get-head-ip".to_owned()
             }
             HeadAddress::AskRay => "ray get-head-ip".to_owned(),
             HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
@@ -103,7 +103,7 @@ impl ClusterSpec {
 pub struct SshAuth {
     /// `ssh_user`; the system's ssh decides when absent.
     pub user: Option<String>,
-    /// `ssh_private_key`, with `~` expanded.
+    /// `auth.ssh_private_key`, with `~` expanded.
     pub private_key: Option<PathBuf>,
     /// `ssh_proxy_command`, passed to ssh's `ProxyCommand`.
     pub proxy_command: Option<String>,
@@ -116,23 +116,23 @@ pub struct SshAuth {
 pub struct NodeTypeLimits {
     /// Name in `available_node_types`; `local.cluster.node` for provider `local`, as Ray names it.
     pub name: String,
-    /// `min_workers`.
+    /// `min_workers` of the node type.
     pub min: u32,
     /// `max_workers`; the cluster's own limit when the type has none.
     pub max: u32,
-    /// Whether this is `head_node_type`.
+    /// Whether this is the `head_node_type`.
     pub is_head: bool,
 }
 
 /// A cluster that the console knows. Built by `config`, used by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec {
-    /// `cluster_name`.
+    /// `cluster_name` of the cluster file.
     pub name: ClusterName,
     /// The YAML it came from; none with `--address`.
     pub file: Option<PathBuf>,
-    /// What that file was when its folder was trusted; none when somebody named it (`--infra`, settings). The file is
-    /// not used again once it is another.
+    /// The content of the file when its folder was trusted; none if the operator named it (`--infra`, settings). A
+    /// changed file is not used.
     pub accepted: Option<Digest>,
     /// `provider.type`, e.g. `local`, `gcp`; empty with `--address`.
     pub provider: String,
@@ -140,7 +140,7 @@ pub struct ClusterSpec {
     pub zone: Option<String>,
     /// How to reach the head.
     pub head: HeadAddress,
-    /// How to log in.
+    /// Login user and key for SSH.
     pub auth: SshAuth,
     /// Limits by node type, in the file's order.
     pub node_types: Vec<NodeTypeLimits>,
@@ -151,7 +151,7 @@ pub struct ClusterSpec {
 /// What a cluster is called in Google Cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoogleNames {
-    /// `provider.project_id`.
+    /// `provider.project_id` of the cluster file.
     pub project: Option<String>,
     /// `provider.use_internal_ips`: heads are reached inside their network.
     pub internal_ips: bool,
@@ -164,12 +164,12 @@ pub struct GoogleNames {
 pub struct SecretName {
     /// Its project, when it is known.
     pub project: Option<String>,
-    /// Its short name.
+    /// Name of the secret, without its project.
     pub name: String,
 }
 
 impl SecretName {
-    /// The secret whose token also stands in `~/.ray/auth_token`, for Ray's own commands.
+    /// The secret whose token is also written to `~/.ray/auth_token`, for Ray's own commands.
     pub const DEFAULT: &str = "RAY_AUTH_TOKEN";
 
     /// Whether it is the default one.

@@ -1,7 +1,7 @@
-//! What stands between a person and an operation: the gates, what a person has allowed, and which gate still refuses.
+//! The gates before an operation, what the operator has allowed, and which gate still refuses.
 //!
-//! The rule about affected jobs stands here once. The operations service enforces it; a dialog and a command ask it
-//! beforehand, to say what has to be allowed.
+//! The rule about affected jobs is defined only here. The operations service enforces it; dialogs and commands query it
+//! first, to say what has to be allowed.
 
 use super::{Operation, OperationKind, Order, Others, Preview, Problem, Task};
 
@@ -26,7 +26,7 @@ pub enum Gate {
     OtherFile,
     /// What comes next rests on the step that was to be skipped.
     NotSkippable,
-    /// The cluster does not answer, so nobody can tell whose jobs would end.
+    /// The cluster does not answer, so affected jobs are unknown.
     UnknownJobs,
     /// The worker is not there as it was named, or what runs there could not be read.
     NotSeen,
@@ -43,7 +43,7 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// Its name in JSON.
+    /// Name of the gate in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -87,7 +87,7 @@ impl Refusal {
 /// What a person has to do before an operation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// Nothing.
+    /// No confirmation is needed.
     Nothing,
     /// Press a button, or answer yes.
     Yes,
@@ -98,31 +98,31 @@ pub enum Confirmation {
 /// What the person did to confirm an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Confirmed {
-    /// Nothing.
+    /// Not confirmed.
     #[default]
     Not,
     /// Answered yes, or pressed the button.
     Yes,
-    /// Said beforehand that nothing is to be asked (`--yes`).
+    /// Confirmed in advance with `--yes`.
     Beforehand,
-    /// Typed these words.
+    /// Confirmed by typing this text.
     Typed(String),
 }
 
-/// Whose operation a person takes over.
+/// The operation of another operator that may be taken over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TakeOver {
-    /// Nobody's.
+    /// Does not take over an operation.
     #[default]
     Nobody,
-    /// The one whose mark has this id: the person has seen it.
+    /// Takes over the operation whose mark has this id, which the operator has seen.
     Mark(String),
-    /// Whosever is marked.
+    /// Takes over any operation that is marked.
     Anybody,
 }
 
 impl TakeOver {
-    /// Whether it covers the operation whose mark has this id.
+    /// Whether the operation whose mark has this id may be taken over.
     pub fn covers(&self, id: &str) -> bool {
         match self {
             Self::Nobody => false,
@@ -140,9 +140,9 @@ pub struct Consent {
     pub others: Others,
     /// Jobs of anybody may end.
     pub anybody: bool,
-    /// It goes on in the place of another operator's operation.
+    /// Take over another operator's operation.
     pub take_over: TakeOver,
-    /// It goes on although nobody can tell whose jobs end.
+    /// Continue although affected jobs are unknown.
     pub unknown: bool,
     /// Whatever runs on the worker may end.
     pub now: bool,

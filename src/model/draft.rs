@@ -3,15 +3,15 @@
 use super::SubmissionId;
 use std::fmt;
 
-/// What stands in place of a variable's value that is to stay what it was.
+/// Placeholder for a recorded value of a variable that is kept unchanged.
 pub const AS_IT_WAS: &str = "***";
 
 /// A job as it is typed into the form. Empty means: not said.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The job that it was made from: values that stand as [`AS_IT_WAS`] are its.
+    /// The job that the form was made from; it provides the values shown as [`AS_IT_WAS`].
     pub like: Option<SubmissionId>,
-    /// The shell command.
+    /// Shell command of the job.
     pub entrypoint: String,
     /// A folder or `.zip` here, or a URI.
     pub working_dir: String,
@@ -43,18 +43,18 @@ impl fmt::Debug for Draft {
     }
 }
 
-/// One form among those that were opened: what is done for it goes on when it is closed, and its news are not another's.
+/// Identifies a form. Work for a closed form continues, and its news must not reach another form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormId(pub u64);
 
-/// News for a form.
+/// News about a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormNews {
     /// What the job was submitted with.
     Filled(Box<Draft>),
-    /// What is being done.
+    /// Progress: the current action.
     Doing(String),
-    /// Ray has it.
+    /// Ray has accepted the job.
     Submitted(SubmissionId),
     /// It was not submitted, or could not be read; why, and what to do.
     Failed(String),

@@ -1,8 +1,8 @@
-//! Bytes that nobody would send, for the parsers of what others send: good examples, mutated.
+//! Mutates valid examples to test parsers of untrusted input.
 //!
 //! Each parser of hostile input has a test named `fuzz_...` that calls [`fuzz`]. `cargo nextest run` tries a fixed
-//! number of inputs, always the same ones; `tests/fuzz` tries others for as long as it is told. A parser may refuse
-//! whatever it likes, and must neither panic nor break what its entry asserts.
+//! number of inputs, always the same ones; `tests/fuzz` tries others for a given time. A parser may refuse any input,
+//! and must neither panic nor violate what its entry asserts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ const CASES: u32 = 400;
 const SECONDS: &str = "FUZZ_SECONDS";
 /// Bytes of an input, at most: long ones find little and take long.
 const LONGEST: usize = 64 << 10;
-/// What parsers stumble over.
+/// Tokens that are likely to break parsers.
 const TOKENS: [&[u8]; 28] = [
     b"",
     b"\0",
@@ -53,17 +53,17 @@ const TOKENS: [&[u8]; 28] = [
 /// A change of an input.
 #[derive(Clone, Debug)]
 enum Mutation {
-    /// Turns a bit.
+    /// Flips a bit.
     Flip(Index, u8),
-    /// Writes a byte.
+    /// Overwrites a byte.
     Set(Index, u8),
-    /// Puts a token in.
+    /// Inserts a token.
     Insert(Index, Index),
-    /// Takes a part out.
+    /// Removes a range.
     Cut(Index, Index),
     /// Says a part again, so often.
     Repeat(Index, Index, u8),
-    /// Ends it there.
+    /// Truncates the input.
     End(Index),
     /// Puts the rest of another example there.
     Splice(Index, Index, Index),

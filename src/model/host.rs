@@ -1,7 +1,7 @@
 //! Names and addresses of machines, checked before they go to ssh or into a URL.
 //!
-//! [`HostName`] is the only type that ssh and the connection code take, so a host that nobody checked cannot reach a
-//! command line. What a file, Google, Ray or a person wrote becomes one through [`HostName::parse`] alone.
+//! [`HostName`] is the only type that ssh and the connection code take, so an unchecked host cannot reach a
+//! command line. Text from files, Google, Ray and users is converted only by [`HostName::parse`].
 
 use super::text::printable;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub struct NotAHost {
 }
 
 impl HostName {
-    /// Checks a text. IPv6 addresses stand without brackets and without a zone.
+    /// Parses a host. IPv6 addresses are written without brackets and without a zone.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl HostName {
         &self.0
     }
 
-    /// The host as a URL takes it: an IPv6 address stands in brackets (RFC 3986, section 3.2.2).
+    /// Formats the host for a URL: an IPv6 address is put in brackets (RFC 3986, section 3.2.2).
     pub fn in_url(&self) -> String {
         if self.0.contains(':') { format!("[{}]", self.0) } else { self.0.to_string() }
     }
@@ -60,23 +60,23 @@ fn fault(text: &str) -> Option<&'static str> {
         return None;
     }
     if text.is_empty() {
-        return Some("it is empty; write a host name or an IP address");
+        return Some("it is empty; use a host name or an IP address");
     }
     if text.starts_with('-') {
-        return Some("it would be an option of ssh; write a host name or an IP address");
+        return Some("ssh would read it as an option; use a host name or an IP address");
     }
     if text.contains("://") {
-        return Some("it is a URL; write the host name or the IP address alone");
+        return Some("it is a URL; use only its host name or IP address");
     }
     if text.contains('@') {
-        return Some("it names a user; write the host alone, and the user as `ssh_user` or `user`");
+        return Some("it contains a user; use only the host, and set the user as `ssh_user` or `user`");
     }
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if text.contains(':') && text.bytes().all(|b| is_allowed(b) || matches!(b, b':' | b'[' | b']')) {
-        return Some("it is not an IPv6 address; write the host without a port and without brackets");
+        return Some("it is not an IPv6 address; use the host without port and brackets");
     }
     if !text.bytes().all(is_allowed) {
-        return Some("a host has letters, digits, `-`, `_` and `.` only");
+        return Some("use only letters, digits, `-`, `_` and `.`");
     }
     // A trailing dot marks a name as complete (RFC 1034, section 3.1).
     let name = text.strip_suffix('.').unwrap_or(text);
@@ -86,7 +86,7 @@ fn fault(text: &str) -> Option<&'static str> {
     let is_label =
         |l: &str| (1..=LONGEST_LABEL).contains(&l.len()) && !l.starts_with('-') && !l.ends_with('-');
     if !name.split('.').all(is_label) {
-        return Some("each part between dots has 1 to 63 characters and no `-` at its ends");
+        return Some("parts between dots must have 1 to 63 characters and no `-` at either end");
     }
     // `10.0.0.256` and `0x7f.1` are numbers to the resolver, and not the address that one reads.
     let last = name.rsplit('.').next().unwrap_or_default();
@@ -119,21 +119,21 @@ impl<'de> Deserialize<'de> for HostName {
     }
 }
 
-/// Checks what stands between `://` and the path of a URL, or an address as `HOST:PORT`: a host, an IPv6 address in
+/// Parses the part between `://` and the path of a URL, or an address as `HOST:PORT`: a host, an IPv6 address in
 /// brackets, and a port if there is one. A user, which a URL may have, is refused.
 pub fn authority(text: &str) -> Result<(HostName, Option<u16>), NotAHost> {
     let refused = |why| NotAHost { text: text.to_owned(), why };
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or_else(|| refused("it has no closing bracket"))?;
-            host.parse::<Ipv6Addr>().map_err(|_| refused("only an IPv6 address stands in brackets"))?;
+            let (host, port) = rest.split_once(']').ok_or_else(|| refused("missing closing bracket"))?;
+            host.parse::<Ipv6Addr>().map_err(|_| refused("only an IPv6 address may be in brackets"))?;
             (host, port.strip_prefix(':').or((!port.is_empty()).then_some("")))
         }
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
     let host = HostName::parse(host).map_err(|e| refused(e.why))?;
     let number = |p: &str| p.parse().ok().filter(|n| *n > 0 && p.bytes().all(|b| b.is_ascii_digit()));
-    let port = port.map(|p| number(p).ok_or_else(|| refused("its port is not a number from 1 to 65535")));
+    let port = port.map(|p| number(p).ok_or_else(|| refused("the port is not a number from 1 to 65535")));
     Ok((host, port.transpose()?))
 }
 
@@ -170,7 +170,7 @@ mod tests {
         let long = "a".repeat(64);
         for (bad, why) in [
             ("", "empty"),
-            ("-oProxyCommand=x", "option of ssh"),
+            ("-oProxyCommand=x", "as an option"),
             ("ssh://u@evil", "URL"),
             ("u@evil", "user"),
             ("host:22", "port"),

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// `LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/NAME:TAG`.
+/// An image name of the form `LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/NAME:TAG`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageName {
     /// Region or multi-region, e.g. `us-central2`.
     pub location: String,
-    /// Project.
+    /// Google Cloud project.
     pub project: String,
-    /// Repository.
+    /// Artifact Registry repository.
     pub repository: String,
     /// Name; it may hold slashes.
     pub name: String,

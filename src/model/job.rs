@@ -1,4 +1,4 @@
-//! A job: a submission, or a driver that somebody started by hand.
+//! A job: a submission, or a driver that was started manually.
 
 use super::{NodeId, OWNER_UNKNOWN, Text, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -62,25 +62,25 @@ pub struct JobIds {
     pub submission: Option<SubmissionId>,
 }
 
-/// Ray's job status (`ray.job_submission.JobStatus`).
+/// Status of a job, as in Ray's `ray.job_submission.JobStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobStatus {
     /// Accepted, its driver not started yet.
     Pending,
-    /// Its driver runs.
+    /// The driver is running.
     Running,
     /// Ended with exit code 0.
     Succeeded,
-    /// Ended by a user.
+    /// Stopped by a user.
     Stopped,
-    /// Ended otherwise.
+    /// Ended with an error.
     Failed,
     /// A word that this version of the console does not know.
     Unknown,
 }
 
 impl JobStatus {
-    /// From Ray's word.
+    /// Parses a status of the Jobs API.
     pub fn parse(s: &str) -> Self {
         match s {
             "PENDING" => Self::Pending,
@@ -113,25 +113,25 @@ impl JobStatus {
 /// A job. Its `runtime_env` is not kept: it may hold secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Identity.
+    /// Key that identifies the job.
     pub key: JobKey,
     /// The driver's id, once the job has called `ray.init`.
     pub driver: Option<JobId>,
-    /// Ray's status.
+    /// Status reported by Ray.
     pub status: JobStatus,
-    /// The shell command.
+    /// Shell command of the job.
     pub entrypoint: Text,
     /// What Ray says about the state; cut to [`Job::MESSAGE_LIMIT`] bytes (a failed job's may carry 20 kB of log).
     pub message: Text,
     /// Ray's error class, e.g. `JOB_ENTRYPOINT_COMMAND_ERROR`; empty when none.
     pub error_type: Text,
-    /// Submitted or started at.
+    /// Time of submission or start.
     pub started: Option<Timestamp>,
-    /// Ended at.
+    /// Time of the end.
     pub ended: Option<Timestamp>,
     /// The submitter's own key-value pairs, sorted by key.
     pub metadata: Vec<(Text, Text)>,
-    /// Where the driver runs.
+    /// Node that the driver runs on.
     pub driver_node: Option<NodeId>,
     /// The driver's exit code, once ended.
     pub exit_code: Option<i32>,
@@ -156,8 +156,8 @@ impl Job {
         JobIds { driver: self.driver.clone(), submission: self.submission_id().cloned() }
     }
 
-    /// Who submitted it, where the metadata ([`Self::OWNER_KEYS`]) or the id's pattern `ray-run-<user>-...` (Marin's
-    /// launcher) tells. Of a driver started by hand only the metadata of its `ray.init` can tell.
+    /// The job's owner, taken from the metadata ([`Self::OWNER_KEYS`]) or from an id like `ray-run-<user>-...` (Marin's
+    /// launcher). For a manually started driver only the metadata of its `ray.init` is used.
     pub fn owner(&self) -> Option<&str> {
         let by_key = |k: &&str| self.metadata.iter().find(|(name, v)| name.raw() == *k && !v.is_empty());
         if let Some((_, v)) = Self::OWNER_KEYS.iter().find_map(by_key) {
@@ -167,7 +167,7 @@ impl Job {
         id.strip_prefix("ray-run-")?.split_once('-').map(|(user, _)| user).filter(|u| !u.is_empty())
     }
 
-    /// Its owner, or that nobody can tell, safe to print.
+    /// The job's owner, or a note that it is unknown, safe to print.
     pub fn owner_words(&self) -> String {
         self.owner().map_or_else(|| OWNER_UNKNOWN.to_owned(), |o| Text::from(o).to_string())
     }

@@ -1,10 +1,11 @@
-//! What Google took away from a cluster and nobody deleted: it eats quota, and nothing starts in its place.
+//! Preempted TPUs and queued resources of a cluster that were not deleted: they hold quota, and nothing replaces
+//! them.
 
 use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, chips};
 use super::{Text, Timestamp};
 use std::collections::BTreeSet;
 
-/// What a leftover is.
+/// Kind of a leftover resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftoverKind {
     /// A TPU VM that was preempted or has ended.
@@ -14,7 +15,7 @@ pub enum LeftoverKind {
 }
 
 impl LeftoverKind {
-    /// Google's own word.
+    /// The name of the kind in JSON, messages and the audit log.
     pub const fn word(self) -> &'static str {
         match self {
             Self::TpuVm => "tpu vm",
@@ -26,11 +27,11 @@ impl LeftoverKind {
 /// Something that is there for nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it is.
+    /// Kind of the resource.
     pub kind: LeftoverKind,
-    /// Its name.
+    /// Name of the resource.
     pub name: Text,
-    /// E.g. `v4-32`.
+    /// Accelerator type, e.g. `v4-32`.
     pub accelerator_type: Text,
     /// Chips that it holds; a queued resource holds none beside its TPU VMs.
     pub chips: u32,
@@ -47,7 +48,7 @@ impl Leftover {
     }
 }
 
-/// What became of one.
+/// Outcome of deleting one leftover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cleaned {
     /// Deleted, and seen to be gone.
@@ -58,9 +59,9 @@ pub enum Cleaned {
     LeftAlone(String),
     /// Not deleted, or still there afterwards; why, and what to do now.
     Failed {
-        /// Why.
+        /// What failed and why.
         what: String,
-        /// What to do now.
+        /// A hint for the operator.
         mend: String,
     },
 }
@@ -71,12 +72,12 @@ impl Cleaned {
         !matches!(self, Self::Failed { .. })
     }
 
-    /// In words.
+    /// The outcome as shown to people.
     pub fn words(&self) -> String {
         match self {
             Self::Deleted => "deleted".into(),
-            Self::GoneAlready => "gone already".into(),
-            Self::LeftAlone(why) => format!("left alone: {why}"),
+            Self::GoneAlready => "already gone".into(),
+            Self::LeftAlone(why) => format!("skipped: {why}"),
             Self::Failed { what, mend } => format!("not deleted: {what}; {mend}"),
         }
     }
@@ -90,8 +91,8 @@ impl TpuVm {
 }
 
 impl QueuedResource {
-    /// Whether nothing comes of it any more once its TPU VMs are gone, and it is this cluster's by its label. One that
-    /// still waits or is being made is none; one that was refused tells why, and stays until a person has read it.
+    /// Whether the queued resource belongs to this cluster by its label and has no use once its TPU VMs are gone. A
+    /// waiting or provisioning one does not count; a failed one is kept, because it shows the cause.
     pub fn is_left_by(&self, cluster: &str) -> bool {
         let over = matches!(self.state, QueuedState::Active | QueuedState::Suspended);
         over && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)

@@ -1,4 +1,4 @@
-//! The truth about the way to a cluster: what works, what does not, since when, and what mends it.
+//! The state of the connection to a cluster: what works, what fails, since when, and a hint.
 
 use super::Timestamp;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// What the console is doing to reach a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Finding the head's address.
+    /// Looking up the head's address.
     Address,
     /// Opening the SSH connection and its forwards.
     Tunnel,
@@ -17,16 +17,16 @@ pub enum Phase {
 /// The state of the way to one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {
-    /// On the way up.
+    /// The connection is being opened.
     Connecting {
-        /// What it is at.
+        /// Current phase of the connection.
         phase: Phase,
-        /// Since when.
+        /// When the attempt began.
         since: Timestamp,
     },
-    /// Works.
+    /// The connection works.
     Up {
-        /// Since when.
+        /// When the connection was opened.
         since: Timestamp,
         /// Round trip of the last small request; none when it was not answered.
         latency: Option<Duration>,
@@ -40,19 +40,19 @@ pub enum Link {
     },
     /// Broken; tries again by itself.
     Retrying {
-        /// Why.
+        /// Cause of the failure.
         problem: Problem,
         /// When the next try starts.
         at: Timestamp,
     },
-    /// Broken, and only a person can mend it.
+    /// The connection is down, and retrying cannot succeed without an operator's fix.
     Stopped {
-        /// Why.
+        /// Cause of the failure.
         problem: Problem,
     },
 }
 
-/// The kind of a problem: tells what the console offers to do about it.
+/// The kind of a problem, which determines the actions that the console offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
     /// The cluster's file or the settings are broken.
@@ -72,24 +72,24 @@ pub enum ProblemKind {
     },
     /// A local port could not be had.
     PortInUse,
-    /// The connection broke.
+    /// The connection was lost.
     TunnelLost,
     /// The tunnel works; nothing answers behind it.
     DashboardSilent,
     /// The dashboard answers, but not as Ray does.
     NotRay,
-    /// 401: the cluster wants a token and we have none.
+    /// 401: the cluster requires a token and none was found.
     TokenMissing,
     /// 403: the cluster refuses our token.
     TokenRefused,
-    /// Nobody is logged in to Google Cloud here.
+    /// There is no Google Cloud login on this machine.
     Login,
-    /// Anything else.
+    /// Any other problem.
     Other,
 }
 
 impl ProblemKind {
-    /// Whether a Ray answers and only wants another token: waiting mends nothing.
+    /// Whether Ray answers but refuses the token, so that waiting does not help.
     #[must_use]
     pub const fn is_of_token(&self) -> bool {
         matches!(self, Self::TokenMissing | Self::TokenRefused)
@@ -99,7 +99,7 @@ impl ProblemKind {
 /// What is wrong, since when, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The kind.
+    /// Kind of the problem.
     pub kind: ProblemKind,
     /// One sentence in plain words; safe to print.
     pub what: String,

@@ -2,7 +2,7 @@
 
 use super::{NodeId, SubmissionId, Text};
 
-/// Which log to follow.
+/// The log to follow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LogSource {
     /// The driver log of a submitted job.
@@ -11,25 +11,25 @@ pub enum LogSource {
     Monitor(String),
     /// Any file in a node's session log folder.
     File {
-        /// The node.
+        /// Node that the file is on.
         node: NodeId,
         /// File name relative to the session's `logs/`.
         name: Text,
     },
 }
 
-/// Names one open stream, so that lines of a stream closed meanwhile are dropped.
+/// Identifies one open stream, so that lines of a stream that was closed are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 
-/// How a stream stands after a batch.
+/// State of a log stream after a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEnd {
-    /// More may come.
+    /// The stream is open; more lines may follow.
     Open,
     /// The job has ended and this was all of it.
     Complete,
-    /// Broken; it reconnects by itself and repeats nothing. The text says why and over which way it goes on.
+    /// The stream is interrupted. It reconnects without repeating lines; the text gives the cause and the fallback.
     Interrupted(String),
     /// It cannot be read at all; why, and what to do.
     Failed(String),
@@ -38,10 +38,10 @@ pub enum LogEnd {
 /// Lines, in order, each already cleaned by [`super::text::log_line`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogBatch {
-    /// The stream.
+    /// Stream that the lines belong to.
     pub stream: StreamId,
-    /// Whole lines.
+    /// Complete lines.
     pub lines: Vec<String>,
-    /// Where the stream stands.
+    /// State of the stream.
     pub end: LogEnd,
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub const MARK_PULSE: Duration = Duration::from_secs(60);
 /// A mark that was not renewed for so long is stale: three pulses in a row are missing.
 pub const MARK_STALE: Duration = Duration::from_secs(180);
-/// Characters of a name or a title that are kept of somebody else's mark.
+/// Maximum number of characters kept of a name or title in another operator's mark.
 const WORDS: usize = 120;
 
 /// The mark of one operation.
@@ -22,7 +22,7 @@ pub struct OperationMark {
     pub id: String,
     /// The cluster that is operated on.
     pub cluster: String,
-    /// Who operates, `user@host`.
+    /// The operator, as `user@host`.
     pub who: String,
     /// The process on that host.
     pub process: u32,
@@ -45,7 +45,7 @@ pub struct OperationMark {
     pub stopped: bool,
 }
 
-/// Whether the program behind a mark seems to be at work.
+/// Whether the program behind a mark still seems to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pulse {
     /// It renewed its mark within [`MARK_STALE`].
@@ -104,7 +104,8 @@ impl OperationMark {
         self.who.split_once('@').map_or("the operator's machine", |(_, host)| host)
     }
 
-    /// Whether its program seems to be at work. Clocks of machines differ: a mark from the future is fresh.
+    /// Whether the program of the mark seems to run. Clocks of machines differ, so a mark from the future counts as
+    /// fresh.
     pub fn pulse(&self, now: Timestamp) -> Pulse {
         let silent = Timestamp::from_millis(self.seen_ms).age(now);
         match () {
@@ -121,35 +122,34 @@ impl OperationMark {
         let place = format!("step {} of {}", self.step, self.steps);
         match self.pulse(now) {
             Pulse::Fresh => format!("{what} by {}, {place}", self.user()),
-            Pulse::Stopped => format!("{what} by {}, stopped at {place}", self.user()),
+            Pulse::Stopped => format!("{what} by {}, interrupted at {place}", self.user()),
             Pulse::Stale(silent) => {
-                format!("{what} by {}, {place}, no sign of life for {}", self.user(), brief(silent))
+                format!("{what} by {}, {place}, no update for {}", self.user(), brief(silent))
             }
         }
     }
 
-    /// Why nobody else may begin an operation there, whose it is, how to see whether its program is alive, and how to
-    /// take it over.
+    /// The refusal for other operators: who runs the operation, how to check that it is alive, and how to take it over.
     pub fn refusal(&self, now: Timestamp) -> Problem {
         let since = brief(self.since().age(now));
         let what = format!(
-            "{} is operated on by {} (process {}): {}, begun {since} ago",
+            "operation by {1} (process {2}) on {0}: {3}, started {since} ago",
             self.cluster,
             self.who,
             self.process,
             self.brief(now)
         );
-        let look = format!("`ps -p {}` on {} shows whether its program runs", self.process, self.host());
+        let look = format!("check whether it is running: `ps -p {}` on {}", self.process, self.host());
         let mend = match self.pulse(now) {
             Pulse::Fresh => {
-                format!("wait for its end, or ask {}; {look}; --take-over goes on without it", self.who)
+                format!("wait for it to end, or ask {}; {look}; take over with --take-over", self.who)
             }
             Pulse::Stopped => format!(
-                "ask {} to resume or abandon it ({} --resume, --abandon); --take-over goes on without it",
+                "ask {} to resume or abandon it ({} --resume, --abandon); take over with --take-over",
                 self.who, self.command
             ),
             Pulse::Stale(_) => format!(
-                "its program seems to be gone ({look}); ask {}, then --take-over goes on without it",
+                "its process seems to have exited ({look}); ask {}, then use --take-over",
                 self.who
             ),
         };
@@ -177,10 +177,10 @@ mod tests {
         assert_eq!(mark().brief(NOW), "restart by alice, step 4 of 9");
         assert_eq!(
             OperationMark { stopped: true, ..mark() }.brief(NOW),
-            "restart by alice, stopped at step 4 of 9"
+            "restart by alice, interrupted at step 4 of 9"
         );
         let later = NOW.plus(Duration::from_secs(600));
-        assert_eq!(mark().brief(later), "restart by alice, step 4 of 9, no sign of life for 10m");
+        assert_eq!(mark().brief(later), "restart by alice, step 4 of 9, no update for 10m");
         let refusal = mark().refusal(later);
         assert!(
             refusal.what.contains("alice@laptop (process 77)") && refusal.what.contains("10m ago"),

@@ -30,7 +30,7 @@ impl NodeId {
         Some(Self(id))
     }
 
-    /// The 28 bytes.
+    /// The id as 28 bytes.
     pub const fn as_bytes(&self) -> &[u8; 28] {
         &self.0
     }
@@ -48,21 +48,21 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// Whether a node works.
+/// State of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeState {
-    /// Registered and answering heartbeats.
+    /// Registered and sending heartbeats.
     Alive,
-    /// Alive and not running anything (autoscaler v2 tells; v1 does not distinguish).
+    /// Alive and idle (reported by autoscaler v2; v1 does not distinguish).
     Idle,
     /// About to be removed; takes no new work.
     Draining,
-    /// Gone; see [`Node::death`].
+    /// Removed or failed; see [`Node::death`].
     Dead,
 }
 
 impl NodeState {
-    /// Anything but dead.
+    /// Whether the node is not dead.
     pub const fn is_alive(self) -> bool {
         !matches!(self, Self::Dead)
     }
@@ -78,10 +78,10 @@ impl NodeState {
     }
 }
 
-/// Why a node died, as far as Ray can tell (`NodeDeathInfo.Reason` in Ray's `gcs.proto`).
+/// The cause of a node's death as reported by Ray (`NodeDeathInfo.Reason` in Ray's `gcs.proto`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeathReason {
-    /// Ray did not say.
+    /// Ray gave no reason.
     Unspecified,
     /// Stopped in order (`ray stop`, SIGTERM, the autoscaler).
     Expected,
@@ -94,7 +94,7 @@ pub enum DeathReason {
 /// The end of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
-    /// Ray's reason.
+    /// Reason reported by Ray.
     pub reason: DeathReason,
     /// Ray's own sentence, e.g. `health check failed due to missing too many heartbeats`.
     pub message: Text,
@@ -104,8 +104,7 @@ pub struct Death {
 pub const LOST_LATELY: Duration = Duration::from_secs(3600);
 
 impl Node {
-    /// Whether it died lately without being stopped in order: preempted, crashed, or for a reason that Ray did not
-    /// tell.
+    /// Whether the node died recently without an orderly stop: preempted, crashed, or for an unknown reason.
     pub fn is_lost(&self, now: Timestamp) -> bool {
         let in_order = self.death.as_ref().is_some_and(|d| d.reason == DeathReason::Expected);
         !self.state.is_alive() && !in_order && self.ended.is_some_and(|at| at.age(now) < LOST_LATELY)
@@ -119,7 +118,7 @@ pub struct Resource {
     pub name: Text,
     /// Capacity; bytes for `memory` and `object_store_memory`.
     pub total: f64,
-    /// In use; `None` when the channel does not tell.
+    /// Amount in use; `None` if the channel does not report it.
     pub used: Option<f64>,
 }
 
@@ -137,7 +136,7 @@ impl Resources {
 /// A node as Ray sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Ray's id.
+    /// Ray's node id.
     pub id: NodeId,
     /// Ray's node name: the address unless the provider names it.
     pub name: Text,
@@ -151,13 +150,13 @@ pub struct Node {
     pub instance_id: Text,
     /// Whether this is the head.
     pub is_head: bool,
-    /// Whether it works.
+    /// State of the node.
     pub state: NodeState,
-    /// Registered at.
+    /// Time of registration.
     pub started: Option<Timestamp>,
-    /// Died at.
+    /// Time of death.
     pub ended: Option<Timestamp>,
-    /// Why it died.
+    /// Cause of death.
     pub death: Option<Death>,
     /// Idle for that long, in milliseconds; `None` when busy or unknown.
     pub idle_ms: Option<u64>,

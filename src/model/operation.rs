@@ -5,15 +5,15 @@
 use super::{ClusterName, Problem};
 use serde::{Deserialize, Serialize};
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationKind {
     /// Stops the cluster and starts it again, with its jobs.
     Restart,
-    /// Starts it.
+    /// Starts a cluster.
     Start,
-    /// Stops it.
+    /// Stops a cluster.
     Stop,
     /// Adds workers outside the autoscaler.
     AddWorker,
@@ -53,13 +53,13 @@ impl OperationKind {
         matches!(self, Self::Restart | Self::Start | Self::Stop)
     }
 
-    /// Whether jobs may end by it, so that whose they are is asked first.
+    /// Whether the operation may end jobs, so that affected jobs must be checked first.
     pub const fn may_end_jobs(self) -> bool {
         !matches!(self, Self::Start | Self::AddWorker)
     }
 }
 
-/// What is to be done, as it is ordered and as the journal keeps it: all that is needed to begin it anew.
+/// The task of an operation, as ordered and as written to the journal; it is sufficient to start the operation again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
@@ -68,9 +68,9 @@ pub enum Task {
         /// Whether jobs are saved and submitted again.
         preserve: bool,
     },
-    /// Start it.
+    /// Start the cluster.
     Start,
-    /// Stop it.
+    /// Stop the cluster.
     Stop,
     /// Add workers.
     AddWorker(NewWorker),
@@ -83,7 +83,7 @@ pub enum Task {
     RemoveWorker {
         /// Name of a TPU VM or a queued resource, or address of a host.
         worker: String,
-        /// For how many seconds at most what runs there may go on; none ends it at once.
+        /// Drain timeout in seconds; none removes the worker at once.
         drain: Option<u64>,
     },
 }
@@ -98,7 +98,7 @@ pub enum NewWorker {
         node_type: String,
         /// How capacity is asked for: a word of the settings' `tpu_capacity`.
         capacity: String,
-        /// One name for each.
+        /// One name per worker.
         names: Vec<String>,
     },
     /// A host that is there already, by SSH (provider `local`).
@@ -150,29 +150,29 @@ pub enum StepName {
     Stop,
     /// What it leaves behind on every machine is ended: raylets, and processes of jobs.
     Clear,
-    /// `ray up`.
+    /// Run `ray up`.
     Start,
-    /// The dashboard answers, and it is a new Ray.
+    /// Wait until the dashboard answers with a new Ray session.
     Answer,
-    /// Saved jobs are submitted again.
+    /// Submit the saved jobs again.
     Restore,
-    /// Workers that were there are there again, or named.
+    /// Wait until earlier workers have rejoined, and list missing ones.
     Workers,
-    /// The worker that is meant is found, and who works there.
+    /// Find the worker and what runs on it.
     Find,
-    /// Google is asked for queued resources.
+    /// Request queued resources from Google.
     Ask,
-    /// Google has the capacity, and the TPU VMs are up.
+    /// Wait until Google has the capacity and the TPU VMs are up.
     Capacity,
-    /// Ray is started on the hosts.
+    /// Start Ray on the hosts.
     Launch,
-    /// Ray has a living node on every host.
+    /// Wait until Ray has a live node on every host.
     Join,
-    /// What runs on the worker may end; it takes no new work.
+    /// Drain the worker: it takes no new work, and running work may end.
     Drain,
-    /// The worker is deleted, or Ray ended there.
+    /// Delete the worker, or stop Ray on it.
     Remove,
-    /// Ray has no living node there any more.
+    /// Wait until Ray has no live node on the worker's hosts.
     Leave,
 }
 
@@ -181,18 +181,18 @@ impl StepName {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Check => "check",
-            Self::Look => "look",
+            Self::Look => "read state",
             Self::Backup => "save jobs",
             Self::Stop => "ray down",
             Self::Clear => "clear machines",
             Self::Start => "ray up",
-            Self::Answer => "answer",
+            Self::Answer => "wait for Ray",
             Self::Restore => "restore jobs",
             Self::Workers => "workers",
             Self::Find => "find",
-            Self::Ask => "ask google",
+            Self::Ask => "request TPUs",
             Self::Capacity => "capacity",
-            Self::Launch => "start ray",
+            Self::Launch => "start Ray",
             Self::Join => "join",
             Self::Drain => "drain",
             Self::Remove => "remove",
@@ -203,23 +203,23 @@ impl StepName {
     /// What it does, in words.
     pub const fn what(self) -> &'static str {
         match self {
-            Self::Check => "see that the ray command and the cluster's file are there",
-            Self::Look => "look which workers and jobs there are",
-            Self::Backup => "save the jobs that have not ended, with their packages",
-            Self::Stop => "ray down, and see that the head no longer answers",
-            Self::Clear => "end what ray leaves behind on every machine",
-            Self::Start => "ray up",
-            Self::Answer => "see that a new ray answers",
-            Self::Restore => "upload the packages and submit the saved jobs again",
-            Self::Workers => "see which workers are back",
-            Self::Find => "find the worker, and what runs there",
-            Self::Ask => "ask google for queued resources",
-            Self::Capacity => "wait until google has the capacity and the TPU VM is up",
-            Self::Launch => "start ray on every host of the worker",
-            Self::Join => "see that every host has joined ray",
-            Self::Drain => "give the worker no new work, and let end what runs there",
-            Self::Remove => "delete the worker at google, or end ray on the host",
-            Self::Leave => "see that ray has no living node there",
+            Self::Check => "check the ray command and the cluster file",
+            Self::Look => "list workers and jobs",
+            Self::Backup => "save jobs that have not ended, with their packages",
+            Self::Stop => "run ray down and wait until the head no longer answers",
+            Self::Clear => "end remaining Ray processes on all machines",
+            Self::Start => "run ray up",
+            Self::Answer => "wait until the new Ray answers",
+            Self::Restore => "upload packages and submit the saved jobs again",
+            Self::Workers => "wait for workers to rejoin",
+            Self::Find => "find the worker and what runs there",
+            Self::Ask => "request queued resources from Google",
+            Self::Capacity => "wait for capacity and for the TPU VMs to start",
+            Self::Launch => "start Ray on all hosts of the worker",
+            Self::Join => "wait until all hosts have joined Ray",
+            Self::Drain => "drain the worker and wait for running work to end",
+            Self::Remove => "delete the worker at Google, or stop Ray on the host",
+            Self::Leave => "wait until Ray has no live node there",
         }
     }
 }
@@ -230,7 +230,7 @@ impl StepName {
         matches!(self, Self::Check | Self::Look | Self::Backup | Self::Find)
     }
 
-    /// Whether one may go on past it when it failed: what comes after does not rest on it.
+    /// Whether the step may be skipped when it fails, because later steps do not need it.
     pub const fn may_be_passed(self) -> bool {
         matches!(self, Self::Clear | Self::Workers)
     }
@@ -239,15 +239,15 @@ impl StepName {
 /// An operation on one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What it does.
+    /// The task of the operation.
     pub task: Task,
-    /// On which cluster.
+    /// The cluster that the operation changes.
     pub cluster: ClusterName,
-    /// `restart us-central2`.
+    /// Title of the operation, e.g. `restart us-central2`.
     pub title: String,
-    /// What it does to whom, in one sentence.
+    /// The effect of the operation on jobs and machines, in one sentence.
     pub consequence: String,
-    /// Its steps, in order.
+    /// The steps in order.
     pub steps: Vec<StepName>,
     /// Whether something that runs is ended.
     pub destructive: bool,
@@ -263,33 +263,33 @@ impl Operation {
         let (steps, consequence) = match &task {
             Task::Restart { preserve: true } => (
                 vec![Check, Look, Backup, Stop, Clear, Start, Answer, Restore, Workers],
-                "every job that runs is ended and submitted again from its beginning; drivers started by hand are lost",
+                "running jobs are stopped and submitted again from the beginning; manually started drivers are lost",
             ),
             Task::Restart { preserve: false } => (
                 vec![Check, Look, Stop, Clear, Start, Answer, Workers],
-                "every job that runs is ended and lost",
+                "running jobs are stopped and lost",
             ),
-            Task::Start => (vec![Check, Start, Answer], "ray is started on the head and its workers"),
+            Task::Start => (vec![Check, Start, Answer], "Ray is started on the head and its workers"),
             Task::Stop => {
-                (vec![Check, Look, Stop, Clear], "every job that runs is ended and lost, and ray with it")
+                (vec![Check, Look, Stop, Clear], "running jobs are stopped and lost, and Ray is stopped")
             }
             Task::AddWorker(NewWorker::Queued { .. }) => {
-                (vec![Ask, Capacity, Join], "google is asked for TPUs, which cost from when they are there")
+                (vec![Ask, Capacity, Join], "TPUs are requested from Google and billed once they are up")
             }
             Task::AddWorker(NewWorker::Host { .. }) => {
-                (vec![Find, Launch, Join], "ray is started there as a worker; a ray that runs there is ended")
+                (vec![Find, Launch, Join], "Ray is started there as a worker; a running Ray there is stopped")
             }
             Task::InitWorker { .. } => (
                 vec![Find, Launch, Join],
-                "ray is started there anew, on all hosts of a TPU; what runs there is ended",
+                "Ray is restarted there, on all hosts of a TPU; running work there ends",
             ),
             Task::RemoveWorker { drain: None, .. } => (
                 vec![Find, Remove, Leave],
-                "what runs there is ended; a TPU is deleted with all its hosts and disks",
+                "running work there ends; a TPU is deleted with all its hosts and disks",
             ),
             Task::RemoveWorker { drain: Some(_), .. } => (
                 vec![Find, Drain, Remove, Leave],
-                "it takes no new work, and is removed once it is idle; a TPU is deleted with all its hosts and disks",
+                "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
             ),
         };
         let kind = task.kind();
@@ -314,7 +314,7 @@ impl Operation {
 
     /// A line for the team's channel, before it begins.
     pub fn announcement(&self) -> String {
-        format!("I am about to {}: {}. Please say so now if that must not be.", self.title, self.consequence)
+        format!("I am about to {}: {}. Please object now if this must not happen.", self.title, self.consequence)
     }
 
     /// What the audit log calls it: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
@@ -332,33 +332,33 @@ impl Operation {
         }
     }
 
-    /// Whether it may be cancelled at this step: nothing has been changed, or what was goes on without us.
+    /// Whether the operation may be cancelled at this step: nothing was changed, or the change completes without us.
     pub fn is_harmless_at(&self, step: StepName) -> bool {
         self.cancelled_at(step).is_some()
     }
 
-    /// How things stand when it is cancelled at this step, in words; none where it must not be.
+    /// The remaining state if the operation is cancelled at this step, in words; none if it must not be cancelled.
     pub fn cancelled_at(&self, step: StepName) -> Option<&'static str> {
         if self.steps.iter().take(self.number(step)).all(|s| s.only_looks()) {
             return Some("cancelled; nothing was changed");
         }
         match step {
-            // May wait for hours, and nobody else can work on the cluster meanwhile.
+            // The wait may take hours, and other operations on the cluster are blocked meanwhile.
             StepName::Capacity => Some(
-                "cancelled; google keeps the request: the same add-worker follows it, remove-worker deletes it",
+                "cancelled; the request stays with Google: wait again with the same add-worker, or delete it with remove-worker",
             ),
             StepName::Join => {
-                Some("cancelled; ray was started there: it joins by itself, or init-worker helps")
+                Some("cancelled; Ray was started there and may still join; if not, use init-worker")
             }
             StepName::Drain => Some(
-                "cancelled; ray gives it no new work and ends it once it is idle: remove-worker deletes it",
+                "cancelled; the worker stays draining and stops once idle: delete it with remove-worker",
             ),
             _ => None,
         }
     }
 
-    /// [`Self::cancelled_at`] for one that is resumed: what an earlier attempt has begun to change is not undone by a
-    /// cancel of this one, whose first steps only look again. `done` are that attempt's steps.
+    /// [`Self::cancelled_at`] for a resumed operation: cancelling its first, read-only steps does not undo the changes
+    /// of an earlier attempt. `done` are the steps of that attempt.
     pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<&'static str> {
         let next = self.steps.iter().copied().find(|s| !done.iter().any(|(d, _)| d == s));
         let reached = next.filter(|n| !done.is_empty() && self.number(*n) > self.number(step));
@@ -381,7 +381,7 @@ impl Operation {
     }
 }
 
-/// How an operation goes on.
+/// Progress of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A step begins.
@@ -399,9 +399,9 @@ pub enum Progress {
 /// Why a cluster is not started: it runs, with so many jobs that have not ended.
 pub fn runs_already(jobs: usize) -> String {
     match jobs {
-        0 => "it runs already, without any job".to_owned(),
-        1 => "it runs already, with 1 job that has not ended".to_owned(),
-        n => format!("it runs already, with {n} jobs that have not ended"),
+        0 => "already running, without jobs".to_owned(),
+        1 => "already running, with 1 job that has not ended".to_owned(),
+        n => format!("already running, with {n} jobs that have not ended"),
     }
 }
 
@@ -435,8 +435,8 @@ mod tests {
         };
         let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
         assert_eq!(add.deed(), "add-worker x-1, x·-2 (v4-8, reserved)");
-        assert!(!add.is_harmless_at(StepName::Ask), "whether google has the request could not be told");
-        assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("google keeps the request"));
+        assert!(!add.is_harmless_at(StepName::Ask), "whether Google accepted the request could not be told");
+        assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("the request stays with Google"));
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));
         assert_eq!(remove.cancelled_at(StepName::Find), Some("cancelled; nothing was changed"));

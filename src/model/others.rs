@@ -1,14 +1,15 @@
-//! Other people whose jobs an operation would end. A job whose owner nobody can name counts as another person's: a
-//! plain `ray job submit` and a driver started by hand leave no owner behind.
+//! Other people whose jobs an operation would end. A job of unknown owner counts as another person's: a plain `ray job
+//! submit` and a manually started driver record no owner.
 
 use super::JobKey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Stands where a job's owner would be named.
+/// Shown instead of the owner of a job.
 pub const OWNER_UNKNOWN: &str = "owner unknown";
 
-/// Other people's jobs that an operation would end: whose, and which of unknown owner. Also what a person has allowed.
+/// Other people's jobs that an operation would end: their owners, and the jobs of unknown owner. Also used for what the
+/// operator has allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Others {
@@ -20,7 +21,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Of these jobs, each with its owner, where one is known; `me` is the one who asks. Nobody is the empty name.
+    /// The owners of these jobs other than `me`. An empty name counts as unknown.
     pub fn of<'a>(jobs: impl IntoIterator<Item = (&'a JobKey, Option<&'a str>)>, me: &str) -> Self {
         let mut others = Self::default();
         for (key, owner) in jobs {
@@ -37,7 +38,7 @@ impl Others {
         others
     }
 
-    /// Whether nobody else's job would end.
+    /// Whether only the operator's own jobs would end.
     pub fn is_empty(&self) -> bool {
         self.people.is_empty() && self.unowned.is_empty()
     }
@@ -51,7 +52,7 @@ impl Others {
         }
     }
 
-    /// These and those.
+    /// Adds the owners and jobs of `more`.
     pub fn extend(&mut self, more: Self) {
         self.people.extend(more.people);
         self.people.sort();

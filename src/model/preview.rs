@@ -1,4 +1,4 @@
-//! What an operation would hit, looked at before it begins, and what a console is told of one that runs.
+//! The jobs that an operation would affect, determined before it begins, and the news of a running operation.
 
 use super::work::{is_bytes, rank};
 use super::{
@@ -9,24 +9,24 @@ use super::{
 /// A job that an operation would end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Doomed {
-    /// Which.
+    /// Key of the job.
     pub key: JobKey,
-    /// Its owner; none where nobody can tell, which counts as another person.
+    /// Owner of the job; none when it is unknown, which counts as another person.
     pub owner: Option<Text>,
-    /// Its state.
+    /// Status of the job.
     pub status: JobStatus,
-    /// Submitted or started at.
+    /// Time of submission or start.
     pub started: Option<Timestamp>,
     /// What its tasks, actors and entrypoint hold, by resource; none when that could not be read.
     pub holds: Option<Vec<(Text, f64)>>,
-    /// What becomes of it.
+    /// Outcome of the operation for the job.
     pub fate: Fate,
 }
 
 /// What becomes of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Not known yet.
+    /// Not determined yet.
     Unknown,
     /// It is saved and submitted again, from its beginning.
     Back,
@@ -46,7 +46,7 @@ impl Fate {
 }
 
 impl Doomed {
-    /// What a table of jobs tells of it: neither what it holds nor what becomes of it.
+    /// The entry for a job from the table of jobs, without its resources and its outcome.
     pub fn of(job: &Job) -> Self {
         Self {
             key: job.key.clone(),
@@ -58,7 +58,7 @@ impl Doomed {
         }
     }
 
-    /// Its owner, or that nobody can tell, safe to print.
+    /// The job's owner, or a note that it is unknown, safe to print.
     pub fn owner_words(&self) -> String {
         self.owner.as_ref().map_or_else(|| OWNER_UNKNOWN.to_owned(), ToString::to_string)
     }
@@ -80,14 +80,14 @@ impl Doomed {
 pub struct Preview {
     /// Jobs that have not ended, in the order of the jobs' table.
     pub jobs: Vec<Doomed>,
-    /// Who we are: other people's jobs stand in the way.
+    /// The operator's name, to recognize other people's jobs.
     pub me: String,
     /// Why it could not be looked at.
     pub trouble: Option<Problem>,
 }
 
 impl Preview {
-    /// Other people whose jobs would end; jobs of unknown owner are among them.
+    /// Other people whose jobs would end, including jobs of unknown owner.
     pub fn others(&self) -> Others {
         Others::of(self.jobs.iter().map(|j| (&j.key, j.owner.as_ref().map(Text::raw))), &self.me)
     }
@@ -114,16 +114,16 @@ pub struct WorkerOffer {
     pub last: Option<NewWorker>,
 }
 
-/// One type of worker.
+/// A worker type of the cluster file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerType {
     /// Its name in the cluster's file.
     pub name: String,
-    /// Its TPU, e.g. `v4-128`.
+    /// Accelerator type, e.g. `v4-128`.
     pub accelerator: String,
 }
 
-/// What a person wants of an operation.
+/// An order of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Look which workers can be added.
@@ -132,11 +132,11 @@ pub enum Order {
     Look(Task),
     /// Begin it, with what the person has allowed and confirmed.
     Begin(Task, Consent),
-    /// Resume the interrupted one.
+    /// Resume the interrupted operation.
     Resume(Consent),
     /// Resume it, and skip the step at which it failed.
     Forward(Consent),
-    /// Forget it.
+    /// Abandon the interrupted operation.
     Abandon,
     /// End it, where that may be.
     Cancel,
@@ -144,12 +144,12 @@ pub enum Order {
     Interrupt,
 }
 
-/// An operation that was begun and has not ended, as its journal tells it.
+/// An operation that has begun and not ended, according to its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// The operation.
+    /// The interrupted operation.
     pub operation: Operation,
-    /// Begun at.
+    /// When the operation began.
     pub since: Timestamp,
     /// Steps that are done, with what was said.
     pub done: Vec<(StepName, String)>,
@@ -168,19 +168,19 @@ pub enum OperationNews {
     Offered(Result<WorkerOffer, Problem>),
     /// An order of that kind of operation is refused, and why. Nothing was changed.
     Refused(OperationKind, Refusal),
-    /// What that would hit: the task is named whole, for a dialog may have become another one's meanwhile.
+    /// The jobs that the task would affect. The task is included, because the dialog may show another one by now.
     Previewed(Task, Preview),
     /// The mark of another operator's operation on the cluster, looked at for a dialog; none when there is none.
     Marked(Option<OperationMark>),
-    /// One stands half way, here or in another program; none when none does.
+    /// An operation is interrupted, here or in another program; none when there is none.
     Standing(Option<Standing>),
-    /// It begins, or goes on.
+    /// The operation begins or is resumed.
     Began(Operation),
-    /// How it goes on.
+    /// Progress of a step.
     Progress(Progress),
     /// What it has worked on, right before its end.
     Touched(Touched),
-    /// It is over.
+    /// The operation has ended.
     Ended(OperationEnd),
 }
 
@@ -196,11 +196,11 @@ pub struct Touched {
 /// How an operation came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationEnd {
-    /// Done.
+    /// All steps are done.
     Done,
-    /// Cancelled, and how things stand now ([`Operation::cancelled_at`]).
+    /// The operation was cancelled; the text describes the remaining state ([`Operation::cancelled_at`]).
     Cancelled(&'static str),
-    /// Forgotten.
+    /// The operation was abandoned.
     Abandoned,
     /// It stopped; it can be resumed. With where its jobs are saved.
     Stopped(Problem, Option<String>),

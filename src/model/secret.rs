@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Wraps a secret.
+    /// Wraps a secret value.
     pub fn new(s: impl Into<Arc<str>>) -> Self {
         Self(s.into())
     }
 
-    /// The value itself.
+    /// Returns the secret value.
     pub fn expose(&self) -> &str {
         &self.0
     }

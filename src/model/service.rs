@@ -18,7 +18,7 @@ pub enum Service {
 pub type LocalPorts = BTreeMap<Service, u16>;
 
 impl Service {
-    /// All of them.
+    /// All services, in display order.
     pub const ALL: [Self; 3] = [Self::Dashboard, Self::Gcs, Self::Client];
 
     /// Its port on a head, and the first one that is tried here.
@@ -30,7 +30,7 @@ impl Service {
         }
     }
 
-    /// In words.
+    /// Name of the service as shown to people.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Dashboard => "dashboard",
@@ -57,4 +57,4 @@ pub fn addresses(cluster: &ClusterName, ports: &LocalPorts) -> String {
 }
 
 /// What has to be said of the ports of a cluster without token authentication.
-pub const OPEN_TO_ALL: &str = "no token authentication: every user of this machine can use them";
+pub const OPEN_TO_ALL: &str = "no token authentication: any user of this machine can use the open ports";

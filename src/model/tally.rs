@@ -5,9 +5,9 @@ use super::{JobStatus, Snapshot};
 /// What chips are counted in: the best that a cluster has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Chip {
-    /// TPU chips.
+    /// Google TPU chips.
     Tpu,
-    /// GPUs.
+    /// NVIDIA or other GPUs.
     Gpu,
     /// CPUs, where there is nothing else.
     #[default]
@@ -15,7 +15,7 @@ pub enum Chip {
 }
 
 impl Chip {
-    /// Ray's resource name.
+    /// Name of the resource in Ray.
     pub const fn resource(self) -> &'static str {
         match self {
             Self::Tpu => "TPU",
@@ -25,7 +25,7 @@ impl Chip {
     }
 }
 
-/// A state's sums.
+/// Totals of a cluster's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Nodes alive, the head included.
@@ -36,22 +36,22 @@ pub struct Tally {
     pub dead: usize,
     /// Those of them that were lost lately ([`super::Node::is_lost`]).
     pub lost: usize,
-    /// What the chips are.
+    /// Kind of chip that is counted.
     pub chip: Chip,
-    /// Chips of living nodes.
+    /// Chips of live nodes.
     pub chips: f64,
-    /// Chips in use; `None` when the channel does not tell.
+    /// Chips in use; `None` if the channel does not report it.
     pub used: Option<f64>,
-    /// Jobs that run.
+    /// Number of running jobs.
     pub running: usize,
-    /// Jobs that wait.
+    /// Number of pending jobs.
     pub waiting: usize,
-    /// Unmet demands, counted.
+    /// Number of unmet demands.
     pub wants: u64,
 }
 
 impl Tally {
-    /// Counts a state.
+    /// Computes the totals of a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
         let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
         let report = &snapshot.autoscaler;

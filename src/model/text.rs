@@ -122,8 +122,8 @@ pub fn printable_lines(s: &str) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
-/// Serialized JSON that is safe to print and means the same: what a terminal would act on becomes a `\u` escape
-/// (RFC 8259, section 7). Such characters can only stand inside its strings.
+/// Serialized JSON that is safe to print and means the same: control characters become `\u` escapes
+/// (RFC 8259, section 7). Such characters occur only inside strings.
 pub fn printable_json(s: &str) -> Cow<'_, str> {
     if !s.chars().any(acts_in_lines) {
         return Cow::Borrowed(s);

@@ -12,15 +12,15 @@ use std::sync::Arc;
 pub struct Snapshot {
     /// When it was taken (our clock).
     pub taken: Timestamp,
-    /// `ray_version`, e.g. `2.60.0`.
+    /// Value of `ray_version`, e.g. `2.60.0`.
     pub ray_version: Text,
     /// `session_name`: changes when the head restarts.
     pub session: Text,
-    /// Nodes, dead ones included.
+    /// All nodes, including dead ones.
     pub nodes: Arc<Vec<Node>>,
-    /// Jobs, newest first.
+    /// All jobs, newest first.
     pub jobs: Arc<Vec<Arc<Job>>>,
-    /// The autoscaler's report.
+    /// Report of the autoscaler.
     pub autoscaler: Arc<Autoscaler>,
     /// What could not be read this time, in words: parts with the reason (`autoscaler: timed out`), jobs. The data
     /// shown for it, if any, is older.
@@ -30,28 +30,28 @@ pub struct Snapshot {
 /// News about one cluster.
 #[derive(Clone, Debug)]
 pub struct Update {
-    /// Which.
+    /// The cluster that the news are about.
     pub cluster: ClusterName,
-    /// What.
+    /// Content of the news.
     pub news: News,
 }
 
-/// The news itself.
+/// Kinds of news.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// The link changed.
+    /// The connection state has changed.
     Link(Link),
-    /// A new snapshot.
+    /// A new snapshot of the cluster.
     Snapshot(Arc<Snapshot>),
     /// Machine figures of some nodes.
     Physical(Vec<(NodeId, Physical)>),
-    /// Log lines.
+    /// New log lines.
     Log(LogBatch),
     /// How a stop-job request came out.
     JobStop {
-        /// The job.
+        /// Submission id of the job.
         id: SubmissionId,
-        /// What was seen.
+        /// Observed outcome.
         outcome: JobStopOutcome,
     },
     /// What Google Cloud has in the cluster's zone, or why it did not say.
@@ -60,25 +60,25 @@ pub enum News {
     Cleaned(Result<Vec<(Leftover, Cleaned)>, Problem>),
     /// How a delete-job request came out: done, or why not.
     JobDelete {
-        /// The job.
+        /// Submission id of the job.
         id: SubmissionId,
-        /// What was seen.
+        /// Observed outcome.
         outcome: Result<(), String>,
     },
     /// What a job does in Ray, or why that could not be read.
     Work {
-        /// Which.
+        /// The job that was queried.
         job: JobIds,
-        /// What was read.
+        /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
     /// What we cost the head.
     Cost(Cost),
-    /// The mark that an operation of somebody else has left on the cluster; none when there is none.
+    /// The mark of another operator's operation on the cluster, if any.
     Mark(Option<OperationMark>),
     /// The TCP ports of this machine that lead to the head's services now.
     Ports {
-        /// Those that are open.
+        /// The open ports.
         open: LocalPorts,
         /// What had to give way ("8265 is held by ssh (pid 4711), using 8266"), or why one could not be opened.
         notes: Vec<String>,
@@ -96,9 +96,9 @@ pub enum JobStopOutcome {
     Ended(String),
     /// Ray said "stopped", but the job is still in that state after a while.
     StillThere(String),
-    /// Ray may have been asked, but what became of it cannot be told.
+    /// The request may have reached Ray, but the outcome is unknown.
     Unknown {
-        /// Why.
+        /// Cause of the uncertainty.
         why: String,
         /// The job is watched on, and another outcome follows.
         watching: bool,
@@ -115,7 +115,7 @@ impl JobStopOutcome {
             Self::Asked => None,
             Self::Ended(word) => Some(format!("ended ({word})")),
             Self::StillThere(word) => Some(format!("still {word}")),
-            Self::Unknown { why, .. } => Some(format!("not known whether it was stopped: {why}")),
+            Self::Unknown { why, .. } => Some(format!("stop not confirmed: {why}")),
             Self::Failed(why) => Some(format!("not stopped: {why}")),
         }
     }
@@ -124,7 +124,7 @@ impl JobStopOutcome {
 /// What a front end asks of a cluster's task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Read everything now.
+    /// Refresh all data now.
     Refresh,
     /// The cluster is (not) the one on the screen: decides how often it is read.
     Focus(bool),
@@ -138,17 +138,17 @@ pub enum Request {
     Work(JobIds),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
-    /// Close a stream.
+    /// Close a log stream.
     Unfollow(StreamId),
     /// Forget the known host key and accept the one with this fingerprint.
     TrustHostKey(String),
-    /// Ask Google Cloud now.
+    /// Query Google Cloud now.
     Cloud,
     /// Delete these leftovers, as far as they still are some.
     CleanPreempted(Vec<Leftover>),
     /// Open TCP ports of this machine that lead to all of the head's services, or close them. They are opened again
     /// after each reconnection.
     Ports(bool),
-    /// Try now.
+    /// Reconnect now.
     Reconnect,
 }

@@ -2,8 +2,8 @@
 
 use super::{NodeId, Text, Timestamp};
 
-/// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than its
-/// CPUs, memory last.
+/// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than
+/// its CPUs, memory last.
 pub fn rank(resource: &str) -> u8 {
     match resource {
         "TPU" => 0,
@@ -28,7 +28,7 @@ pub struct Work {
     pub waits: Vec<Wait>,
     /// Its tasks by function, those of actors included.
     pub tasks: Vec<Counted>,
-    /// Its actors by class.
+    /// Actors by class.
     pub actors: Vec<Counted>,
     /// Actors that died and were not ended in order.
     pub died: Vec<DeadActor>,
@@ -37,30 +37,30 @@ pub struct Work {
 /// An actor that died, where and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadActor {
-    /// Its class.
+    /// Name of the actor class.
     pub class: Text,
     /// Its name; empty for most.
     pub name: Text,
     /// The node that it ran on; none when it never started.
     pub node: Option<NodeId>,
-    /// That node's address.
+    /// Address of that node.
     pub address: Text,
-    /// Ray's reason.
+    /// Reason reported by Ray.
     pub why: Text,
 }
 
 /// Tasks and actors that want the same and have no node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// What each of them wants, by resource.
+    /// Resources that each of them requires, by name.
     pub shape: Vec<(Text, f64)>,
-    /// How many.
+    /// Number of such items.
     pub count: u64,
     /// Since when the oldest of them has waited.
     pub since: Option<Timestamp>,
 }
 
-/// How many of a name stand in which state.
+/// Counts by state of the items with one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     /// A function or a class.

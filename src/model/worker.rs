@@ -4,8 +4,7 @@ use super::Timestamp;
 
 /// Most workers that are asked for at once.
 pub const MOST_WORKERS: usize = 64;
-/// For so many seconds what runs on a worker may go on before it is removed all the same, unless another time is
-/// named.
+/// Default drain timeout in seconds, after which a worker is removed anyway.
 pub const DRAIN_SECS: u64 = 3600;
 
 /// Most characters of a name of Google's.
@@ -19,8 +18,7 @@ pub fn is_worker_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// The names of so many workers. Without a stem one is made up: time tells two apart that are added one after another,
-/// and a number those that are added together.
+/// Names for `count` new workers. Without a stem one is generated from the time; workers added together are numbered.
 pub fn worker_names(stem: &str, count: usize, now: Timestamp) -> Vec<String> {
     let made_up = || format!("ray-worker-manual-{:x}", now.as_millis());
     let stem = if stem.is_empty() { made_up() } else { stem.to_owned() };

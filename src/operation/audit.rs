@@ -8,18 +8,18 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// One line of it.
+/// One entry of the audit log, a line of JSON in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// When, in milliseconds since the epoch.
     pub at_ms: i64,
-    /// Who, `user@host`.
+    /// The operator, as `user@host`.
     pub who: String,
-    /// To which cluster.
+    /// Name of the cluster that was changed.
     pub cluster: String,
-    /// What, e.g. `stop-job eval-7`.
+    /// The action, e.g. `stop-job eval-7`.
     pub what: String,
-    /// How it came out.
+    /// The outcome, as it was shown to the operator.
     pub outcome: String,
 }
 

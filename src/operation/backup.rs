@@ -15,9 +15,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The list.
+/// File name of the list of jobs in a backup folder.
 pub(super) const LIST: &str = "jobs.json";
-/// Of the list.
+/// Format version of the list.
 const VERSION: u32 = 1;
 /// Says that the folder is ours.
 pub(super) const MARK: &str = "marin-tui-backup";
@@ -25,24 +25,24 @@ pub(super) const MARK: &str = "marin-tui-backup";
 pub(super) const PACKAGES: &str = "packages";
 /// What a Ray that has just begun may take until it takes jobs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is asked again meanwhile.
+/// Interval between these retries.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Metadata by which a job is left out: the console's own jobs carry it.
+/// Metadata by which a job is left out: a job of the console jobs carry it.
 const OURS: &str = "marin-tui";
 
 /// A job in a backup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// As it was submitted.
+    /// The submission as it was sent to Ray.
     pub submission: Submission,
     /// Its packages that were gone already; with one of them it cannot run again.
     pub missing: Vec<String>,
 }
 
-/// What a backup found.
+/// The content of a backup: the jobs saved and those skipped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backed {
-    /// Jobs in it.
+    /// Jobs that were saved.
     pub kept: Vec<Kept>,
     /// Jobs left out, with the reason.
     pub left_out: Vec<(SubmissionId, &'static str)>,
@@ -51,7 +51,7 @@ pub struct Backed {
 /// What became of a job of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// Submitted.
+    /// The job was submitted again.
     Submitted,
     /// Ray knows a job of this id already; nothing was sent.
     AlreadyThere,
@@ -71,9 +71,9 @@ impl Restored {
 #[derive(Serialize, Deserialize)]
 pub(super) struct List {
     version: u32,
-    /// The cluster's name.
+    /// Name of the cluster that the jobs ran on.
     pub cluster: String,
-    /// Its jobs.
+    /// The saved jobs.
     pub jobs: Vec<Kept>,
     /// File in the folder by URI.
     packages: BTreeMap<String, String>,
@@ -85,7 +85,7 @@ fn problem(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
 
 fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
     move |e| {
-        let mend = "nothing was changed on the cluster; free some space there";
+        let mend = "free disk space there; nothing was changed on the cluster";
         problem(format!("cannot write {}: {e}", path.display()), mend)
     }
 }
@@ -98,9 +98,8 @@ pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backe
     save(client, dir, list, &[]).await
 }
 
-/// Looks at the jobs of a finished backup of ours once more: what ended since is not submitted again, what was
-/// submitted since is saved, too. Where we may have ended them ourselves (`stopping`), only those that succeeded are
-/// left out.
+/// Updates a complete backup with the current jobs: jobs that have ended since are removed, and jobs submitted since
+/// are saved, too. If the operation may have ended jobs itself (`stopping`), only succeeded jobs are removed.
 pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result<Backed, Problem> {
     let list = read(dir)?;
     let earlier = if stopping { list.jobs.clone() } else { Vec::new() };
@@ -174,35 +173,35 @@ async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Op
 /// Why a job is left out of backups, if it is.
 pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
     if job.metadata.contains_key(OURS) {
-        return Some("the console's own");
+        return Some("a job of the console");
     }
-    // Marin's cleanup loop, which its operators start anew on every cluster.
+    // Marin's cleanup loop, which its operators start on every new cluster.
     let words = ["start-cleanup", "run-cleanup", "cleanup_tpu", "clean-preempted-tpus"];
     words.iter().any(|w| job.entrypoint.contains(w)).then_some("a cleanup job")
 }
 
-/// Makes the folder ours, unless somebody has something in it.
+/// Creates the backup folder, or fails if it contains other files.
 fn claim(dir: &Path) -> Result<(), Problem> {
     folder::make(dir).map_err(disk(dir))?;
     let mut names = fs::read_dir(dir).map_err(disk(dir))?.filter_map(Result::ok).map(|e| e.file_name());
     let is_empty = names.next().is_none();
     let mark = dir.join(MARK);
     if dir.join(LIST).exists() {
-        let mend = "name another folder; a backup is never written over";
-        return Err(problem(format!("{} holds a backup already", dir.display()), mend));
+        let mend = "choose another folder; backups are never overwritten";
+        return Err(problem(format!("{} already contains a backup", dir.display()), mend));
     }
     if !is_empty && !mark.exists() {
-        let what = format!("{} is not empty and no backup of ours", dir.display());
-        return Err(problem(what, "name a new or an empty folder"));
+        let what = format!("{} is not empty and not a marin-tui backup", dir.display());
+        return Err(problem(what, "choose a new or empty folder"));
     }
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(disk(dir))?;
     folder::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
     folder::make(&dir.join(PACKAGES)).map_err(disk(dir))
 }
 
-/// Submits what a backup holds, each job once: one whose id Ray knows is left alone. Tells of each job. A Ray that has
-/// just begun answers 500 until its agents are there ("No available agent to submit job"): it is asked again for a
-/// while.
+/// Submits the jobs of a backup, each once: a job whose id Ray knows is skipped. Returns the outcome of each job. A Ray
+/// that has just started answers 500 until its agents run ("No available agent to submit job"), so the request is
+/// retried for a while.
 pub async fn restore(
     client: &Client,
     dir: &Path,
@@ -212,8 +211,8 @@ pub async fn restore(
     Restore { client, executor, dir: Some(dir), list: &list }.all().await
 }
 
-/// What [`restore`] would submit of this to a new Ray, which knows neither jobs nor packages. It is recorded; the client,
-/// that of the old Ray, is not asked.
+/// What [`restore`] would submit of this to a new Ray, which knows neither jobs nor packages. It is recorded; the
+/// client, that of the old Ray, is not asked.
 pub(super) async fn record(
     client: &Client,
     backed: &Backed,
@@ -271,11 +270,11 @@ impl Restore<'_> {
                 continue;
             }
             let Some(name) = list.packages.get(&uri) else {
-                return Ok(Restored::Failed(format!("its package {uri} was gone when it was saved")));
+                return Ok(Restored::Failed(format!("its package {uri} was already gone when the job was saved")));
             };
             let file = match dir.map(|dir| inside(dir, name)).transpose() {
                 Ok(file) => file,
-                Err(e) => return Ok(Restored::Failed(format!("its package cannot be read: {e}"))),
+                Err(e) => return Ok(Restored::Failed(format!("cannot read its package: {e}"))),
             };
             executor.upload(client, &uri, file).await?;
         }
@@ -284,11 +283,11 @@ impl Restore<'_> {
     }
 }
 
-/// A package's file, which a link in somebody's backup must not lead out of its folder.
+/// Opens a package file. A link in the backup must not lead out of its folder.
 fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
     let (folder, path) = (dir.canonicalize()?, dir.join(name).canonicalize()?);
     if !path.starts_with(folder.join(PACKAGES)) || !path.is_file() {
-        return Err(io::Error::other("it is no file in the backup's folder"));
+        return Err(io::Error::other("it is not a file in the backup folder"));
     }
     fs::File::open(path)
 }
@@ -296,21 +295,21 @@ fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
 fn read(dir: &Path) -> Result<List, Problem> {
     let path: PathBuf = dir.join(LIST);
     let text = fs::read(&path).map_err(|e| {
-        let mend = "name the folder of a finished backup (backup-jobs makes one)";
+        let mend = "give the folder of a complete backup (create one with backup-jobs)";
         problem(format!("cannot read {}: {e}", path.display()), mend)
     })?;
     // The parser's words may quote a secret.
     let list: List = serde_json::from_slice(&text).map_err(|e| {
         let what =
-            format!("{} is not a backup's list (line {}, column {})", path.display(), e.line(), e.column());
-        problem(what, "was it edited? the submissions in it can be sent by hand with submit-job")
+            format!("{} is not a valid backup list (line {}, column {})", path.display(), e.line(), e.column());
+        problem(what, "undo edits to the file, or submit its jobs with submit-job")
     })?;
     // Names in the list lead nowhere but into the folder.
     let is_inside = |name: &String| {
         name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
     };
     if list.version != VERSION || !list.packages.values().all(is_inside) {
-        return Err(problem(format!("{} is no backup of this version", path.display()), ""));
+        return Err(problem(format!("{} is a backup of another version", path.display()), ""));
     }
     Ok(list)
 }

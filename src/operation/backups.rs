@@ -1,8 +1,8 @@
-//! Backups that lie around: they hold the jobs' secrets (their `env_vars`, as Ray has them), so somebody must look
-//! after their age.
+//! The backups on this machine. They contain the jobs' secrets (`env_vars`, as Ray has them), so old ones should be
+//! deleted.
 //!
-//! Known are those that restarts made, below the state folder, and those that `backup-jobs` put elsewhere from this
-//! machine. None is ever deleted unasked, and none of which an unfinished operation still needs the jobs.
+//! The list covers the backups that restarts make below the state folder, and those that `backup-jobs` wrote to other
+//! folders. A backup is deleted only on request, and never while an interrupted operation needs it.
 
 use super::backup::{LIST, List, MARK, PACKAGES};
 use super::journal::unfinished;
@@ -22,7 +22,7 @@ const ELSEWHERE: &str = "elsewhere";
 /// A backup on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Its folder.
+    /// Path of the backup folder.
     pub folder: PathBuf,
     /// The cluster whose jobs it holds; none when it was interrupted before its list was written.
     pub cluster: Option<String>,
@@ -35,7 +35,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Whether it is so old that it should be deleted, unless somebody needs it.
+    /// Whether the backup is old enough to be deleted and no interrupted operation needs it.
     pub fn is_due(&self, age: Duration, now: Timestamp) -> bool {
         !self.is_needed && self.made.age(now) >= age
     }
@@ -92,7 +92,7 @@ fn elsewhere(place: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Remembers a backup that was made in a folder of somebody's choice.
+/// Records the path of a backup made in a folder that the operator chose.
 pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
     let place = state.join("backups");
     let put = || {
@@ -101,7 +101,7 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
             OpenOptions::new().create(true).append(true).mode(0o600).open(place.join(ELSEWHERE))?;
         file.write_all(&[folder.as_os_str().as_bytes(), b"\n"].concat())
     };
-    let hint = "the backup is whole, but `backups` will not list it";
+    let hint = "the backup is complete, but `marin-tui backups` will not list it";
     put().map_err(|why| trouble(format!("cannot write {}: {why}", place.display()), hint))
 }
 
@@ -109,10 +109,10 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
 pub fn delete(backup: &Backup) -> Result<(), Problem> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |why: io::Error| trouble(format!("cannot delete {}: {why}", path.display()), "delete it by hand")
+        move |why: io::Error| trouble(format!("cannot delete {}: {why}", path.display()), "delete it manually")
     };
     if backup.is_needed {
-        let what = format!("{} is needed by an operation that was not ended", backup.folder.display());
+        let what = format!("{} is needed by an interrupted operation", backup.folder.display());
         return Err(trouble(what, "resume or abandon it first"));
     }
     // What was written only half lies beside its place.
@@ -131,7 +131,7 @@ pub fn delete(backup: &Backup) -> Result<(), Problem> {
     let mark = backup.folder.join(MARK);
     gone(fs::remove_file(&mark)).map_err(at(&mark))?;
     match fs::remove_dir(&backup.folder) {
-        // Somebody has put something else into it: that is theirs.
+        // The folder contains other files, which are not ours.
         Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         done => gone(done).map_err(at(&backup.folder)),
     }
@@ -203,7 +203,7 @@ mod tests {
         let only = || backups(dir.path()).unwrap().remove(0);
         let later = only().made.plus(Duration::from_secs(100));
         assert!(only().is_needed && !only().is_due(Duration::ZERO, later));
-        assert!(delete(&only()).unwrap_err().what.contains("is needed by an operation"));
+        assert!(delete(&only()).unwrap_err().what.contains("is needed by an interrupted operation"));
         assert!(folder.join(LIST).exists());
         journal.end("abandoned").unwrap();
         assert!(only().is_due(Duration::from_secs(100), later));

@@ -8,7 +8,7 @@ use std::fmt;
 /// One call or command of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Call {
-    /// What is done.
+    /// The request or command itself.
     #[serde(flatten)]
     pub deed: Deed,
     /// When or why, where the deed does not say so itself.
@@ -21,9 +21,9 @@ pub struct Call {
 pub enum Deed {
     /// An HTTP call of Google's, or of the dashboard's where the URL is a path (`/ray.rpc...`: gRPC, to the GCS).
     Http {
-        /// Its method.
+        /// HTTP method.
         method: &'static str,
-        /// Its address.
+        /// Full URL of the request.
         url: String,
         /// The JSON that is sent, without secrets; null where none is, and for a package.
         body: Value,
@@ -35,18 +35,18 @@ pub enum Deed {
     },
     /// A command on another machine.
     Ssh {
-        /// That machine.
+        /// Host that the command runs on.
         host: String,
         /// As its shell has it.
         command: String,
     },
     /// What is copied to another machine.
     Copy {
-        /// That machine.
+        /// Host that the file is copied to.
         host: String,
         /// A file or folder here.
         from: String,
-        /// Its path there.
+        /// Destination path on the host.
         to: String,
     },
 }
@@ -62,17 +62,17 @@ impl Call {
         Self::of(Deed::Http { method: "POST", url: url.into(), body })
     }
 
-    /// A command here.
+    /// A command run on this machine.
     pub fn run(command: impl Into<String>) -> Self {
         Self::of(Deed::Run { command: command.into() })
     }
 
-    /// A command there.
+    /// A command run on a host over ssh.
     pub fn ssh(host: impl Into<String>, command: impl Into<String>) -> Self {
         Self::of(Deed::Ssh { host: host.into(), command: command.into() })
     }
 
-    /// A copy to there.
+    /// A copy of a local file to a host.
     pub fn copy(host: impl Into<String>, from: impl Into<String>, to: impl Into<String>) -> Self {
         Self::of(Deed::Copy { host: host.into(), from: from.into(), to: to.into() })
     }
@@ -88,7 +88,7 @@ impl Call {
     }
 }
 
-/// One line. A call with a body is one of JSON, so that it can be sent as it stands.
+/// Formats the call on one line. A call with a body is printed as JSON that can be sent as it is.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.deed {

@@ -24,16 +24,16 @@ use tokio::sync::mpsc;
 
 /// What is waited for an effect: Ray's end, its first answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks.
+/// Poll interval while a step waits for the cluster.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
-/// What an operation knows and will need later; it stands in the journal before it is needed.
+/// What an operation has learned so far. It is written to the journal before a later step needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
     /// `session_name` of the Ray that is to be ended.
     pub session: String,
-    /// Addresses of its workers.
+    /// Addresses of the cluster's live workers.
     pub workers: Vec<String>,
     /// Those of them that no autoscaler starts: a person added them.
     pub manual: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Facts {
     pub jobs: Vec<String>,
     /// Which autoscaler it has; `ray up` would start its own favourite.
     pub autoscaler: Option<u8>,
-    /// Where they were saved.
+    /// Folder of the backup of the jobs.
     pub backup: Option<PathBuf>,
     /// The stop has begun: from here on jobs end because of us.
     pub stopping: bool,
@@ -70,17 +70,17 @@ impl Facts {
 pub enum Outcome {
     /// All of it is done.
     Done,
-    /// It was cancelled; how things stand.
+    /// The operation was cancelled; the text describes the remaining state.
     Cancelled(&'static str),
 }
 
 /// Does the steps of an operation on one cluster.
 pub struct Performer {
-    /// The cluster.
+    /// The cluster that the operation changes.
     pub(super) spec: ClusterSpec,
     /// The connection of its task: no step opens another to its head.
     pub(super) connection: Connection,
-    /// How to connect.
+    /// Connection options.
     pub(super) options: Options,
     /// Our state folder; backups lie below it.
     pub(super) state: PathBuf,
@@ -96,7 +96,7 @@ pub struct Performer {
     backed: Option<Backed>,
 }
 
-/// What stands in the way of beginning at all: an operation is offered for `local` and `gcp` clusters with a file.
+/// Checks whether the operation is supported: for `local` and `gcp` clusters with a cluster file.
 pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
     let kind = task.kind();
     let what = match (&spec.file, spec.provider.as_str()) {
@@ -106,15 +106,15 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
             return supervisor::tpu_place(spec).and_then(|_| worker::check(spec, options, task));
         }
         (None, _) if kind.is_of_cluster() => {
-            format!("{} has no cluster file; ray needs one to {} it", spec.name, kind.word())
+            format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.word())
         }
-        (None, _) => format!("{} has no cluster file to start a worker by", spec.name),
-        (_, provider) => format!("{} is not offered yet for provider {provider}", kind.word()),
+        (None, _) => format!("{} has no cluster file, which is needed to start a worker", spec.name),
+        (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
     };
     let mend = if kind.is_of_cluster() {
-        "use the ray command by hand; backup-jobs and restore-jobs work with every provider"
+        "use the ray command; backup-jobs and restore-jobs support all providers"
     } else {
-        "workers are added and removed by hand on clusters of provider gcp or local that have a file"
+        "adding and removing workers requires provider gcp or local and a cluster file"
     };
     Err(trouble(what, mend))
 }
@@ -123,9 +123,9 @@ impl From<JournalError> for Problem {
     fn from(e: JournalError) -> Self {
         match e {
             JournalError::Busy { cluster, what, mend } => {
-                trouble(format!("another operation on {cluster} is under way on this machine{what}"), mend)
+                trouble(format!("another operation on {cluster} is running on this machine{what}"), mend)
             }
-            e @ JournalError::Disk { .. } => trouble(e.to_string(), "free some space there, then resume"),
+            e @ JournalError::Disk { .. } => trouble(e.to_string(), "free disk space there, then resume"),
         }
     }
 }
@@ -144,25 +144,25 @@ impl Performer {
         Self { spec, connection, options, state, task, facts, take_over, executor, backed: None }
     }
 
-    /// What the operation would change if it began now: its steps are run, but whatever they would change is only
-    /// recorded, and taken as done. Looks are real, so that it fails where the operation would fail before its first
-    /// change. Nothing is written down: neither journal nor backup.
+    /// The changes that the operation would make if it began now. Its steps run, but changes are only recorded and
+    /// taken as done. Reads are real, so the dry run fails where the operation would fail before its first change. It
+    /// writes neither a journal nor a backup.
     ///
-    /// What cannot be known beforehand is what the changes lead to: workers added by hand that do not come back after the
-    /// restart of a cluster of Google's, machines and jobs that come or go meanwhile, and errors.
+    /// It cannot predict the results of changes: manually added workers that do not rejoin after a restart at Google,
+    /// machines and jobs that appear or end during the operation, and errors.
     pub async fn dry_run(mut self, operation: &Operation) -> Result<Vec<Call>, Problem> {
         let recorded = Recorded::default();
         self.executor = Executor::Recording(recorded.clone());
-        // What the steps say as they go on would read as if it were done.
+        // The progress lines of the steps would read as if the changes had been made.
         let (tell, _) = mpsc::unbounded_channel();
         let (_nobody, mut cancels) = mpsc::unbounded_channel();
         self.steps((operation, &[]), &Journal::nowhere(), None, &tell, &mut cancels).await?;
         Ok(recorded.calls())
     }
 
-    /// Does what is left of an operation. `done` are the steps of an earlier attempt. Ends at the first step that
-    /// fails; the journal knows where. Whatever comes over `cancels` ends it at a step where it may be cancelled, with
-    /// how things stand then; elsewhere it comes too late.
+    /// Runs the remaining steps of an operation; `done` are the steps of an earlier attempt. Stops at the first step
+    /// that fails and records it in the journal. A message on `cancels` cancels the operation if the current step
+    /// allows it, and is ignored otherwise.
     pub async fn run(
         &mut self,
         operation: &Operation,
@@ -196,7 +196,7 @@ impl Performer {
         tell: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
-        // Nobody has to listen.
+        // The receiver may be gone.
         let say = |progress| drop(tell.send(progress));
         let was_done = |step| done.iter().any(|(s, _)| *s == step);
         for &step in &operation.steps {
@@ -340,10 +340,10 @@ impl Performer {
         let (code, lines) = self.ray(&[OsStr::new("--version")], tell).await?;
         if code != 0 {
             let said = lines.last().cloned().unwrap_or_default();
-            let mend = "install ray here, or name the command as `ray` in the settings; nothing was changed";
-            return Err(trouble(format!("`{words} --version` fails with {code}: {said}"), mend));
+            let mend = "install ray, or set the command as `ray` in the settings; nothing was changed";
+            return Err(trouble(format!("`{words} --version` failed with exit code {code}: {said}"), mend));
         }
-        Ok(lines.last().cloned().unwrap_or_else(|| "ray is there".to_owned()))
+        Ok(lines.last().cloned().unwrap_or_else(|| "ray command found".to_owned()))
     }
 
     async fn look(&mut self) -> Result<String, Problem> {
@@ -352,11 +352,11 @@ impl Performer {
             Ok(session) => session,
             Err(problem) if self.preserves() => {
                 let mend =
-                    format!("{}; or go on without the jobs: --abandon, then --preserve-jobs=0", problem.mend);
+                    format!("{}; or give up the jobs: --abandon, then --preserve-jobs=0", problem.mend);
                 return Err(Problem { mend, ..problem });
             }
             Err(problem) => {
-                return Ok(format!("it does not answer ({}): its workers are not known", problem.what));
+                return Ok(format!("no answer ({}): workers unknown", problem.what));
             }
         };
         let asked = |e: RayError| e.problem(Timestamp::now());
@@ -376,11 +376,11 @@ impl Performer {
         }
         .await;
         let (name, workers, jobs, autoscaler) = found?;
-        let said = format!("{} workers, {} jobs that have not ended", workers.len(), jobs.len());
+        let said = format!("{} workers, {} jobs not ended", workers.len(), jobs.len());
         let manual = self.manual(&workers).await?;
         let said = match manual.len() {
             0 => said,
-            n => format!("{said}; {n} of the workers were added by hand"),
+            n => format!("{said}; {n} workers added manually"),
         };
         self.facts = Facts { session: name, workers, manual, jobs, autoscaler, ..self.facts.clone() };
         Ok(said)
@@ -388,13 +388,13 @@ impl Performer {
 
     fn backup_folder(&self) -> Result<PathBuf, Problem> {
         let folder = self.facts.backup.clone();
-        folder.ok_or_else(|| trouble("the journal names no backup", "restore-jobs takes its folder by name"))
+        folder.ok_or_else(|| trouble("the journal names no backup", "use restore-jobs with the backup's folder"))
     }
 
     async fn back_up(&mut self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let folder = if self.executor.is_recording() { None } else { Some(self.backup_folder()?) };
         if let Some(folder) = folder.as_ref().filter(|f| f.join("jobs.json").exists()) {
-            return Ok(format!("saved already in {}", folder.display()));
+            return Ok(format!("already saved in {}", folder.display()));
         }
         let session = self.connect().await?;
         let backed = match &folder {
@@ -406,21 +406,21 @@ impl Performer {
         let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
         for kept in &lost {
             let (id, gone) = (kept.submission.id(), Text::from(kept.missing.join(", ")));
-            let words = format!("{id} cannot be restored: its package is gone from the cluster ({gone})");
-            // Nobody has to listen.
+            let words = format!("cannot restore {id}: its package is gone from the cluster ({gone})");
+            // The receiver may be gone.
             let _ = tell.send(Progress::Output(words));
         }
         let lost = match lost.len() {
             0 => String::new(),
-            n => format!(", {n} of them without a package that is gone"),
+            n => format!(", {n} with missing packages"),
         };
         let left = backed.left_out.len();
         let n = backed.kept.len();
         let Some(folder) = folder else {
             self.backed = Some(backed);
-            return Ok(format!("{n} jobs{lost}; {left} left out"));
+            return Ok(format!("{n} jobs{lost}; {left} skipped"));
         };
-        Ok(format!("{n} jobs in {}{lost}; {left} left out", folder.display()))
+        Ok(format!("{n} jobs in {}{lost}; {left} skipped", folder.display()))
     }
 
     async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
@@ -436,8 +436,8 @@ impl Performer {
         for (id, outcome) in &restored {
             if let Restored::Failed(why) | Restored::Later(why) = outcome {
                 let why = Text::from(why.as_str());
-                // Nobody has to listen.
-                drop(tell.send(Progress::Output(format!("{id} is not restored: {why}"))));
+                // The receiver may be gone.
+                drop(tell.send(Progress::Output(format!("{id}: not restored: {why}"))));
                 failed.push(id.to_string());
                 if matches!(outcome, Restored::Later(_)) {
                     later = Some(why);
@@ -445,18 +445,18 @@ impl Performer {
             }
         }
         if let Some(why) = later {
-            let what = format!("{} of {} jobs are not back: {why}", failed.len(), restored.len());
+            let what = format!("{} of {} jobs not restored: {why}", failed.len(), restored.len());
             let saved = folder.display();
             let mend = format!(
-                "resume: those that are back are left alone; or --abandon, and `restore-jobs {saved}` later"
+                "resume (restored jobs are kept); or --abandon, and `restore-jobs {saved}` later"
             );
             return Err(trouble(what, mend));
         }
         let good = restored.len() - failed.len();
         Ok(match failed.as_slice() {
-            [] => format!("{good} jobs are back"),
+            [] => format!("{good} jobs restored"),
             names => {
-                format!("{good} jobs are back; not {} (saved in {})", names.join(", "), folder.display())
+                format!("{good} jobs restored; not restored: {} (saved in {})", names.join(", "), folder.display())
             }
         })
     }
@@ -502,7 +502,7 @@ mod tests {
         let preflight = |spec: &ClusterSpec, task: &Task| super::preflight(spec, &options, task);
         assert!(preflight(&spec("local", Some("c.yaml")), &restart).is_ok());
         let aws = preflight(&spec("aws", Some("c.yaml")), &restart).unwrap_err();
-        assert!(aws.what.contains("not offered yet for provider aws") && aws.mend.contains("backup-jobs"));
+        assert!(aws.what.contains("not supported for provider aws") && aws.mend.contains("backup-jobs"));
         let gcp = preflight(&spec("gcp", Some("c.yaml")), &restart).unwrap_err();
         assert!(gcp.mend.contains("project_id"), "{gcp:?}");
         assert!(preflight(&spec("", None), &Task::Stop).is_err());

@@ -18,7 +18,7 @@ pub struct Ready {
     uploads: Vec<Upload>,
 }
 
-/// A problem in one sentence with its mend.
+/// A problem and its hint in one sentence.
 fn words(problem: &Problem) -> String {
     let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
     format!("{}{mend}", problem.what)
@@ -42,19 +42,19 @@ impl Desk {
         me: &str,
     ) -> Result<Draft, String> {
         let record = client.record(id).await.map_err(|e| asked(&e))?;
-        let submission = record.ok_or_else(|| format!("ray knows {id} no longer"))?.submission;
+        let submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
         let draft = draft_of(&submission, me);
         self.all().insert((cluster.clone(), id.clone()), submission);
         Ok(draft)
     }
 
-    /// The job that a form wants, with what must be uploaded. Reads this machine: may take a while.
+    /// The job that a form describes, with its uploads. Reads local files, which may take a while.
     pub fn ready(&self, cluster: &ClusterName, draft: &Draft, here: &Env) -> Result<Ready, String> {
-        // Without the record nobody could tell what of the form is the record's and what was typed.
+        // Without the record it is unknown which values of the form were typed and which come from the record.
         let like = match &draft.like {
             Some(id) => {
                 let known = self.all().get(&(cluster.clone(), id.clone())).cloned();
-                Some(known.ok_or_else(|| format!("what {id} was submitted with is not known any more"))?)
+                Some(known.ok_or_else(|| format!("the record of the submission {id} is gone"))?)
             }
             None => None,
         };
@@ -65,14 +65,14 @@ impl Desk {
 }
 
 impl Ready {
-    /// Uploads and submits; `tell` hears what is being done.
+    /// Uploads and submits the job; `tell` receives progress messages.
     pub async fn send(&self, client: &Client, tell: impl FnMut(String)) -> Result<SubmissionId, String> {
         upload(client, &self.uploads, tell).await.map_err(|p| words(&p))?;
         for uri in self.job.packages() {
             if !client.has_package(&uri).await.map_err(|e| asked(&e))? {
                 let uri = Text::from(uri);
                 return Err(format!(
-                    "its package {uri} is gone from the cluster; name the folder that it was made of"
+                    "its package {uri} is gone from the cluster; give the folder it was packed from"
                 ));
             }
         }

@@ -7,8 +7,8 @@ use crate::model::{Draft, Job};
 use crate::ray::Submission;
 use serde_json::{Value, json};
 
-/// The job in the form of `me`, whose it will be. Values of variables do not leave this room: they stand as
-/// [`AS_IT_WAS`].
+/// The form for submitting a job again as the user `me`. Values of variables are replaced by [`AS_IT_WAS`], so that
+/// they do not leave this module.
 pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
     let mut env = job.runtime_env.clone();
     let variables = match env.remove("env_vars") {
@@ -39,13 +39,13 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
     }
 }
 
-/// What a filled-in form wants; `like` is the job that it was made from.
+/// The submission that a filled-in form describes; `like` is the job that the form was made from.
 pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Wanted, Unfit> {
     let filled = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let number = |text: &str, what: &str| -> Result<Option<f64>, Unfit> {
         let Some(text) = filled(text) else { return Ok(None) };
         let n = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-        n.map(Some).ok_or_else(|| unfit!("{what}: `{}` is no number", printable(&text)))
+        n.map(Some).ok_or_else(|| unfit!("{what}: `{}` is not a number", printable(&text)))
     };
     let before = like.and_then(|l| l.runtime_env.get("env_vars")).and_then(Value::as_object);
     let mut variables = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
         match said.split_once('=') {
             Some((name, AS_IT_WAS)) => {
                 let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
-                let value = value.ok_or_else(|| unfit!("{} has no value from before", printable(name)))?;
+                let value = value.ok_or_else(|| unfit!("{} has no recorded value", printable(name)))?;
                 variables.push(format!("{name}={value}"));
             }
             _ => variables.push(said),
@@ -75,7 +75,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
     })
 }
 
-/// `2147483648`, `2 GB`, `2GiB`.
+/// Parses a size in bytes: `2147483648`, `2 GB`, `2GiB`.
 fn bytes(text: &str) -> Result<u64, Unfit> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
@@ -88,12 +88,12 @@ fn bytes(text: &str) -> Result<u64, Unfit> {
         "KiB" => 1024.0,
         "MiB" => 1024.0 * 1024.0,
         "GiB" => 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(unfit!("memory: `{}` is no amount like 2 GB", printable(text))),
+        _ => return Err(unfit!("memory: `{}` is not a size like 2 GB", printable(text))),
     };
     let number = number.trim().parse::<f64>().ok().filter(|n| *n >= 0.0 && *n * unit < 1e18);
     number
         .map(|n| (n * unit) as u64)
-        .ok_or_else(|| unfit!("memory: `{}` is no amount like 2 GB", printable(text)))
+        .ok_or_else(|| unfit!("memory: `{}` is not a size like 2 GB", printable(text)))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub struct Environment {
     pub clusters: Vec<ClusterSpec>,
     /// The connection of each cluster's task.
     pub connections: BTreeMap<ClusterName, Connection>,
-    /// How to connect.
+    /// Connection options.
     pub options: Options,
     /// Our state folder: journals, backups.
     pub state: PathBuf,

@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a step says of an effect that a dry run does not wait for.
-pub(super) const NOT_AWAITED: &str = "not waited for: this is a dry run";
+pub(super) const NOT_AWAITED: &str = "not waited for (dry run)";
 
 /// Executes what changes something, or records it.
 #[derive(Clone, Debug, Default)]
 pub enum Executor {
-    /// Executes it.
+    /// Runs the calls.
     #[default]
     Real,
     /// Appends it to the list, and changes nothing.
@@ -43,7 +43,7 @@ impl Recorded {
 }
 
 impl Executor {
-    /// One that records.
+    /// An executor that records calls instead of running them, for a dry run.
     pub fn recording() -> Self {
         Self::Recording(Recorded::default())
     }
@@ -103,8 +103,8 @@ impl Executor {
         Ok(self.has_recorded(&Call::http("PUT", ray::package_route(uri)?)))
     }
 
-    /// Uploads a package. One of more than [`ray::UPLOAD_LIMIT`] bytes goes to the GCS instead, in pieces, which a dry run
-    /// of a restart cannot know: it fetches no package. There `file` is none.
+    /// Uploads a package. One of more than [`ray::UPLOAD_LIMIT`] bytes goes to the GCS instead, in pieces, which a dry
+    /// run of a restart cannot know: it fetches no package. There `file` is none.
     pub(super) async fn upload(
         &self,
         client: &Client,
@@ -115,7 +115,7 @@ impl Executor {
         if self.records(|| Call::http("PUT", route)) {
             return Ok(());
         }
-        let file = file.ok_or_else(|| RayError::Setup(format!("{} is not saved here", Text::from(uri))))?;
+        let file = file.ok_or_else(|| RayError::Setup(format!("{} is not saved on this machine", Text::from(uri))))?;
         client.upload_package_file(uri, file).await
     }
 

@@ -17,10 +17,10 @@ pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     part.keep()
 }
 
-/// A file for its owner alone that is being written, beside its place. Dropped before it is kept it is gone: a
-/// half-written file on a full disk helps nobody.
+/// A temporary file, readable only by its owner, next to the file that it will replace. It is removed if it is dropped
+/// before it is complete, for example on a full disk.
 pub(super) struct Part<'a> {
-    /// What is written.
+    /// The open temporary file.
     pub file: File,
     path: &'a Path,
     beside: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Begins one.
+    /// Creates the temporary file next to the target path.
     pub fn new(path: &'a Path) -> io::Result<Self> {
         let beside = path.with_extension("part");
         let mut how = OpenOptions::new();
@@ -36,7 +36,7 @@ impl<'a> Part<'a> {
         Ok(Self { file, path, beside, is_kept: false })
     }
 
-    /// Flushes it to the disk and puts it in its place.
+    /// Flushes the file to disk and renames it to its final path.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.beside, self.path)?;

@@ -22,7 +22,7 @@ impl Request {
         self.say_of(form, news).await;
     }
 
-    /// Packs, uploads, submits.
+    /// Packs and uploads the working directory of a form and submits its job.
     pub async fn submit(&self, form: FormId, desk: Arc<Desk>, draft: Draft) {
         let news = match self.sent(form, desk, draft).await {
             Ok(id) => {
@@ -35,7 +35,7 @@ impl Request {
     }
 
     async fn sent(&self, form: FormId, desk: Arc<Desk>, draft: Draft) -> Result<SubmissionId, String> {
-        self.say_of(form, FormNews::Doing("reading what is to be uploaded".into())).await;
+        self.say_of(form, FormNews::Doing("reading files to upload".into())).await;
         let (environment, cluster) = (Arc::clone(&self.environment), self.spec.name.clone());
         let ready = blocking(move || desk.ready(&cluster, &draft, &environment.env)).await?;
         self.say_of(form, FormNews::Doing("connecting".into())).await;

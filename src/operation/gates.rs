@@ -27,8 +27,8 @@ pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), R
     if !environment.read_only {
         return Ok(());
     }
-    let what = format!("{} is refused: read-only", kind.command());
-    let mend = "start marin-tui without --read-only, and without `read_only` in the settings";
+    let what = format!("{} refused: read-only", kind.command());
+    let mend = "remove --read-only, and `read_only` from the settings";
     Err(Refusal::new(Gate::ReadOnly, trouble(what, mend)))
 }
 
@@ -37,8 +37,7 @@ pub fn offered(environment: &Environment, spec: &ClusterSpec, task: &Task) -> Re
     preflight(spec, &environment.options, task).map_err(|problem| Refusal::new(Gate::NotOffered, problem))
 }
 
-/// No operation is interrupted on the cluster, and nobody is at work there. With what there is otherwise. Reads the
-/// journal.
+/// Checks that no operation is interrupted or running on the cluster; the error says which one is. Reads the journal.
 pub fn free(environment: &Environment, spec: &ClusterSpec) -> Result<(), Box<(Refusal, Option<Standing>)>> {
     let found = standing(&environment.state, &spec.name).map_err(|e| Box::new((e.into(), None)))?;
     let Some(standing) = found else { return Ok(()) };
@@ -68,7 +67,7 @@ pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal
         return Ok(());
     }
     let what = format!("{}: {}", operation.title, operation.consequence);
-    Err(Refusal::new(Gate::NotConfirmed, trouble(what, "confirm it first")))
+    Err(Refusal::new(Gate::NotConfirmed, trouble(what, "confirm the operation")))
 }
 
 /// Affected jobs: they are known, nothing runs on a worker that is removed at once, and none is another person's,
@@ -82,12 +81,12 @@ pub fn jobs(
     let Some(gate) = consent.missing(operation, seen) else { return Ok(()) };
     let problem = match (gate, &seen.trouble) {
         (Gate::UnknownJobs, Some(why)) => trouble(
-            format!("whose jobs run on {} cannot be told: {}", operation.cluster, why.what),
+            format!("cannot determine affected jobs on {}: {}", operation.cluster, why.what),
             &why.mend,
         ),
         (Gate::RunsThere, _) => {
-            let what = format!("something runs on {}", operation.task.subject());
-            trouble(what, "drain it, so that it ends first, or allow that it ends now")
+            let what = format!("jobs are running on {}", operation.task.subject());
+            trouble(what, "drain the worker first, or allow ending them now")
         }
         _ => {
             let others = consent.not_allowed(seen);
@@ -132,7 +131,7 @@ pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) 
     let kind = unfinished.task.kind();
     if consent.means.is_some_and(|means| means != kind) {
         let title = unfinished.operation(&spec.name).title;
-        let what = format!("the interrupted operation on {} is another one: {title}", spec.name);
+        let what = format!("a different operation is interrupted on {}: {title}", spec.name);
         return Err(Refusal::new(
             Gate::OtherKind,
             trouble(what, format!("resume it with {}", kind.command())),
@@ -148,14 +147,14 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
         step => {
             let step = step.map_or("its last step", crate::model::StepName::word);
             let title = unfinished.operation(&spec.name).title;
-            let what = format!("{title}: `{step}` cannot be skipped: later steps depend on it");
-            Err(Refusal::new(Gate::NotSkippable, trouble(what, "resume it without skipping, or abandon it")))
+            let what = format!("{title}: cannot skip `{step}`: later steps need it");
+            Err(Refusal::new(Gate::NotSkippable, trouble(what, "resume without skipping, or abandon the operation")))
         }
     }
 }
 
 /// There is something to resume.
 pub fn nothing_to_resume(spec: &ClusterSpec) -> Refusal {
-    let what = format!("there is no interrupted operation on {}", spec.name);
+    let what = format!("no interrupted operation on {}", spec.name);
     Refusal::new(Gate::NothingToResume, trouble(what, ""))
 }

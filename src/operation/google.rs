@@ -25,7 +25,7 @@ const DROPPING: Duration = Duration::from_secs(120);
 pub struct KnownHead {
     /// The number that Google gave it.
     pub id: String,
-    /// Its name.
+    /// Name of the head's VM.
     pub name: String,
     /// When it was created, in milliseconds since the epoch.
     pub created: Option<i64>,
@@ -50,8 +50,8 @@ async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> 
         return Ok(heads.found);
     }
     let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
-    let what = format!("google could not look for heads in {}", zones.join(", "));
-    Err(trouble(what, "wait, then resume; status.cloud.google.com tells whether it is known"))
+    let what = format!("Google could not list heads in {}", zones.join(", "));
+    Err(trouble(what, "wait, then resume; see status.cloud.google.com for known outages"))
 }
 
 impl Performer {
@@ -91,8 +91,8 @@ impl Performer {
         Ok(Some(found.iter().map(KnownHead::from).collect()))
     }
 
-    /// An error when one of these heads was not there at the first look, or is younger than the operation: then it is
-    /// somebody else's, and so are the workers that it makes.
+    /// An error if one of these heads was not listed when the operation began, or was created later: then the head and
+    /// its workers belong to another operator.
     fn only_known(&self, found: &[Head]) -> Result<(), Problem> {
         let known = self.facts.known_heads.as_deref();
         let begun = self.facts.begun.map(Timestamp::from_millis);
@@ -108,11 +108,11 @@ impl Performer {
         let name = Text::from(head.name.as_str());
         let what = if known.is_some() {
             format!(
-                "somebody has started another head since ({name}, number {}, in {}, created {age}); it is left alone",
+                "another head was started since ({name}, id {}, in {}, created {age}); it was not changed",
                 head.id, head.zone
             )
         } else {
-            format!("the journal does not say whether head {name} was there when this operation began")
+            format!("the journal does not tell whether head {name} existed when this operation began")
         };
         Err(trouble(what, self.begin_anew()))
     }
@@ -147,7 +147,7 @@ impl Performer {
             // It leads to a machine that is gone, and would be found broken much later.
             self.connection.leave().await;
         }
-        // A head that came meanwhile has workers of the same label.
+        // A head created in the meantime has workers with the same label.
         self.only_known(&heads(&google, &place).await?)?;
         let workers = google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))?;
         say(format!("deleting {} TPU VMs of its autoscaler", workers.len()));
@@ -174,7 +174,7 @@ impl Performer {
             .await;
         if let Some((name, e)) = failed.first() {
             let what = format!(
-                "{} TPU VMs could not be deleted, {} among them: {e}",
+                "cannot delete {} TPU VMs, including {}: {e}",
                 failed.len(),
                 Text::from(name.as_str())
             );
@@ -199,18 +199,18 @@ impl Performer {
                 None => return Ok(()),
                 Some(name) if Instant::now() > deadline => {
                     let what = format!(
-                        "google says that {} is deleted, and still lists it",
+                        "Google reports {} as deleted but still lists it",
                         Text::from(name.as_str())
                     );
-                    return Err(trouble(what, "resume in some minutes"));
+                    return Err(trouble(what, "resume in a few minutes"));
                 }
                 Some(_) => tokio::time::sleep(LOOK).await,
             }
         }
     }
 
-    /// Accepts the new key of a head that this operation has deleted and made anew at the same address; any other
-    /// change of a key stays an error.
+    /// Accepts the new host key of a head that this operation deleted and recreated at the same address. Any other
+    /// change of a host key remains an error.
     pub(super) async fn renew_key(&self, problem: &Problem) {
         let ProblemKind::HostKeyChanged { offered, .. } = &problem.kind else { return };
         let Some(deleted) = &self.facts.deleted_head else { return };
@@ -221,12 +221,12 @@ impl Performer {
         if heads.iter().any(|h| h.status == "RUNNING" && address(h).as_ref() == Some(deleted))
             && let Err(e) = supervisor::trust(&self.spec, &self.options, offered).await
         {
-            tracing::warn!("the new head's key cannot be put on file: {}", e.what);
+            tracing::warn!("cannot save the new head's host key: {}", e.what);
         }
     }
 
-    /// Starts Ray again on the workers that a person has added. Google's do that by themselves unless their startup
-    /// script no longer runs. Trouble with one is told, and hinders no other.
+    /// Starts Ray again on manually added workers. TPU VMs do that on their own unless their startup script has
+    /// stopped. A failure on one worker is reported and does not affect the others.
     pub(super) async fn rejoin(&self, missing: &[String], tell: &mpsc::UnboundedSender<Progress>) {
         let say = |words: String| drop(tell.send(Progress::Output(words)));
         let session = match self.connect().await {
@@ -237,7 +237,7 @@ impl Performer {
         match (head, self.launcher().await) {
             (Ok(head), Ok(launcher)) => {
                 for host in missing {
-                    say(format!("starting ray on {}", Text::from(host.as_str())));
+                    say(format!("starting Ray on {}", Text::from(host.as_str())));
                     if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
                         say(format!("{}; {}", p.what, p.mend));
                     }

@@ -27,7 +27,7 @@ const SCRIPT: &str = "/var/lib/marin-tui-worker/startup.sh";
 
 /// What a command on a host reads.
 enum Input<'a> {
-    /// This.
+    /// Input from memory.
     Text(&'a [u8]),
     /// A file, or what a program writes.
     From(Stdio),
@@ -35,13 +35,13 @@ enum Input<'a> {
 
 /// A host of a cluster that is logged in to.
 pub struct Host<'a> {
-    /// The cluster.
+    /// The cluster of the host.
     pub spec: &'a ClusterSpec,
-    /// How to log in.
+    /// Login options.
     pub options: &'a Options,
     /// What executes the commands and copies.
     pub executor: &'a Executor,
-    /// The host.
+    /// The host to log in to.
     pub to: TpuHost,
 }
 
@@ -50,8 +50,8 @@ impl Host<'_> {
         self.to.internal.raw()
     }
 
-    /// Runs a command line there, which changes something, with this as its standard input; fails unless it ends with 0.
-    /// `note` is what a dry run says of it.
+    /// Runs a command line there, which changes something, with this as its standard input; fails unless it ends with
+    /// 0. `note` is what a dry run says of it.
     async fn run(&self, line: &str, input: &[u8], limit: Duration, note: &str) -> Result<(), Problem> {
         if self.executor.records(|| Call::ssh(self.name(), line).noted(note)) {
             return Ok(());
@@ -67,12 +67,12 @@ impl Host<'_> {
             Input::Text(text) => (text, Stdio::piped()),
             Input::From(stdin) => (&b""[..], stdin),
         };
-        // Nobody sits there to be asked.
+        // No operator can answer a prompt on this connection.
         command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let work = async {
             let mut child = command.spawn()?;
             if let Some(mut pipe) = child.stdin.take() {
-                // One that does not read has its own reasons, which its code tells.
+                // A command that does not read its input reports the cause with its exit code.
                 let _ = pipe.write_all(text).await;
             }
             child.wait_with_output().await
@@ -80,18 +80,18 @@ impl Host<'_> {
         let output: Output = match tokio::time::timeout(limit, work).await {
             Ok(Ok(output)) => output,
             Ok(Err(e)) => {
-                return Err(trouble(format!("ssh cannot be run: {e}"), "is OpenSSH installed here?"));
+                return Err(trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"));
             }
             Err(_) => {
-                let what = format!("nothing came of {name} within {} s", limit.as_secs());
-                return Err(trouble(what, "log in there (`marin-tui ssh`) and look what hangs"));
+                let what = format!("{name} timed out after {} s", limit.as_secs());
+                return Err(trouble(what, "log in with `marin-tui ssh` and check what hangs"));
             }
         };
         if output.status.success() {
             return Ok(());
         }
         let what = format!("{name}: {}", printable(&reason(&output.stderr)));
-        Err(trouble(what, format!("`marin-tui -c {} ssh {name}` logs in there to look", self.spec.name)))
+        Err(trouble(what, format!("log in to check: `marin-tui -c {} ssh {name}`", self.spec.name)))
     }
 
     /// Starts Ray there as a worker of the head at that address, in Ray's own order (`do_update` in
@@ -108,18 +108,18 @@ impl Host<'_> {
         }
         if let Some(token) = token {
             let line = "umask 077 && mkdir -p ~/.ray && cat >~/.ray/auth_token.new && mv -f ~/.ray/auth_token.new ~/.ray/auth_token";
-            let note = "the cluster's token is its standard input";
+            let note = "the cluster's token is passed on standard input";
             self.run(line, token.expose().as_bytes(), STOPPING, note).await?;
         }
         let script = format!("{}export RAY_HEAD_IP={}\n{}", each(&node.init), quote(head), commands(node));
-        self.run(&in_login_shell(&script), b"", STARTING, "starts ray").await
+        self.run(&in_login_shell(&script), b"", STARTING, "starts Ray").await
     }
 
     /// Copies a file, or what is in a folder, as `rsync -a` does: modes stay, and what is there besides stays too.
     async fn copy(&self, from: &Path, to: &str) -> Result<(), Problem> {
         let lacks = |e: &dyn std::fmt::Display| {
-            let what = format!("file_mounts: {} cannot be read here: {e}", from.display());
-            trouble(what, "make it, or take it out of the cluster's file; then resume")
+            let what = format!("file_mounts: cannot read {} on this machine: {e}", from.display());
+            trouble(what, "create it, or remove it from the cluster file; then resume")
         };
         let found = std::fs::metadata(from).map_err(|e| lacks(&e))?;
         if self.executor.records(|| Call::copy(self.name(), from.display().to_string(), to)) {
@@ -139,21 +139,21 @@ impl Host<'_> {
         tar.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut tar = tar.spawn().map_err(|e| lacks(&e))?;
         let pipe = tar.stdout.take().map(TryInto::<Stdio>::try_into);
-        let pipe = pipe.ok_or_else(|| lacks(&"tar writes nothing"))?.map_err(|e| lacks(&e))?;
+        let pipe = pipe.ok_or_else(|| lacks(&"tar wrote no output"))?.map_err(|e| lacks(&e))?;
         let line = format!("mkdir -p {there} && tar -xpf - -C {there}");
         self.send(&line, Input::From(pipe), STARTING).await?;
         let ended = tar.wait().await.map_err(|e| lacks(&e))?;
-        if ended.success() { Ok(()) } else { Err(lacks(&"tar fails")) }
+        if ended.success() { Ok(()) } else { Err(lacks(&"tar failed")) }
     }
 
-    /// Ends Ray there; that it is gone is for Ray's head to tell.
+    /// Stops Ray on the host. Whether the node is gone is checked at Ray's head.
     pub async fn stop_ray(&self) -> Result<(), Problem> {
         let line = in_login_shell("ray stop --force || pkill -KILL -u \"$(id -u)\" -x raylet");
-        self.run(&line, b"", STOPPING, "stops ray").await
+        self.run(&line, b"", STOPPING, "stops Ray").await
     }
 
-    /// Puts the startup script on a host of Google's and starts it there, in the place of one that runs. It goes on by
-    /// itself after the login has ended.
+    /// Copies the startup script to a TPU host and starts it there, replacing a running one. The script keeps running
+    /// after the login has ended.
     pub async fn install_script(&self, script: &str) -> Result<(), Problem> {
         let install = format!(
             "umask 077 && mkdir -p {folder} && cat >{SCRIPT}.new && mv -f {SCRIPT}.new {SCRIPT} && \
@@ -161,7 +161,7 @@ impl Host<'_> {
             folder = SCRIPT.trim_end_matches("/startup.sh")
         );
         let line = format!("sudo -n sh -c {}", quote(&install));
-        self.run(&line, script.as_bytes(), STOPPING, "the startup script is its standard input").await
+        self.run(&line, script.as_bytes(), STOPPING, "the startup script is passed on standard input").await
     }
 }
 
@@ -176,7 +176,7 @@ fn reason(stderr: &[u8]) -> String {
     };
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|l| !is_noise(l)).collect();
     let said = lines[lines.len().saturating_sub(3)..].join("; ");
-    if said.is_empty() { "it did not say why".to_owned() } else { said }
+    if said.is_empty() { "no error message".to_owned() } else { said }
 }
 
 /// A path for a shell there, in which a leading `~` keeps its meaning.
@@ -190,8 +190,8 @@ fn path_there(path: &str) -> String {
 }
 
 /// As Ray runs commands (`_with_interactive` in `ray/autoscaler/_private/command_runner.py`): many a host finds `ray`
-/// only by its `.bashrc`. Its output goes to a file: what it starts for good would hold ssh's end open. The last lines
-/// are told on an error.
+/// only by its `.bashrc`. The output goes to a file, because a daemon that it starts would keep ssh open. The last
+/// lines are printed on an error.
 fn in_login_shell(script: &str) -> String {
     let script = format!(
         "[ ! -f ~/.bashrc ] || source ~/.bashrc\nexport OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore\n{script}"

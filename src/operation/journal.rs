@@ -17,29 +17,29 @@ use std::sync::Arc;
 /// What a cluster's name must not bring into a file's.
 const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// What is said of a step that was passed over.
-pub(super) const PASSED: &str = "passed over";
+/// The outcome recorded for a step that was skipped.
+pub(super) const PASSED: &str = "skipped";
 
 /// Why there is no journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Somebody else is at it.
-    #[error("another operation on {cluster} is under way on this machine{what}; {mend}")]
+    /// Another program holds the journal's lock.
+    #[error("another operation on {cluster} is running on this machine{what}; {mend}")]
     Busy {
-        /// Where.
+        /// The cluster of the journal.
         cluster: ClusterName,
-        /// Which and whose, as far as its journal tells: `: restart lab, begun 3m ago, at step 4 of 9 (ray down), by
-        /// process 1234`.
+        /// The operation and its process according to the journal: `: restart lab, started 3m ago, at step 4 of 9 (ray
+        /// down), by process 1234`.
         what: String,
-        /// What can be done.
+        /// A hint for the operator.
         mend: &'static str,
     },
-    /// The disk.
-    #[error("cannot keep the journal {}: {why}", .path.display())]
+    /// The journal file cannot be written.
+    #[error("cannot write the journal {}: {why}", .path.display())]
     Disk {
-        /// The file.
+        /// Path of the journal file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
 }
@@ -48,7 +48,7 @@ pub enum JournalError {
 #[serde(rename_all = "lowercase")]
 enum Event {
     Begin(Task),
-    /// Right after its beginning.
+    /// The scope of the operation, written right after `Begin`.
     Scope(Scope),
     Done {
         step: StepName,
@@ -78,7 +78,7 @@ struct Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scope {
-    /// The cluster's file.
+    /// Path of the cluster file.
     pub file: Option<PathBuf>,
     /// Jobs of other people that may end.
     #[serde(flatten)]
@@ -88,14 +88,14 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Of an operation on this cluster, which may end nobody else's jobs.
+    /// The scope of an operation on this cluster that may not end other people's jobs.
     pub fn of(spec: &ClusterSpec) -> Self {
         // The same file by whatever way.
         let file = spec.file.as_ref().map(|f| f.canonicalize().unwrap_or_else(|_| f.clone()));
         Self { file, ..Self::default() }
     }
 
-    /// Jobs of other people that would end and that nobody has allowed.
+    /// Other people's jobs that would end and whose end was not allowed.
     pub fn not_allowed(&self, seen: &Preview) -> Others {
         seen.others().beyond(&self.others)
     }
@@ -104,15 +104,15 @@ impl Scope {
 /// An operation that was begun and not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
-    /// What it does.
+    /// The task of the operation.
     pub task: Task,
-    /// What was meant.
+    /// The scope that was confirmed.
     pub scope: Scope,
-    /// Begun at.
+    /// When the operation began.
     pub since: Timestamp,
     /// Steps that are done, with what was said.
     pub done: Vec<(StepName, String)>,
-    /// What it knows.
+    /// The facts known so far.
     pub facts: Facts,
     /// Why it stopped; empty when it was killed.
     pub why: String,
@@ -158,7 +158,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The journal of a dry run, which is written nowhere and holds nobody up.
+    /// The journal of a dry run, which is not written to disk and takes no lock.
     pub(super) fn nowhere() -> Self {
         Self { file: None, path: PathBuf::new(), unfinished: None }
     }
@@ -174,7 +174,7 @@ impl Journal {
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(disk)?;
         let Some(unfinished) = last_unfinished(&text) else { return Ok(None) };
-        // Only where something is unfinished, and shared: somebody who opens it right now must not be turned away.
+        // Lock only an unfinished journal, and shared, so that another program can open it at the same time.
         match file.try_lock_shared() {
             Ok(()) => Ok(Some((unfinished, false))),
             Err(TryLockError::WouldBlock) => Ok(Some((unfinished, true))),
@@ -187,23 +187,23 @@ impl Journal {
         self.unfinished.as_ref()
     }
 
-    /// Begins an operation.
+    /// Records the begin of an operation.
     pub fn begin(&mut self, task: &Task, scope: &Scope) -> Result<(), JournalError> {
         self.write(Event::Begin(task.clone()))?;
         self.write(Event::Scope(scope.clone()))
     }
 
-    /// A step is done.
+    /// Records that a step is done.
     pub fn done(&mut self, step: StepName, said: &str) -> Result<(), JournalError> {
         self.write(Event::Done { step, said: said.to_owned() })
     }
 
-    /// Goes on past a step, also when the operation is resumed once more: what comes after must never be undone by it.
+    /// Records that a step is skipped. Later resumes skip it too, since it would undo the steps after it.
     pub(super) fn pass(&mut self, step: StepName) -> Result<(), JournalError> {
         self.done(step, PASSED)
     }
 
-    /// What is known now.
+    /// Records the facts known now.
     pub fn facts(&mut self, facts: &Facts) -> Result<(), JournalError> {
         self.write(Event::Facts(Box::new(facts.clone())))
     }
@@ -260,14 +260,14 @@ fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
 
 /// Says who is at it and since when, and whether that one may be cancelled.
 fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
-    let (mut what, mut mend) = (String::new(), "wait for it, or end it where it runs");
+    let (mut what, mut mend) = (String::new(), "wait for it, or stop it where it runs");
     if let Some(u) = last_unfinished(text) {
         let operation = u.operation(cluster);
-        what = format!(": {}, begun {} ago", operation.title, brief(u.since.age(Timestamp::now())));
+        what = format!(": {}, started {} ago", operation.title, brief(u.since.age(Timestamp::now())));
         if let Some(step) = operation.next(&u.done) {
             what = format!("{what}, at {}", operation.place(step));
             if operation.is_harmless_at(step) {
-                mend = "wait for it, or cancel it where it runs (^C, or c in the console)";
+                mend = "wait for it, or cancel it where it runs (ctrl-c, or c in the console)";
             }
         }
     }
@@ -354,7 +354,7 @@ mod tests {
         journal.done(StepName::Look, "2 workers").unwrap();
         let second = open().unwrap_err().to_string();
         assert!(
-            second.contains("restart a/../b, begun 0s ago, at step 1 of 9 (check), by process")
+            second.contains("restart a/../b, started 0s ago, at step 1 of 9 (check), by process")
                 && second.contains("cancel it"),
             "{second}"
         );

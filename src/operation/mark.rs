@@ -1,7 +1,7 @@
-//! The mark that an operation leaves on its cluster, so that no other operator begins one beside it.
+//! The mark of an operation on its cluster, which keeps other operators from starting another one.
 //!
-//! It is placed before the first step, renewed at each step and while one takes long, and removed at the end. Where it
-//! cannot be kept the operation goes on without it and says so: that is for the operator to decide.
+//! It is placed before the first step, renewed at each step and during long steps, and removed at the end. If it cannot
+//! be written, the operation continues with a warning and the operator decides.
 
 use super::cluster::{Facts, Performer};
 use super::journal::Journal;
@@ -19,7 +19,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Digits of a mark's id.
 const ID: usize = 16;
 
-/// The mark of somebody else's operation on the cluster, as far as it can be read; `facts` know our own.
+/// The mark of another operator's operation on the cluster, if it can be read; `facts` identify our own mark.
 pub async fn others_mark(access: Access<'_>, facts: &Facts) -> Option<OperationMark> {
     if !supervisor::keeps_marks(access.spec) {
         return None;
@@ -39,7 +39,7 @@ pub async fn remove_mark(access: Access<'_>, facts: &Facts) -> Result<(), Proble
         return Ok(());
     };
     supervisor::remove_mark(access, id).await.map_err(|p| {
-        let what = format!("other operators still see a mark of this operation: {}", p.what);
+        let what = format!("the mark of this operation remains visible to other operators: {}", p.what);
         Problem { what, ..p }
     })
 }
@@ -72,8 +72,7 @@ impl Marked {
         }
     }
 
-    /// Says at which step the operation is. An error when somebody has taken the mark over: then nothing more may be
-    /// done here.
+    /// Updates the step in the mark. An error if another operator has taken over the operation: then it must stop.
     pub(super) async fn reach(
         &self,
         step: usize,
@@ -83,7 +82,7 @@ impl Marked {
         match supervisor::renew_mark(self.access(), &mark).await {
             Ok(Held::Ours) => Ok(()),
             Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
-            // Somebody has removed it by hand.
+            // The mark was removed manually.
             Ok(Held::Lost(None)) => match supervisor::place_mark(self.access(), &mark).await {
                 Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
                 Ok(_) => Ok(()),
@@ -110,8 +109,8 @@ impl Marked {
     /// Removes it: the operation is over.
     pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
         if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
-            let words = format!("other operators still see a mark of this operation: {}; {}", p.what, p.mend);
-            // Nobody has to listen.
+            let words = format!("the mark of this operation remains visible to other operators: {}; {}", p.what, p.mend);
+            // The receiver may be gone.
             drop(tell.send(Progress::Output(words)));
         }
     }
@@ -119,18 +118,19 @@ impl Marked {
 
 fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
     let words =
-        format!("warning: other operators do not see this operation: {}; {}", problem.what, problem.mend);
-    // Nobody has to listen.
+        format!("warning: this operation is not visible to other operators: {}; {}", problem.what, problem.mend);
+    // The receiver may be gone.
     drop(tell.send(Progress::Output(words)));
 }
 
 fn taken_over(other: &OperationMark) -> Problem {
     let what = format!("this operation was taken over: {}", other.refusal(Timestamp::now()).what);
-    trouble(what, format!("ask {}; --abandon forgets this one", other.who))
+    trouble(what, format!("ask {}; abandon this operation with --abandon", other.who))
 }
 
 impl Performer {
-    /// Says in the mark that somebody has interrupted the operation at that step; one that is over by that has none.
+    /// Records in the mark that the operation was interrupted at that step. A mark that is already removed stays
+    /// removed.
     pub async fn interrupted(
         &self,
         operation: &Operation,
@@ -157,11 +157,11 @@ impl Performer {
         }
     }
 
-    /// Leaves the mark of an operation that begins or goes on; none where no mark can be kept.
+    /// Writes the mark of an operation that begins or is resumed. Returns none if no mark can be written.
     ///
     /// # Errors
     ///
-    /// Somebody else's operation is marked, and it is not the one that was to be taken over.
+    /// The cluster carries the mark of another operation, and it is not the one to take over.
     pub(super) async fn leave_mark(
         &mut self,
         operation: &Operation,
@@ -192,7 +192,7 @@ impl Performer {
         let marked =
             Marked { mark, spec: spec.clone(), options: options.clone(), connection: connection.clone() };
         if before.is_some() {
-            // Who resumes may be another process than who began: what the mark says is written anew.
+            // The resuming process may differ from the one that began, so the mark is written again.
             drop(supervisor::remove_mark(self.access(), &marked.mark.id).await);
         }
         match self.place(&marked.mark, tell).await {
@@ -221,7 +221,7 @@ impl Performer {
         }
         supervisor::remove_mark(self.access(), &other.id).await.map_err(Refused::NotKept)?;
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
-        // Nobody has to listen.
+        // The receiver may be gone.
         drop(tell.send(Progress::Output(words)));
         match place().await? {
             Held::Lost(Some(other)) => Err(Refused::Taken(other)),
@@ -232,7 +232,7 @@ impl Performer {
 
 /// Why a mark was not placed.
 enum Refused {
-    /// Somebody else's is there.
+    /// Another operator's mark exists.
     Taken(Box<OperationMark>),
     /// There is no place for it.
     NotKept(Problem),

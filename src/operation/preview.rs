@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Jobs whose tasks are looked at: each costs the head three requests.
+/// Maximum number of jobs whose tasks are read; each costs the head three requests.
 const LOOKED_AT: usize = 64;
 /// So many of them at once.
 const AT_ONCE: usize = 4;
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 4;
 pub enum Detail {
     /// What they hold and whether they come back, too: several requests a job.
     Whole,
-    /// Which they are and whose: what the gates ask.
+    /// Jobs and their owners, as needed by the gates.
     Owners,
 }
 
@@ -62,8 +62,8 @@ pub async fn preview(
     }
     let saved = match task {
         Task::Restart { preserve: true } => Ok(saved(client).await.map_err(asked)?),
-        Task::Restart { preserve: false } => Err("the jobs are not to be saved"),
-        _ => Err("stopping saves no job; backup-jobs does"),
+        Task::Restart { preserve: false } => Err("jobs are not saved (--preserve-jobs=0)"),
+        _ => Err("stop does not save jobs; use backup-jobs"),
     };
     let open: Vec<Arc<Job>> = open.cloned().collect();
     let looks = open.into_iter().enumerate().map(|(i, job)| {
@@ -121,13 +121,13 @@ pub async fn would_back_up(client: &Client) -> Result<Backed, Problem> {
 
 fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Fate {
     if matches!(job.key, JobKey::Driver(_)) {
-        return Fate::Lost("started by hand, not submitted".to_owned());
+        return Fate::Lost("started manually, not submitted".to_owned());
     }
     let Some((record, missing)) = record else {
-        return Fate::Lost("ray has no record of its submission".to_owned());
+        return Fate::Lost("Ray has no record of its submission".to_owned());
     };
     match (left_out(&record.submission), missing.as_slice()) {
-        (Some(why), _) => Fate::Lost(format!("left out: {why}")),
+        (Some(why), _) => Fate::Lost(format!("not saved: {why}")),
         (None, []) => Fate::Back,
         (None, gone) => Fate::Lost(format!("its package is gone ({})", Text::from(gone.join(", ")))),
     }

@@ -1,4 +1,5 @@
-//! The ray command, run on this machine: what it says is told as it comes, within bounds; one that hangs is ended.
+//! Runs the ray command on this machine. Its output is passed on as it arrives, within limits; a command that hangs is
+//! stopped.
 
 use super::call::Call;
 use super::cluster::Performer;
@@ -15,12 +16,12 @@ use tokio::sync::mpsc;
 const QUIET: Duration = Duration::from_secs(30);
 /// A ray command without a word for so long hangs: a setup command may build something for half an hour, in silence.
 const SILENCE: Duration = Duration::from_secs(1800);
-/// `ray up` asks a head that it cannot log in to every five seconds, for a quarter of an hour. A machine that stands
-/// lets one in at once or never; one that Google has just made needs a minute or two for its sshd and its keys.
+/// `ray up` retries a failing login to the head every five seconds, for 15 minutes. An existing machine accepts a login
+/// at once or never; one that Google has just created needs a minute or two for sshd and its keys.
 const DEAF: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
 /// What it says each time.
 const SHUT: &str = "SSH still not available";
-/// Lines that are told in a second.
+/// Maximum number of output lines passed on per second.
 const TOLD: usize = 500;
 /// Last lines that are kept, to say why it failed.
 const KEPT: usize = 50;
@@ -68,7 +69,7 @@ struct Limits {
     deaf: Duration,
 }
 
-/// Hears a program out.
+/// Reads the program's output until it exits.
 async fn follow(
     running: impl Future<Output = Result<i32, Problem>>,
     mut lines: mpsc::Receiver<String>,
@@ -91,8 +92,8 @@ async fn follow(
             () = tokio::time::sleep(quiet) => {
                 silent += quiet;
                 if silent >= silence {
-                    let what = format!("ray has said nothing for {} s and was ended", silent.as_secs());
-                    return Err(trouble(what, "run the same by hand to see where it hangs, then resume"));
+                    let what = format!("the ray command printed nothing for {} s and was stopped", silent.as_secs());
+                    return Err(trouble(what, "run the same command to see where it hangs, then resume"));
                 }
                 words.tell(format!("no output for {} s", silent.as_secs()));
             }
@@ -107,8 +108,7 @@ async fn follow(
     no_login.map_or(Ok((code, last)), Err)
 }
 
-/// What a program says. One that says more than anybody reads is told in part, so that who listens slowly need not
-/// keep it all.
+/// The output of a program. Excess output is dropped, so that a slow receiver does not have to buffer it.
 struct Words<'a> {
     tell: &'a mpsc::UnboundedSender<Progress>,
     last: VecDeque<String>,
@@ -123,7 +123,7 @@ impl<'a> Words<'a> {
     }
 
     fn tell(&self, line: String) {
-        // Nobody has to listen.
+        // The receiver may be gone.
         let _ = self.tell.send(Progress::Output(line));
     }
 
@@ -146,12 +146,12 @@ impl<'a> Words<'a> {
 
     fn count(&mut self) {
         if self.left_out > 0 {
-            self.tell(format!("({} lines are left out)", self.left_out));
+            self.tell(format!("({} lines omitted)", self.left_out));
         }
         self.left_out = 0;
     }
 
-    /// Its last lines, which nobody misses.
+    /// Passes on the number of omitted lines and returns the last lines of the output.
     fn end(mut self) -> Vec<String> {
         let missed = self.left_out.min(self.last.len());
         self.left_out -= missed;
@@ -163,8 +163,8 @@ impl<'a> Words<'a> {
     fn no_login(&self) -> Problem {
         let is_why = |l: &&String| l.contains("ermission denied") || l.contains("onnect");
         let why = self.last.iter().rev().find(is_why).cloned().unwrap_or_default();
-        let mend = "see that the key, the user and the head's sshd are right, then resume";
-        trouble(format!("ray cannot log in to the head: {why}"), mend)
+        let mend = "check the key, the user and sshd on the head, then resume";
+        trouble(format!("the ray command cannot log in to the head: {why}"), mend)
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
         while let Ok(Progress::Output(line)) = heard.try_recv() {
             lines.push(line);
         }
-        assert!(lines.iter().any(|l| l.ends_with("lines are left out)")), "{} lines", lines.len());
+        assert!(lines.iter().any(|l| l.ends_with("lines omitted)")), "{} lines", lines.len());
         let last: Vec<_> = (99_950..100_000).map(|i| i.to_string()).collect();
         assert_eq!(lines[lines.len() - KEPT..], last);
     }
@@ -215,7 +215,7 @@ mod tests {
         let limits = Limits { quiet, silence, deaf: silence };
         sender.send("one".to_owned()).await.unwrap();
         let ended = follow(std::future::pending(), lines, Words::new(&tell), limits).await;
-        assert!(ended.unwrap_err().what.contains("said nothing"));
+        assert!(ended.unwrap_err().what.contains("printed nothing"));
         let mut lines = Vec::new();
         while let Ok(Progress::Output(line)) = heard.try_recv() {
             lines.push(line);

@@ -1,16 +1,17 @@
-//! What the record of a job may not have us do when it is submitted again.
+//! Protects local files when a job is submitted again from its record.
 //!
-//! Any job can write a record on the cluster that names `~/.ssh/id_ed25519` as its requirements. What stands in a form as
-//! the record has it is the cluster's: it is sent verbatim, and no path in it is expanded, read or uploaded here.
+//! Any job can write a record on the cluster that names `~/.ssh/id_ed25519` as its requirements. Values of a form that
+//! come unchanged from the record are sent as they are: no path in them is expanded, read or uploaded.
 
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// A runtime environment.
+/// A runtime environment as a JSON object.
 type Environment = Map<String, Value>;
 
-/// Places that name something on the machine that submits, each with the path. Ray's own client reads these and replaces
-/// them (`upload_working_dir_if_needed`, `parse_and_validate_pip`, `.._uv`, `.._conda`), so a record of its has none.
+/// Places that name something on the machine that submits, each with the path. Ray's own client reads these and
+/// replaces them (`upload_working_dir_if_needed`, `parse_and_validate_pip`, `.._uv`, `.._conda`), so a record of its
+/// has none.
 pub(super) fn local_paths(env: &Environment) -> Vec<(&'static str, &str)> {
     let text = |key: &str| env.get(key).and_then(Value::as_str);
     let is_yaml = |path: &&str| {
@@ -26,7 +27,7 @@ pub(super) fn local_paths(env: &Environment) -> Vec<(&'static str, &str)> {
     dir.into_iter().chain(modules.map(|path| ("py_modules", path))).chain(files).chain(conda).collect()
 }
 
-/// A local path that stands as the record has it, and where: nobody typed it here.
+/// A local path of the record that the operator did not type, and the field it is in.
 pub(super) fn untyped<'a>(env: &'a Environment, record: &Environment) -> Option<(&'static str, &'a str)> {
     let theirs = local_paths(record);
     let is_theirs = |(place, path): &(&str, &str)| {

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 pub(super) enum Stop {
     /// At a step where that is harmless; elsewhere it comes too late.
     Cancel,
-    /// At once.
+    /// Interrupt at once.
     Interrupt,
 }
 
@@ -45,7 +45,7 @@ impl Request {
         Access { spec: &self.spec, options: &self.environment.options, connection: &self.connection }
     }
 
-    /// Carries it out; a refusal is told.
+    /// Runs an order and reports a refusal as news.
     pub async fn run(&self, order: Order, stops: &mut mpsc::UnboundedReceiver<Stop>) {
         let done = match order {
             Order::Offer => {
@@ -59,7 +59,7 @@ impl Request {
             Order::Resume(consent) => self.resume(consent, false, stops).await,
             Order::Forward(consent) => self.resume(consent, true, stops).await,
             Order::Abandon => self.abandon().await,
-            // The service's own.
+            // The service handles these orders itself.
             Order::Cancel | Order::Interrupt => Ok(()),
         };
         if let Err((kind, refusal)) = done {
@@ -76,8 +76,8 @@ impl Request {
     pub(super) async fn note(&self, what: String, outcome: String) {
         let (audit, cluster) = (self.environment.audit.clone(), self.spec.name.clone());
         if let Err(e) = blocking(move || audit.note(&cluster, &what, &outcome)).await {
-            tracing::error!("the audit log cannot be written: {e}");
-            let words = format!("the audit log cannot be written: {e}");
+            tracing::error!("cannot write the audit log: {e}");
+            let words = format!("cannot write the audit log: {e}");
             self.say(OperationNews::Progress(Progress::Output(words))).await;
         }
     }
@@ -116,10 +116,11 @@ impl Request {
         let Ok(seen) = Poller::new(channel.client).refresh().await else { return Ok(()) };
         let open = seen.jobs.iter().filter(|j| !JobStatus::is_ended(j.status)).count();
         let what = format!("{}: {}", self.spec.name, runs_already(open));
-        Err(Refusal::new(Gate::RunsAlready, super::trouble(what, "there is nothing to start")))
+        Err(Refusal::new(Gate::RunsAlready, super::trouble(what, "nothing to start")))
     }
 
-    /// What the task would end. That the cluster does not answer stands in the preview; an error is one of the look.
+    /// The preview of affected jobs. If the cluster does not answer, the preview says so; an error means that the check
+    /// itself failed.
     async fn seen(&self, task: &Task, detail: Detail) -> Result<Preview, Problem> {
         let me = self.environment.me.clone();
         if !task.kind().may_end_jobs() {
@@ -134,8 +135,8 @@ impl Request {
         }
     }
 
-    /// The same before an operation begins. A worker that is not there as it was named is refused whatever is allowed; a
-    /// Ray that does not say whose jobs run may be the very thing that is to be restarted.
+    /// The preview right before an operation begins. An unknown worker is always refused. A Ray that does not answer is
+    /// not, because it may be the reason for the restart.
     async fn seen_or_refused(&self, task: &Task, detail: Detail) -> Result<Preview, Refused> {
         match self.seen(task, detail).await {
             Err(problem) if !task.kind().is_of_cluster() => {
@@ -160,7 +161,7 @@ impl Request {
         let operation = Operation::new(task.clone(), self.spec.name.clone());
         gates::read_only(&self.environment, kind).map_err(refused)?;
         self.may_begin(&task).await?;
-        // Somebody's job may have come since it was previewed.
+        // Jobs may have been submitted since the preview.
         let seen = self.seen_or_refused(&task, Detail::Owners).await?;
         let order = |consent| Order::Begin(task.clone(), consent);
         gates::jobs(&operation, &consent, &seen, order).map_err(refused)?;
@@ -235,7 +236,7 @@ impl Request {
         Ok(())
     }
 
-    /// As long as nothing was changed: people whose jobs it would end may have come since it was begun.
+    /// Checks affected jobs again on a resume, if nothing was changed yet: other people may have submitted jobs since.
     async fn still_allowed(
         &self,
         unfinished: &Unfinished,
@@ -279,7 +280,7 @@ impl Request {
         Ok(())
     }
 
-    /// Does the steps, and tells how they come out.
+    /// Runs the steps and reports their outcomes.
     async fn work(
         &self,
         mut operation: Operation,
@@ -289,12 +290,12 @@ impl Request {
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) {
         if consent.no_wait {
-            // Google goes on by itself.
+            // Google continues on its own.
             operation.steps.retain(|s| *s == StepName::Ask);
         }
         self.say(OperationNews::Began(operation.clone())).await;
         let (end, touched) = self.steps(&operation, &journal, before, stops).await;
-        // Whoever hears of the end may begin the next one.
+        // A receiver of the end may begin the next operation at once.
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
@@ -326,7 +327,7 @@ impl Request {
         let mut performer = self.performer(&operation.task, facts);
         performer.take_over = theirs;
         let (cancel, mut cancels) = mpsc::unbounded_channel();
-        // What is not heard yet is not worked on either: both stand in this one task.
+        // Both run in this task, so an order that is not received yet is not being processed either.
         let (tell, mut heard) = mpsc::unbounded_channel();
         let mut at = None;
         let ended = {
@@ -342,7 +343,7 @@ impl Request {
                         self.say(OperationNews::Progress(progress)).await;
                     }
                     Some(stop) = stops.recv() => match stop {
-                        // The performer lives.
+                        // The performer is still running.
                         Stop::Cancel => drop(cancel.send(())),
                         Stop::Interrupt => break None,
                     },
@@ -369,8 +370,8 @@ impl Request {
     }
 }
 
-/// Writes down that somebody wanted an end, and what that means. Where nothing was changed yet, or what was goes on
-/// without us, there is nothing to resume.
+/// Records an interruption in the journal. If nothing was changed yet, or the change completes without us, the
+/// operation counts as cancelled and there is nothing to resume.
 async fn interrupted_at(
     operation: &Operation,
     at: Option<StepName>,
@@ -387,7 +388,7 @@ async fn interrupted_at(
     }
     let why = format!("interrupted at {}", operation.place(step));
     let command = operation.kind().command();
-    let mend = format!("{command} --resume continues it, {command} --abandon leaves it as it is");
+    let mend = format!("resume: {command} --resume; abandon: {command} --abandon");
     let written = why.clone();
     let problem = match journal.beside(move |j| j.failed(step, &written)).await {
         Ok(()) => super::trouble(why, mend),
@@ -400,7 +401,7 @@ async fn interrupted_at(
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        // The runtime is shutting down; nothing of ours is left to be told.
+        // The runtime is shutting down; there is nothing left to report.
         Err(e) if e.is_cancelled() => std::future::pending().await,
         Err(e) => std::panic::resume_unwind(e.into_panic()),
     }

@@ -18,7 +18,7 @@ impl Performer {
         journal: &Journal,
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        // Nobody has to listen.
+        // The receiver may be gone.
         let say = |words: String| drop(tell.send(Progress::Output(words)));
         match self.connect().await {
             Ok(session) => {
@@ -26,7 +26,7 @@ impl Performer {
                 self.joined_since(&session, say).await?;
             }
             Err(_) if self.facts.stopping => return Ok(()),
-            Err(problem) => say(format!("the jobs cannot be looked at once more: {}", problem.what)),
+            Err(problem) => say(format!("cannot read the jobs again: {}", problem.what)),
         }
         self.facts.stopping = true;
         self.keep_facts(journal).await
@@ -38,7 +38,7 @@ impl Performer {
             Ok(snapshot) => snapshot,
             // A Ray that is half stopped; what it had is known.
             Err(e) => {
-                say(format!("workers that joined since cannot be looked for: {e}"));
+                say(format!("cannot check for workers that joined since: {e}"));
                 return Ok(());
             }
         };
@@ -55,11 +55,11 @@ impl Performer {
         Ok(())
     }
 
-    /// The jobs as they stand now, in the facts and in the backup.
+    /// Updates the jobs in the facts and in the backup to the current ones.
     async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
-            return Err(trouble("somebody has started another ray there since", self.begin_anew()));
+            return Err(trouble("another Ray was started there since", self.begin_anew()));
         }
         let stopping = self.facts.stopping;
         let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
@@ -70,7 +70,7 @@ impl Performer {
                 }
                 // Of a Ray that is half stopped; what was saved is saved.
                 Err(problem) if stopping => {
-                    say(format!("the jobs cannot be looked at once more: {}", problem.what));
+                    say(format!("cannot read the jobs again: {}", problem.what));
                     return Ok(());
                 }
                 Err(problem) => return Err(problem),
@@ -78,7 +78,7 @@ impl Performer {
             None => match session.client.open_submissions().await {
                 Ok(open) => open.iter().map(|r| r.submission.id()).collect(),
                 Err(e) => {
-                    say(format!("the jobs cannot be looked at once more: {e}"));
+                    say(format!("cannot read the jobs again: {e}"));
                     return Ok(());
                 }
             },
@@ -100,11 +100,11 @@ impl Performer {
         Ok(())
     }
 
-    /// The mend where what it was begun on is no longer there.
+    /// The hint when the cluster has changed too much to resume the operation.
     pub(super) fn begin_anew(&self) -> String {
         let saved = self.facts.saved();
         let saved =
-            saved.map_or_else(String::new, |at| format!("; restore-jobs {at} submits what was saved"));
-        format!("leave this operation as it is (--abandon) and begin anew{saved}")
+            saved.map_or_else(String::new, |at| format!("; submit the saved jobs with restore-jobs {at}"));
+        format!("abandon this operation (--abandon) and start again{saved}")
     }
 }

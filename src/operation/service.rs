@@ -1,9 +1,9 @@
-//! The operations service: carries out orders on clusters and tells how they go on. Console and commands drive this one
-//! service; they draw, print and ask, and decide nothing.
+//! The operations service runs orders on clusters and reports their progress. Console and commands use this service;
+//! they only display and ask, and make no decisions.
 //!
-//! One task holds what is known of operations at work, so that no lock is needed: orders come over a channel, and
-//! journals are read on threads that may block. News go out over a bounded channel: an operation whose news nobody
-//! takes waits, and so does nothing else.
+//! One task owns the state of running operations, so no lock is needed. Orders arrive over a channel, and journals are
+//! read on blocking threads. News are sent over a bounded channel: if they are not received, the operation waits, and
+//! nothing else does.
 
 use super::audit::Audit;
 use super::call::Call;
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// News that may wait for the front end.
 const NEWS: usize = 256;
 
-/// News of the service.
+/// News of the service, for the front end.
 #[derive(Clone, Debug)]
 pub enum News {
     /// Of an operation on a cluster.
@@ -150,9 +150,9 @@ impl Operations {
     }
 }
 
-/// An operation that may be at work.
+/// An operation that may be running.
 struct Work {
-    /// Tells it from later ones on the same cluster.
+    /// Distinguishes the operation from later ones on the same cluster.
     number: u64,
     stop: mpsc::UnboundedSender<Stop>,
 }
@@ -160,16 +160,16 @@ struct Work {
 /// What a look into the journals saw, and how many operations had begun here before it.
 type Seen = (u64, Vec<(ClusterName, Option<Standing>)>);
 
-/// The task behind [`Operations`].
+/// The task behind [`Operations`]; it owns all state of the service.
 struct Hub {
     environment: Arc<Environment>,
     news: mpsc::Sender<News>,
     desk: Arc<Desk>,
-    /// By cluster. Its journal is told of by its own news.
+    /// Operations by cluster. The news of a running one report its journal, too.
     works: HashMap<ClusterName, Work>,
     /// Operations and their ends so far.
     begun: u64,
-    /// What was told of each journal last.
+    /// The last reported state of each journal.
     known: BTreeMap<ClusterName, Option<Standing>>,
     /// What is done beside; the cluster and number of an operation that is over.
     tasks: JoinSet<Option<(ClusterName, u64)>>,
@@ -207,13 +207,13 @@ impl Hub {
         let (environment, begun) = (Arc::clone(&self.environment), self.begun);
         let read = move || {
             let names = environment.clusters.iter().map(|spec| &spec.name);
-            // A journal that cannot be read is told of when an operation is to begin.
+            // An unreadable journal is reported when an operation is to begin.
             names.filter_map(|name| Some((name.clone(), standing(&environment.state, name).ok()?))).collect()
         };
         Box::pin(async move { (begun, blocking(read).await) })
     }
 
-    /// Tells what has changed in the journals. What works here is told by itself, and knows better.
+    /// Reports journals that have changed. An operation running in this process reports itself.
     async fn tell(&mut self, (begun, seen): Seen) {
         if begun != self.begun {
             return;
@@ -274,7 +274,7 @@ impl Hub {
         };
         if let Some(stop) = stop {
             if let Some(work) = self.works.get(cluster) {
-                // It may have ended meanwhile.
+                // The operation may have ended in the meantime.
                 let _ = work.stop.send(stop);
             }
             return;
@@ -282,7 +282,7 @@ impl Hub {
         let Some(request) = self.request(cluster) else { return };
         let (stop, mut stops) = mpsc::unbounded_channel();
         let works = matches!(order, Order::Begin(..) | Order::Resume(_) | Order::Forward(_));
-        // Another one beside it is refused by the journal's lock, and must not be taken for the one at work.
+        // A second operation is refused by the journal's lock and must not be mistaken for the running one.
         let over = (works && !self.works.contains_key(cluster)).then(|| {
             self.begun += 1;
             self.known.remove(cluster);
@@ -306,14 +306,14 @@ fn request(
     Some(Request { spec, connection, environment: Arc::clone(environment), news })
 }
 
-/// Never anything.
+/// A future that never resolves.
 fn pending() -> Pin<Box<dyn Future<Output = Seen> + Send>> {
     Box::pin(std::future::pending())
 }
 
 fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &str) -> Option<(ClusterName, u64)> {
     if let Err(e) = audit.note(cluster, what, outcome) {
-        tracing::error!("the audit log cannot be written: {e}");
+        tracing::error!("cannot write the audit log: {e}");
     }
     None
 }

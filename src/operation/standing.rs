@@ -1,4 +1,4 @@
-//! What stands half way on a cluster, as a console shows it.
+//! An interrupted operation of a cluster, as a console shows it.
 
 use super::journal::{Journal, JournalError, PASSED, Scope, Unfinished};
 use super::trouble;
@@ -21,7 +21,7 @@ impl Unfinished {
         self.done.iter().any(|(done, _)| *done == step)
     }
 
-    /// Whether it may end jobs and has changed nothing yet, so that it can still be asked whose.
+    /// Whether the operation may end jobs and has changed nothing yet, so that affected jobs can still be checked.
     pub fn asks_first(&self) -> bool {
         self.task.kind().may_end_jobs()
             && !self.facts.stopping
@@ -38,7 +38,7 @@ impl Unfinished {
         match (&self.scope.file, Scope::of(spec).file) {
             (Some(then), Some(now)) if *then != now => {
                 let what = format!(
-                    "{} was begun with {}, and {} is here {}",
+                    "{} was started with {}, but the file of {} is now {}",
                     self.operation(&spec.name).title,
                     then.display(),
                     spec.name,
@@ -46,7 +46,7 @@ impl Unfinished {
                 );
                 Err(trouble(
                     what,
-                    "resume it with that file (--infra, --cluster), or leave it as it is (--abandon)",
+                    "resume with that file (--infra, --cluster), or use --abandon",
                 ))
             }
             _ => Ok(()),
@@ -54,7 +54,7 @@ impl Unfinished {
     }
 }
 
-/// What stands half way on a cluster, by the journal in the state folder, which is not held for it.
+/// The interrupted operation of a cluster according to its journal, which is not locked.
 pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>, JournalError> {
     let Some((unfinished, held)) = Journal::peek(state, cluster)? else { return Ok(None) };
     Ok(Some(Standing {

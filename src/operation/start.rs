@@ -26,11 +26,11 @@ impl Performer {
         let is_stopped = self.executor.is_recording() && self.facts.stopping;
         match if is_stopped { Ok(None) } else { self.answering().await } {
             Ok(Some(session)) if session != self.facts.session => {
-                return Ok("a ray answers already".to_owned());
+                return Ok("Ray already answers".to_owned());
             }
-            // Somebody's Ray runs there: `ray up` would end it with all its jobs.
+            // Another Ray may run there: `ray up` would end it with all its jobs.
             Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
-            // Nothing was stopped by us, so whatever is there is somebody's.
+            // This operation stopped nothing, so a Ray that runs there belongs to someone else.
             Err(other) if self.task == Task::Start && !is_no_head(&other.kind) => {
                 return Err(then_resume(other));
             }
@@ -43,13 +43,14 @@ impl Performer {
         let (code, lines) = self.ray_changes(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
-            let mend = "correct what it names, then resume; what it had begun on the head may still be there";
-            return Err(trouble(format!("`ray up` failed with {code}: {said}"), mend));
+            let mend = "fix the reported error, then resume; changes already made on the head may remain";
+            return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), mend));
         }
-        Ok("ray up is through".to_owned())
+        Ok("ray up finished".to_owned())
     }
 
-    /// An error when a Ray runs on the head whose dashboard is silent: its jobs run on, and `ray up` would end them.
+    /// An error if Ray runs on the head but its dashboard does not answer: its jobs keep running and `ray up` would end
+    /// them.
     async fn no_ray_on_the_head(&self) -> Result<(), Problem> {
         if self.is_google() && self.has_no_head().await {
             return Ok(());
@@ -62,9 +63,9 @@ impl Performer {
             return Ok(());
         }
         let what =
-            "ray runs on the head though its dashboard does not answer, and `ray up` would end its jobs";
+            "Ray runs on the head but its dashboard does not answer; `ray up` would end its jobs";
         let mend =
-            "see why it does not (dashboard.log there), or end that ray by hand (`ray stop`); then resume";
+            "check dashboard.log on the head, or stop that Ray with `ray stop`; then resume";
         Err(trouble(what, mend))
     }
 
@@ -77,11 +78,11 @@ impl Performer {
             let problem = match self.answering().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
                 Ok(Some(_)) => trouble(
-                    "the ray that answers is still the old one",
-                    "stop it there by hand (`ray stop`), then resume",
+                    "the old Ray still answers",
+                    "stop it there with `ray stop`, then resume",
                 ),
                 Ok(None) => {
-                    trouble("no dashboard answers on the head", "look at `ray status` there, then resume")
+                    trouble("no dashboard answers on the head", "check `ray status` there, then resume")
                 }
                 // Every place that has a token was asked by then.
                 Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
@@ -98,7 +99,7 @@ impl Performer {
     }
 
     pub(super) async fn workers(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        // Google's join by themselves; those of other machines nobody else starts.
+        // TPU VMs at Google rejoin on their own; workers on other machines must be started here.
         if !self.facts.manual.is_empty() && !self.is_google() {
             self.rejoin(&self.facts.manual, tell).await;
         }
@@ -140,7 +141,7 @@ impl Performer {
                         format!("missing: {}", names.join(", "))
                     };
                     let runs = self.saved_jobs(&snapshot.jobs, JobStatus::Running);
-                    break Ok(format!("{missing}; {runs} jobs run, {waiting} wait"));
+                    break Ok(format!("{missing}; {runs} jobs running, {waiting} pending"));
                 }
             }
             match snapshot {
@@ -161,10 +162,10 @@ impl Performer {
         if self.is_google() {
             let n = self.facts.manual.len();
             return format!(
-                "{n} workers added by hand are back; the autoscaler makes its own, some 10 minutes each"
+                "{n} manually added workers have rejoined; the autoscaler starts its own, about 10 minutes each"
             );
         }
-        "all workers are back".into()
+        "all workers have rejoined".into()
     }
 
     fn saved_jobs(&self, jobs: &[Arc<Job>], status: JobStatus) -> usize {

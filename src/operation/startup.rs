@@ -28,7 +28,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// As these endpoints say.
+    /// The addresses of these endpoints.
     pub fn at(endpoints: &crate::gcp::Endpoints) -> Self {
         let (compute, secret_manager) = (endpoints.compute.clone(), endpoints.secret_manager.clone());
         Self { compute, secret_manager, look: LOOK }
@@ -44,15 +44,15 @@ pub fn startup_script(
 ) -> Result<String, Problem> {
     let lacks = |what: &str, mend: &str| trouble(format!("{} has no {what}", spec.name), mend);
     let project = spec.google.project.as_deref();
-    let project = project.ok_or_else(|| lacks("`provider.project_id`", "add it to its file"))?;
+    let project = project.ok_or_else(|| lacks("`provider.project_id`", "add it to the cluster file"))?;
     let image = node.image.as_deref().or(launch.image.as_deref());
-    let image = image.ok_or_else(|| lacks("`docker.image`", "add it: workers start in a container"))?;
+    let image = image.ok_or_else(|| lacks("`docker.image`", "add it; workers start in a container"))?;
     if image.starts_with('-') || image.contains(|c: char| c.is_whitespace() || c.is_control()) {
         let what = format!("`{}` is not an image", printable(image));
-        return Err(trouble(what, "correct `docker.image` in the cluster's file"));
+        return Err(trouble(what, "fix `docker.image` in the cluster file"));
     }
     let options = docker_words(&node.run_options.join(" ")).map_err(|why| {
-        trouble(format!("docker.run_options of {}: {why}", spec.name), "correct it in the cluster's file")
+        trouble(format!("docker.run_options of {}: {why}", spec.name), "fix it in the cluster file")
     })?;
     let secret = spec.google.token_secret.as_ref();
     let mut environment = Environment::new();
@@ -80,7 +80,7 @@ pub fn startup_script(
     };
     let script = environment.render_str(TEMPLATE, values).map_err(|e| trouble(e.to_string(), ""))?;
     if script.len() > LIMIT {
-        let mend = "shorten its setup commands; metadata holds 256 KB";
+        let mend = "shorten the setup commands; the metadata limit is 256 KB";
         return Err(trouble(format!("the startup script of {} has {} bytes", spec.name, script.len()), mend));
     }
     Ok(script)
@@ -138,7 +138,7 @@ fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
                 after
             }
             ('\\', _) => {
-                let next = after.chars().next().ok_or("it ends in a backslash")?;
+                let next = after.chars().next().ok_or("trailing backslash")?;
                 if within.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
                     plain.push('\\');
                 }
@@ -163,7 +163,7 @@ fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
         };
     }
     if within.is_some() {
-        return Err("a quotation mark is not closed");
+        return Err("unclosed quotation mark");
     }
     flush(&mut plain, &mut word);
     Ok((word, rest))
@@ -185,7 +185,7 @@ fn variable(text: &str) -> Option<(&str, &str)> {
 /// The cluster's own commands, one after another as Ray runs them, and then a wait for the end of Ray.
 pub(super) fn in_container(node: &NodeLaunch) -> String {
     let mut script = commands(node);
-    script.push_str("while grep -qsx raylet /proc/[0-9]*/comm; do sleep 2; done\necho 'ray has ended' >&2\n");
+    script.push_str("while grep -qsx raylet /proc/[0-9]*/comm; do sleep 2; done\necho 'Ray has ended' >&2\n");
     script
 }
 

@@ -16,12 +16,12 @@ const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// A `ray down` that has stopped Ray returns after Ray's end: one that answers for longer was not stopped.
 const STOPPED_NOTHING: Duration = Duration::from_secs(10);
 /// What a dry run says of it.
-const CLEARED: &str = "ends what is left of ray and of its jobs";
+const CLEARED: &str = "ends remaining processes of Ray and its jobs";
 /// What clearing one machine may take.
 const CLEARING: Duration = Duration::from_secs(60);
 
 impl Performer {
-    /// Whether a Ray answers: its session's name. An error means that it cannot be told.
+    /// The session name of a Ray that answers, if any. An error means that this cannot be determined.
     pub(super) async fn answering(&self) -> Result<Option<String>, Problem> {
         match self.connect().await {
             Ok(session) => {
@@ -52,7 +52,7 @@ impl Performer {
         loop {
             match self.answering().await {
                 Ok(None) if over_ssh => {
-                    return Ok("`ray down` stopped nothing; Ray was stopped over ssh, and the head no longer answers".to_owned());
+                    return Ok("`ray down` stopped nothing; Ray was stopped over ssh and the head no longer answers".to_owned());
                 }
                 Ok(None) => return Ok("the head no longer answers".to_owned()),
                 // `ray down` exits with 0 when it stopped nothing: it knows only the clusters in the state files of
@@ -64,9 +64,9 @@ impl Performer {
                         && session == self.facts.session
                         && ended.elapsed() > STOPPED_NOTHING =>
                 {
-                    let why = "`ray down` ended with 0 and stopped nothing: Ray's state of this cluster is not on this \
-                               machine (it was started from another one, or /tmp was emptied); stopping Ray over ssh";
-                    // Nobody has to listen.
+                    let why = "`ray down` exited with 0 but stopped nothing: this machine has no Ray launcher state of the \
+                               cluster (started elsewhere, or /tmp was cleared); stopping Ray over ssh";
+                    // The receiver may be gone.
                     drop(tell.send(Progress::Output(why.to_owned())));
                     // The workers are cleared by a step of their own, which may be skipped where one is gone.
                     let head: Vec<&str> = machines(&self.spec, &[]).collect();
@@ -74,10 +74,10 @@ impl Performer {
                     (over_ssh, deadline) = (true, Instant::now() + PATIENCE);
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
-                    let what = format!("`ray down` ended with {code}, and Ray still answers on the head");
+                    let what = format!("`ray down` exited with {code}, but Ray still answers on the head");
                     return Err(trouble(
                         what,
-                        "its output says why; stop Ray there by hand (`ray stop`), or resume to try again",
+                        "see its output; stop Ray there with `ray stop`, or resume to retry",
                     ));
                 }
                 Err(problem) if Instant::now() > deadline => return Err(problem),
@@ -90,7 +90,7 @@ impl Performer {
     pub(super) async fn clear(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         // Google's machines are gone with all that ran on them; those that stay end their Ray when its head is gone.
         if self.is_google() {
-            return Ok("its machines are deleted".to_owned());
+            return Ok("machines deleted".to_owned());
         }
         let hosts: Vec<&str> = machines(&self.spec, &self.facts.workers).collect();
         self.clear_hosts(&hosts, tell).await?;
@@ -107,19 +107,19 @@ impl Performer {
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {
-            // Nobody has to listen.
+            // The receiver may be gone.
             drop(tell.send(Progress::Output(format!("clearing {host}"))));
             let output = self.executor.run_on(self.access(), host, &script, CLEARING, CLEARED).await;
             let output = output.map_err(|p| {
-                let what = format!("{host} cannot be cleared, a job there might run twice: {}", p.what);
+                let what = format!("cannot clear {host}, so a job there may run twice: {}", p.what);
                 trouble(
                     what,
-                    "if the machine is gone for good, resume with --leave; otherwise mend it and resume",
+                    "if the machine is permanently gone, resume with --leave; otherwise fix it and resume",
                 )
             })?;
             if output.status != 0 {
-                let what = format!("{host} still runs ray or a job's process: {}", output.stderr);
-                return Err(trouble(what, "end them there by hand (`ray stop --force`), then resume"));
+                let what = format!("{host} still runs Ray or job processes: {}", output.stderr);
+                return Err(trouble(what, "stop them there with `ray stop --force`, then resume"));
             }
         }
         Ok(())
@@ -135,9 +135,9 @@ fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<I
     workers.iter().map(String::as_str).chain(head)
 }
 
-/// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs, which
-/// carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`); what runs in Ray's container belongs to
-/// another user, and ends with the container, as by `ray down`. Fails when something is left.
+/// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs,
+/// which carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`); what runs in Ray's container
+/// belongs to another user, and ends with the container, as by `ray down`. Fails when something is left.
 fn clearing(jobs: &[String], container: Option<&str>) -> String {
     let mut script = String::new();
     if let Some(name) = container {
@@ -145,7 +145,7 @@ fn clearing(jobs: &[String], container: Option<&str>) -> String {
         let _ = write!(
             script,
             "for d in docker podman; do command -v $d >/dev/null || continue; $d stop {name} >/dev/null 2>&1; \
-             [ -z \"$($d ps -q -f {only})\" ] || {{ echo \"ray's container still runs\" >&2; exit 1; }}; done; "
+             [ -z \"$($d ps -q -f {only})\" ] || {{ echo \"Ray's container still runs\" >&2; exit 1; }}; done; "
         );
     }
     script.push_str(
@@ -219,7 +219,7 @@ mod tests {
         std::fs::write(at("stuck"), "").unwrap();
         let stuck = clear();
         let said = String::from_utf8_lossy(&stuck.stderr).into_owned();
-        assert!(!stuck.status.success() && said.contains("ray's container still runs"), "{said}");
+        assert!(!stuck.status.success() && said.contains("Ray's container still runs"), "{said}");
         std::fs::remove_file(at("stuck")).unwrap();
         assert!(clear().status.success());
         let asked = std::fs::read_to_string(at("asked")).unwrap();

@@ -1,8 +1,8 @@
-//! A job as a person says it becomes a submission: folders and files of this machine are packed as Ray's own client
-//! does, and uploaded unless they are there.
+//! Turns a requested job into a submission: local folders and files are packed as Ray's own client does, and uploaded
+//! unless the cluster has them already.
 //!
-//! A job that is submitted again begins with its record, which anybody on the cluster may have written: what stands in
-//! the form as the record has it is never read, expanded or uploaded here.
+//! A job that is submitted again starts from its record, which any user of the cluster may have written. Values that
+//! come unchanged from the record are never read, expanded or uploaded.
 
 use super::recorded;
 use crate::config::Env;
@@ -32,7 +32,7 @@ impl From<PackError> for Unfit {
     }
 }
 
-/// `Err` with these words.
+/// Returns `Err` with this message.
 macro_rules! unfit {
     ($($words:tt)*) => { $crate::operation::Unfit::new(format!($($words)*)) };
 }
@@ -41,7 +41,7 @@ pub(super) use unfit;
 /// A job as it is said.
 #[derive(Default)]
 pub struct Wanted {
-    /// The shell command.
+    /// Shell command of the job.
     pub entrypoint: String,
     /// Folder, archive or URI that it runs in.
     pub working_dir: Option<String>,
@@ -73,16 +73,16 @@ pub struct Wanted {
 pub enum Upload {
     /// A folder of this machine.
     Folder {
-        /// It.
+        /// The packed folder.
         folder: Folder,
-        /// Whether its own name stands in the archive.
+        /// Whether the archive contains the folder's own name.
         parent: bool,
     },
     /// A file that is an archive already.
     Archive {
         /// Its URI in the cluster.
         uri: String,
-        /// It.
+        /// The archive's content.
         content: Bytes,
     },
 }
@@ -96,7 +96,7 @@ impl Upload {
         }
     }
 
-    /// Its size, in bytes.
+    /// Size of the upload in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Folder { folder, .. } => folder.bytes,
@@ -124,7 +124,7 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
     let record = wanted.record.clone().unwrap_or_default();
     if let Some((place, path)) = recorded::untyped(&env, &record) {
         return Err(unfit!(
-            "{place}: the job's record names the local path {}, which is not read here; remove it, or type the path \
+            "{place}: the job's record names the local path {}, which is not used; remove it, or type the path \
              that you mean (this very one as an absolute path)",
             printable(path)
         ));
@@ -160,7 +160,7 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
         entrypoint_num_gpus: wanted.gpus,
         entrypoint_memory: wanted.memory,
         entrypoint_resources: resources
-            .map_err(|_| unfit!("the entrypoint's resources are not JSON like {{\"TPU\": 4}}"))?
+            .map_err(|_| unfit!("the entrypoint resources are not JSON like {{\"TPU\": 4}}"))?
             .unwrap_or_default(),
     };
     if job.submission_id.is_empty() || job.entrypoint.trim().is_empty() {
@@ -206,11 +206,11 @@ fn runtime_env(
         let path = here.expand(Path::new(said));
         fs::read_to_string(&path).map_err(|e| unfit!("cannot read {}: {e}", path.display()))?
     };
-    // JSON is YAML. The parser's words may quote a secret: only the place is told.
+    // JSON is valid YAML. The parser's message may quote a secret, so only the position is reported.
     let parsed: Result<Map<String, Value>, _> = serde_yaml::from_str(&text);
     parsed.map_err(|e| {
         let place = e.location().map(|l| format!(" (line {}, column {})", l.line(), l.column()));
-        unfit!("the runtime environment is not a table of YAML or JSON{}", place.unwrap_or_default())
+        unfit!("the runtime environment is not a YAML or JSON mapping{}", place.unwrap_or_default())
     })
 }
 
@@ -219,16 +219,16 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], here: &Env) -> R
         return Ok(());
     }
     let variables = env.entry("env_vars").or_insert_with(|| json!({}));
-    let Value::Object(variables) = variables else { return Err(unfit!("env_vars is not a table")) };
+    let Value::Object(variables) = variables else { return Err(unfit!("env_vars is not a mapping")) };
     for said in said {
         let (name, value) = if let Some((name, value)) = said.split_once('=') {
             (name, value.to_owned())
         } else {
             let value = here.for_job(said).map(str::to_owned);
-            (said.as_str(), value.ok_or_else(|| unfit!("{} is not set here", printable(said)))?)
+            (said.as_str(), value.ok_or_else(|| unfit!("{} is not set in the local environment", printable(said)))?)
         };
         if name.is_empty() {
-            return Err(unfit!("a variable is said as NAME=VALUE or NAME"));
+            return Err(unfit!("write a variable as NAME=VALUE or NAME"));
         }
         variables.insert(name.to_owned(), value.into());
     }
@@ -240,7 +240,7 @@ fn requirements(said: &str, here: &Env) -> Result<Vec<String>, Unfit> {
     let path = here.expand(Path::new(said));
     if !path.is_file() {
         if path.extension().is_some_and(|e| e == "txt") {
-            return Err(unfit!("there is no requirements file {}", path.display()));
+            return Err(unfit!("no requirements file {}", path.display()));
         }
         return Ok(vec![said.to_owned()]);
     }
@@ -254,7 +254,7 @@ fn pairs(said: &str) -> Result<BTreeMap<String, String>, Unfit> {
         return serde_json::from_str(said)
             .map_err(|_| unfit!("metadata is not JSON like {{\"owner\": \"alice\"}}"));
     }
-    let (key, value) = said.split_once('=').ok_or_else(|| unfit!("metadata is said as KEY=VALUE or JSON"))?;
+    let (key, value) = said.split_once('=').ok_or_else(|| unfit!("write metadata as KEY=VALUE or JSON"))?;
     Ok(BTreeMap::from([(key.to_owned(), value.to_owned())]))
 }
 
@@ -274,7 +274,7 @@ fn pack(
     if let Some(pattern) = recorded::widening(env, record) {
         let pattern = printable(pattern);
         return Err(unfit!(
-            "excludes: the job's record asks for what is left out here ({pattern}); remove it"
+            "excludes: the job's record includes files that are always excluded ({pattern}); remove the pattern"
         ));
     }
     excludes.extend_from_slice(more);
@@ -306,7 +306,7 @@ fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Unfit
     if path.is_file() {
         let known = path.extension().is_some_and(|e| e == "zip" || e == "whl");
         if !known {
-            return Err(unfit!("{} is neither a folder nor a .zip nor a .whl", path.display()));
+            return Err(unfit!("{} is not a folder, .zip or .whl file", path.display()));
         }
         let (uri, content) = ray::archive(path)?;
         return Ok(Upload::Archive { uri, content });
@@ -314,7 +314,7 @@ fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Unfit
     Ok(Upload::Folder { folder: Folder::survey(path, excludes)?, parent })
 }
 
-/// Uploads what is not there yet; `tell` hears how much is sent.
+/// Uploads packages that the cluster does not have; `tell` receives progress messages.
 pub async fn upload(
     client: &Client,
     uploads: &[Upload],
@@ -413,14 +413,14 @@ pub(super) mod tests {
                 let wanted = wanted_of(draft, Some(&job)).unwrap();
                 prepared(&wanted, &here).map(|_| ()).expect_err(&env.to_string()).to_string()
             };
-            assert!(refused(&draft).contains("which is not read here"), "{env}: {}", refused(&draft));
+            assert!(refused(&draft).contains("which is not used"), "{env}: {}", refused(&draft));
             // Nor when something else of it is changed, as JSON or as what is YAML alone.
             let other = Draft { cpus: "2".into(), id: "again".into(), ..draft.clone() };
-            assert!(refused(&other).contains("which is not read here"), "{env}: {}", refused(&other));
+            assert!(refused(&other).contains("which is not used"), "{env}: {}", refused(&other));
             if !draft.runtime_env.is_empty() {
                 let more = format!("{}, \"config\": {{}}}}", draft.runtime_env.trim_end_matches('}'));
                 let json = Draft { runtime_env: more.clone(), ..draft.clone() };
-                assert!(refused(&json).contains("which is not read here"), "{more}: {}", refused(&json));
+                assert!(refused(&json).contains("which is not used"), "{more}: {}", refused(&json));
                 let yaml = more.replace("\"config\"", "config");
                 let said = refused(&Draft { runtime_env: yaml, ..draft });
                 assert!(said.contains("keep it JSON"), "{said}");

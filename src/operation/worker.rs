@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerFacts {
-    /// The workers.
+    /// The workers of the operation.
     pub machines: Vec<Machine>,
     /// Ids of the nodes that Ray had there before; none when Ray could not be asked.
     pub before: Option<Vec<String>>,
@@ -39,7 +39,7 @@ pub struct WorkerFacts {
 }
 
 impl WorkerFacts {
-    /// Addresses of all hosts.
+    /// Addresses of all hosts of the workers.
     fn hosts(&self) -> Vec<String> {
         self.machines.iter().flat_map(|m| &m.hosts).cloned().collect()
     }

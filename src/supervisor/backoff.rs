@@ -11,7 +11,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// First wait.
+    /// The first backoff.
     const FIRST: Duration = Duration::from_secs(1);
 
     /// Records a failure and returns the wait before the next try, at most `cap`, of which the last fifth is

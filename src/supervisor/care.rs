@@ -18,11 +18,11 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub struct Fetched {
     /// The token.
     pub token: Secret,
-    /// Its version.
+    /// Version of the secret that holds the token.
     pub version: String,
     /// The secret's file on this machine has it.
     pub kept: bool,
-    /// What could not be kept on this machine, with the mend.
+    /// What could not be saved on this machine, each with a hint.
     pub troubles: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ type Answer = Arc<Mutex<Option<(Instant, Result<Fetched, Problem>)>>>;
 pub struct TokenCare {
     places: Places,
     google: Google,
-    /// One for each secret: a project that answers slowly delays nobody else.
+    /// One answer per secret, so that a slow project does not delay the others.
     answers: std::sync::Mutex<BTreeMap<SecretName, Answer>>,
 }
 
@@ -57,7 +57,7 @@ impl TokenCare {
         let missing = match self.find_aside(spec).await? {
             Ok(found) => {
                 if found.exposed {
-                    tracing::warn!(cluster = %spec.name, "others can read {}: chmod 600 it", found.source);
+                    tracing::warn!(cluster = %spec.name, "{} is readable by others; run chmod 600 on it", found.source);
                 }
                 return Ok(found.token);
             }
@@ -72,7 +72,7 @@ impl TokenCare {
             Ok(fetched) => Ok(fetched.token),
             // Never the token that Ray's own commands use, which is another cluster's here: the head would read it.
             Err(problem) => {
-                let what = format!("no token of {} on this machine, and {}", spec.name, problem.what);
+                let what = format!("no token for {} on this machine, and {}", spec.name, problem.what);
                 let mend = format!("{}; or {}", problem.mend, here.mend);
                 Err(Problem::new(ProblemKind::TokenMissing, what, mend, problem.since))
             }
@@ -98,7 +98,7 @@ impl TokenCare {
                     "the cluster refuses this token (version {} of secret {secret}, the latest)",
                     fetched.version
                 );
-                let mend = "it was started with another token: restart it, or check that it uses this secret";
+                let mend = "the cluster was started with another token: restart it, or check that it uses this secret";
                 Err(Problem::new(ProblemKind::TokenRefused, what, mend, now))
             }
             Err(problem) => {
@@ -113,12 +113,12 @@ impl TokenCare {
     /// Fetches the latest version and keeps it.
     pub async fn fetch(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
         let failed = |what: String, mend: String| {
-            let what = format!("secret {secret} cannot be fetched: {what}");
+            let what = format!("cannot fetch secret {secret}: {what}");
             Problem::new(ProblemKind::TokenMissing, what, mend, Timestamp::now())
         };
         let Some(project) = &secret.project else {
             let mend = "set `project` of the cluster in the settings, or `provider.project_id` in its file";
-            return Err(failed("its project is not known".into(), mend.into()));
+            return Err(failed("its project is unknown".into(), mend.into()));
         };
         let latest = self.google.latest_version(project, &secret.name).await;
         let latest = latest.map_err(|e| failed(e.to_string(), e.mend()))?;
@@ -149,17 +149,17 @@ impl TokenCare {
         };
         let failed = |e: GcpError| problem(e.to_string(), e.mend());
         let Some(project) = &secret.project else {
-            return Err(problem("its project is not known".into(), "name it with --project".into()));
+            return Err(problem("its project is unknown".into(), "set it with --project".into()));
         };
         match self.google.create_secret(project, &secret.name).await {
             Ok(()) => {}
             Err(GcpError::Exists { .. }) if rotate => {}
             Err(GcpError::Exists { .. }) => match self.google.latest_version(project, &secret.name).await {
-                // Made without a version, by somebody who was interrupted.
+                // The secret was created without a version, by an interrupted command.
                 Err(GcpError::NotFound { .. }) => {}
                 Ok(latest) => {
-                    let what = format!("it exists already (version {}) and was left alone", latest.version);
-                    let mend = "use it (`marin-tui token fetch`), or add a version with --rotate";
+                    let what = format!("it already exists (version {}) and was not changed", latest.version);
+                    let mend = "fetch it with `marin-tui token fetch`, or add a version with --rotate";
                     return Err(problem(what, mend.into()));
                 }
                 Err(GcpError::State { message }) => {
@@ -203,11 +203,11 @@ impl TokenCare {
 fn refused_from(found: &Found, secret: Option<&SecretName>) -> Problem {
     let what = format!("the cluster refuses this token (from {})", found.source);
     let mend = match secret {
-        Some(secret) => format!("correct or remove it; the token of secret {secret} is fetched then"),
+        Some(secret) => format!("fix or remove it; the token is then fetched from secret {secret}"),
         None if found.source == Source::Variable => {
-            "set it to the cluster's own token, or unset it and write the token to ~/.ray/auth_token".into()
+            "set it to the cluster's token, or unset it and write the token to ~/.ray/auth_token".into()
         }
-        None => format!("write the cluster's own token to {}", found.source),
+        None => format!("write the cluster's token to {}", found.source),
     };
     Problem::new(ProblemKind::TokenRefused, what, mend, Timestamp::now())
 }

@@ -9,12 +9,12 @@ pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
     let problem = |what: String, mend: &str| Problem::new(ProblemKind::Config, what, mend, Timestamp::now());
     if spec.provider != "gcp" {
         let provider = if spec.provider.is_empty() { "none" } else { spec.provider.as_str() };
-        let what = format!("TPUs are Google Cloud's, and this cluster's provider is {provider}");
-        return Err(problem(what, "choose a cluster of provider gcp"));
+        let what = format!("TPUs require provider gcp; this cluster's provider is {provider}");
+        return Err(problem(what, "use a cluster of provider gcp"));
     }
     let Some(project) = spec.google.project.clone() else {
         return Err(problem(
-            "its project is not known".into(),
+            "its project is unknown".into(),
             "set `provider.project_id` in its file, or `project` of the cluster in the settings",
         ));
     };
@@ -25,7 +25,7 @@ pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
     match spec.zone.clone().filter(|z| is_word(z) && is_word(&project)) {
         Some(zone) => Ok(TpuPlace { project, zone, cluster: spec.name.as_str().to_owned() }),
         None => Err(problem(
-            "its zone or its project is not known".into(),
+            "its zone or project is unknown".into(),
             "set `provider.availability_zone` and `provider.project_id` in its file",
         )),
     }
@@ -37,8 +37,8 @@ pub async fn ask_cloud(spec: &ClusterSpec, google: &Google) -> Result<CloudView,
     google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))
 }
 
-/// Deletes leftovers of this cluster and sees that they are gone. Each is looked at once more before it is touched;
-/// `told` hears of each as it ends.
+/// Deletes leftovers of this cluster and waits until they are gone. Each is read again before it is deleted; `told`
+/// receives each outcome.
 pub async fn clean(
     spec: &ClusterSpec,
     google: &Google,

@@ -1,5 +1,5 @@
-//! One cluster's TPUs watched at Google Cloud: asked slowly, beside the way to its head and independent of it, and
-//! cleaned when somebody asks.
+//! Polls one cluster's TPUs at Google Cloud, slowly and independently of the connection to its head, and deletes
+//! leftovers on request.
 
 use super::Options;
 use super::cloud::{clean, tpu_place};
@@ -19,18 +19,18 @@ const SELDOM: Duration = Duration::from_secs(5);
 /// An answer that another cluster's TPUs in the same zone had so lately is as good as one of our own.
 const SHARED: Duration = Duration::from_secs(2);
 
-/// While somebody else operates on the cluster, how far that is comes as often as this.
+/// Poll interval for another operator's mark while their operation runs.
 const MARKED: Duration = Duration::from_secs(10);
 
-/// What watches.
+/// The task that polls Google for one cluster.
 pub struct CloudWatch {
-    /// The cluster.
+    /// The cluster whose TPUs are polled.
     pub spec: ClusterSpec,
-    /// How to ask.
+    /// Connection options.
     pub options: Arc<Options>,
-    /// News go there.
+    /// Receiver of the news.
     pub out: Out,
-    /// What the front end wants.
+    /// Requests of the front end.
     pub requests: mpsc::UnboundedReceiver<Request>,
 }
 
@@ -45,10 +45,10 @@ impl CloudWatch {
         let (mut due, mut asked, mut asking) = (Instant::now(), None::<Instant>, false);
         // An answer from before our last one, or before something was deleted, is none.
         let mut since = None::<Instant>;
-        // Something was deleted during a question, whose answer may still have it.
+        // The answer of a query that ran during a deletion may still contain what was deleted.
         let mut again = false;
         let mut marks = Marks::new(&self.spec);
-        // Beside the loop, so that quitting waits for nobody.
+        // Run beside the loop, so that quitting does not wait for requests.
         let mut work = JoinSet::new();
         loop {
             tokio::select! {
@@ -88,7 +88,7 @@ impl CloudWatch {
                         asked = Some(Instant::now());
                         since = asked;
                         due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { pace };
-                        // Told last: who asks again because of it meets a question that has ended.
+                        // Reported last, so that a new request finds this query finished.
                         if let Ok(Done::Asked(view)) = done {
                             self.out.send(News::Cloud(view)).await;
                         }
@@ -98,7 +98,7 @@ impl CloudWatch {
         }
     }
 
-    /// Asks nobody, and says why to whoever wants to know.
+    /// Sends no requests, and answers every order with this problem.
     async fn decline(mut self, problem: &Problem) {
         while let Some(request) = self.requests.recv().await {
             let news = match request {
@@ -112,7 +112,7 @@ impl CloudWatch {
 
 fn off() -> Problem {
     let mend = "set `cloud_refresh_seconds` in the settings to e.g. 60";
-    Problem::new(ProblemKind::Config, "google cloud is not asked about TPUs", mend, Timestamp::now())
+    Problem::new(ProblemKind::Config, "polling of Google Cloud TPUs is off", mend, Timestamp::now())
 }
 
 /// What has come to its end.
@@ -174,13 +174,13 @@ async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     let view = options.zones.view(&spec, &options.google, since).await;
     if let Err(problem) = &view {
-        tracing::warn!(cluster = %spec.name, "google: {}; {}", problem.what, problem.mend);
+        tracing::warn!(cluster = %spec.name, "Google: {}; {}", problem.what, problem.mend);
     }
     Done::Asked(view)
 }
 
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {
-    // Before the first is touched: a console that is quit meanwhile has still begun it.
+    // Logged before the first deletion, in case the console quits in the meantime.
     options.note.deed(&spec.name, "clean-preempted", &format!("begun: {} in all", all.len()));
     let done = clean(&spec, &options.google, all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {

@@ -21,9 +21,9 @@ use tokio::sync::watch;
 
 /// A dashboard that has just started accepts connections 5 to 12 s before it answers (measured on 2.53 and 2.60).
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
-/// While it is waited for, it is asked for once more this often.
+/// Interval at which the first request is repeated while the dashboard does not answer.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
-/// A dashboard that is silent for longer is not waited for where the GCS answers in its place.
+/// How long to wait for a silent dashboard when the GCS answers instead.
 const GCS_INSTEAD: Duration = Duration::from_secs(3);
 /// An open way to a cluster.
 pub struct Session {
@@ -35,7 +35,7 @@ pub struct Session {
     pub token: Option<Secret>,
     /// Round trip of the dashboard's answer; none when it gave none.
     pub latency: Option<Duration>,
-    /// What is wrong with the dashboard, where the GCS answers in its place.
+    /// The problem of the dashboard when the GCS is used instead.
     pub dashboard: Option<Problem>,
 }
 
@@ -56,23 +56,23 @@ impl Session {
 
 /// Where a session is to be opened to, and how.
 pub struct Opener {
-    /// The client of the session before, if any: log streams that still use it go on.
+    /// The client of the previous session, if any; log streams that still use it continue.
     pub before: Option<Client>,
-    /// The cluster.
+    /// The cluster to connect to.
     pub spec: Arc<ClusterSpec>,
     /// Its place in the list: decides its local ports.
     pub place: usize,
-    /// What all tasks share.
+    /// Options shared by all tasks.
     pub options: Arc<Options>,
     /// Local ports of all clusters.
     pub ports: Arc<Mutex<PortPlan>>,
-    /// Progress goes here.
+    /// Receiver of progress news.
     pub out: Out,
     /// The same for who waits for the connection.
     pub state: watch::Sender<ConnectionState>,
     /// What a front end can reach goes here.
     pub reach: watch::Sender<Reach>,
-    /// Tokens.
+    /// Token lookup and refresh.
     pub care: Arc<TokenCare>,
     /// For a screen, which shows the state and other people's operations also where the dashboard does not answer; or
     /// for a command.
@@ -112,7 +112,7 @@ impl Opener {
         self.out.send(News::Link(Link::Connecting { phase, since: Timestamp::now() })).await;
     }
 
-    /// Asks the dashboard how it wants to be spoken to, and finds the token if it wants one.
+    /// Asks the dashboard whether it requires a token, and looks the token up if so.
     async fn attach(&self, tunnel: Option<(Tunnel, Ports)>, endpoint: Endpoint) -> Result<Session, Problem> {
         let client = match &self.before {
             Some(before) if *before.endpoint() == endpoint => before.clone(),
@@ -139,9 +139,9 @@ impl Opener {
     }
 }
 
-/// Whether the cluster wants a token. The first answer may take long on a head that has just started; a refused channel
-/// is an answer too. A screen is content with the GCS when the dashboard is silent: its state is most of what there is to
-/// see, and the dashboard is tried again by itself. A command needs the dashboard.
+/// Whether the cluster requires a token. The first answer may take long on a head that has just started; a refused
+/// channel counts as an answer. The console can use the GCS while the dashboard is silent, because the GCS provides
+/// most of the state and the dashboard is retried. A command needs the dashboard.
 async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem> {
     let client = session.client.clone();
     let dashboard = async {
@@ -180,8 +180,8 @@ async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem
     Err(problem)
 }
 
-/// The first answer to a question that is asked once more every few seconds: what a head was asked while it hung may
-/// never be answered.
+/// The first answer to a request that is repeated every few seconds: a request sent to a hanging head may never be
+/// answered.
 async fn asked_again<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
     let mut asked = FuturesUnordered::new();
     loop {
@@ -194,23 +194,24 @@ async fn asked_again<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
 }
 
 fn no_answer_within(time: Duration) -> Problem {
-    let what = format!("the dashboard accepts connections but has not answered within {} s", time.as_secs());
+    let what = format!("the dashboard accepts connections but did not answer within {} s", time.as_secs());
     let hint =
-        "a head that has just started needs some seconds; if it stays so, look at dashboard.log on the head";
+        "a new head needs some seconds; if this persists, check dashboard.log on the head";
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
 }
 
-/// What is said of a login that accepted the key of a host that nobody knew: the fingerprint, for a person to compare
-/// once. It goes into the audit log, too.
+/// The message for a login that accepted the key of an unknown host: its fingerprint, for the operator to compare. It
+/// is also written to the audit log.
 pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> Option<String> {
     let (host, fingerprint) = (tunnel.host(), tunnel.first_contact()?);
     options.note.deed(&spec.name, &format!("first contact with {host}"), &format!("accepted {fingerprint}"));
-    // Nobody comes between this machine and itself.
+    // A loopback connection cannot be intercepted on the network.
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
 }
 
-/// Forgets the known key of the cluster's head and accepts the one with this fingerprint, which goes into the audit log.
+/// Forgets the known key of the cluster's head and accepts the one with this fingerprint, which goes into the audit
+/// log.
 pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> Result<(), Problem> {
     let found = head_address(spec, options, None).await?;
     let to = tunnel_spec(spec, options, found.host, Vec::new());
@@ -228,16 +229,16 @@ pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> 
 pub async fn dashboard_down(client: &Client) -> Problem {
     let (what, hint) = match tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await {
         Ok(Ok(_)) => (
-            "no dashboard listens on the head, but its GCS answers: the jobs of the cluster run on",
-            "dashboard.log on the head says why; do not start the cluster, `ray up` would end its jobs",
+            "no dashboard listens on the head, but its GCS answers: jobs keep running",
+            "check dashboard.log on the head; do not start the cluster, `ray up` would end its jobs",
         ),
         Ok(Err(RayError::Silent(_))) => (
-            "neither a dashboard nor a GCS listens on the head: ray does not run there",
-            "`marin-tui start-cluster` starts it; `ray status` on the head tells more",
+            "neither a dashboard nor a GCS listens on the head: Ray is not running",
+            "start it with `marin-tui start-cluster`; check `ray status` on the head",
         ),
         Ok(Err(_)) | Err(_) => (
-            "no dashboard listens on the head; whether ray runs there is not known",
-            "`ray status` on the head tells; do not start the cluster before, `ray up` ends the jobs that run",
+            "no dashboard listens on the head; whether Ray is running is unknown",
+            "check `ray status` on the head before starting the cluster; `ray up` ends running jobs",
         ),
     };
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())

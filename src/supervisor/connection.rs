@@ -18,7 +18,7 @@ const RENEWALS: usize = 3;
 /// Longest wait for a connection that answers: `ray get-head-ip`, a login, the first answer and one question each have
 /// a limit of their own, which add up to about two minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(150);
-/// A login that stands runs an empty command within this time.
+/// Timeout of the empty command that tests a login.
 const PROBE: Duration = Duration::from_secs(5);
 /// How long ssh's word of a refused connection is waited for.
 const REFUSAL: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// Wishes that may wait for the task; a caller that is faster waits.
 const WISHES: usize = 16;
 
-/// A connection that stands: what can be done over it. It outlives the connection harmlessly: then everything fails.
+/// An open connection and what can be done over it. Once the connection is lost, every call fails.
 #[derive(Clone, Debug)]
 pub struct Channel {
     /// Ray, with the token in force.
@@ -67,8 +67,8 @@ impl Channel {
         self.refusals.as_ref().map_or(0, |refusals| refusals.borrow().count)
     }
 
-    /// Which Ray answers. A kept connection that the head has closed meanwhile says nothing about what listens there
-    /// now: after a failure at once it is asked again, over another one.
+    /// The identity of the Ray that answers. A kept-alive connection may have been closed by the head in the meantime,
+    /// so an immediate failure is retried over a new one.
     async fn version(&self) -> Result<Text, RayError> {
         let asked = Instant::now();
         let answer = match self.client.version().await {
@@ -86,14 +86,14 @@ impl Channel {
         matches!(tokio::time::timeout(REFUSAL, more).await, Ok(Ok(_)))
     }
 
-    /// Whether the login to the head still stands although Ray gave no answer.
+    /// Whether the login to the head still works although Ray gave no answer.
     async fn stands(&self) -> bool {
         match &self.remote {
             None => true,
             Some(remote) => match remote.run(":", PROBE).await {
                 Ok(_) | Err(SshError::SessionsExhausted { .. }) => true,
                 Err(e) => {
-                    tracing::info!("the login does not answer: {e}");
+                    tracing::info!("the SSH connection does not answer: {e}");
                     false
                 }
             },
@@ -106,9 +106,9 @@ impl Channel {
 pub enum ConnectionState {
     /// An attempt is under way.
     Connecting(Phase),
-    /// It stands. Whether Ray answers is for [`Connection::channel`] to say.
+    /// The connection is open. [`Connection::channel`] checks whether Ray answers.
     Up(Box<Channel>),
-    /// It is down.
+    /// The connection is down.
     Down {
         /// Why the last attempt failed, or why the connection was lost.
         problem: Problem,
@@ -130,12 +130,12 @@ pub(super) enum Wish {
     Refresh,
     /// Connect again, if that attempt's connection is still the present one.
     Reconnect {
-        /// The attempt's number.
+        /// Number of the attempt.
         attempt: u64,
     },
     /// Open local ports for these services, as long as this connection is wanted.
     Forward {
-        /// Which.
+        /// The services to open ports for.
         services: BTreeSet<Service>,
         /// All that are open now.
         reply: oneshot::Sender<Result<LocalPorts, Problem>>,
@@ -151,9 +151,9 @@ pub(super) enum Wish {
 
 /// The task's end of a connection.
 pub(super) struct Held {
-    /// What everybody sees.
+    /// The state that all holders of the connection see.
     pub state: watch::Sender<ConnectionState>,
-    /// What they ask.
+    /// Requests of the holders of the connection.
     pub wishes: mpsc::Receiver<Wish>,
 }
 
@@ -168,7 +168,7 @@ pub struct Connection {
 impl Connection {
     /// Both ends, before the first attempt.
     pub(super) fn pair(cluster: ClusterName) -> (Self, Held) {
-        let problem = problem(format!("{cluster} has not been connected yet"), "");
+        let problem = problem(format!("{cluster} is not connected yet"), "");
         let none = ConnectionState::Down { problem, retry_at: None, attempt: 0, is_lost: true };
         let (sender, state) = watch::channel(none);
         let (wishes, heard) = mpsc::channel(WISHES);
@@ -180,12 +180,12 @@ impl Connection {
         Self::pair(cluster).0
     }
 
-    /// Ray over the connection that stands now, if one does; whether it answers is not asked.
+    /// A client of Ray over the open connection, if any; it does not check that Ray answers.
     pub fn client(&self) -> Option<Client> {
         client_of(&self.state)
     }
 
-    /// Commands on the head over the login that stands now, if one does.
+    /// Runs commands on the head over the open login, if any.
     pub fn remote(&self) -> Option<Remote> {
         match &*self.state.borrow() {
             ConnectionState::Up(channel) => channel.remote.clone(),
@@ -210,8 +210,8 @@ impl Connection {
         let _ = self.wishes.send(Wish::Reconnect { attempt: channel.attempt }).await;
     }
 
-    /// Gives up the present connection, if there is one: what it leads to is known to be gone. Returns once nobody is
-    /// handed that one any more.
+    /// Drops the current connection, because its target is known to be gone. Returns once no caller can get that
+    /// connection any more.
     pub async fn leave(&self) {
         let mut state = self.state.clone();
         let ConnectionState::Up(left) = state.borrow_and_update().clone() else { return };
@@ -229,12 +229,12 @@ impl Connection {
         self.channel_telling(|_| ()).await
     }
 
-    /// The same; `tell` hears what the task is doing.
+    /// As [`Self::channel`]; `tell` receives the phases of the connection.
     pub async fn channel_telling(&self, tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
         let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(tell)).await;
         waited.unwrap_or_else(|_| {
-            let what = format!("{} has not been connected within {} s", self.cluster, LONGEST_WAIT.as_secs());
-            Err(problem(what, "try again; `marin-tui clusters` names its address"))
+            let what = format!("{}: not connected after {} s", self.cluster, LONGEST_WAIT.as_secs());
+            Err(problem(what, "try again; check its address with `marin-tui clusters`"))
         })
     }
 
@@ -316,11 +316,11 @@ impl Connection {
     }
 
     fn gone(&self) -> Problem {
-        problem(format!("the connection to {} is closed: this program is ending", self.cluster), "")
+        problem(format!("the connection to {} is closed: marin-tui is exiting", self.cluster), "")
     }
 }
 
-/// The client of the connection that stands now, if one does.
+/// The client of the open connection, if any.
 pub(super) fn client_of(state: &watch::Receiver<ConnectionState>) -> Option<Client> {
     match &*state.borrow() {
         ConnectionState::Up(channel) => Some(channel.client.clone()),

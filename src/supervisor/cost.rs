@@ -4,7 +4,7 @@ use crate::model::Cost;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The window.
+/// The averaging window.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Turns running totals into a sliding minute.

@@ -12,9 +12,9 @@ use tokio::process::Command;
 /// `ray get-head-ip` may ask a cloud.
 const ASK_RAY: Duration = Duration::from_secs(60);
 
-/// Where to connect to.
+/// The head's address and how it was found.
 pub struct Found {
-    /// Address or ssh alias.
+    /// Address or ssh alias of the head.
     pub host: HostName,
     /// What the person should know about how it was found.
     pub note: Option<String>,
@@ -29,12 +29,12 @@ impl From<HostName> for Found {
 /// An address that Ray, Google or a journal named, as ssh may have it.
 pub(super) fn host_name(text: &str) -> Result<HostName, Problem> {
     HostName::parse(text).map_err(|e| {
-        Problem::new(ProblemKind::Address, e.to_string(), "nothing was sent there", Timestamp::now())
+        Problem::new(ProblemKind::Address, e.to_string(), "nothing was sent", Timestamp::now())
     })
 }
 
-/// The head's address now. Asked again at every connection: a head that was recreated has another. `out` hears of a
-/// missing login before Ray, which is asked then, takes its time.
+/// The head's current address. Looked up for every connection, because a recreated head has a new one. `out` receives
+/// a missing Google login before the slower `ray get-head-ip` runs.
 pub async fn head_address(
     spec: &ClusterSpec,
     options: &Options,
@@ -45,8 +45,8 @@ pub async fn head_address(
         HeadAddress::AskRay if spec.provider == "gcp" => return ask_google(spec, options, out).await,
         HeadAddress::AskRay => ask_ray(spec, options).await?,
         HeadAddress::Direct { .. } => {
-            let what = "there is no SSH here: the dashboard is reached directly";
-            return Err(Problem::new(ProblemKind::Address, what, "leave --address out", Timestamp::now()));
+            let what = "SSH is not available: the dashboard is reached directly";
+            return Err(Problem::new(ProblemKind::Address, what, "remove --address", Timestamp::now()));
         }
     };
     Ok(host.into())
@@ -62,7 +62,7 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
         Err(e) => {
             if let Some(out) = out.filter(|_| e.is_login()) {
                 let now = Timestamp::now();
-                let mend = format!("{}; ray is asked meanwhile", e.mend());
+                let mend = format!("{}; trying `ray get-head-ip`", e.mend());
                 let problem = Problem::new(ProblemKind::Address, e.to_string(), mend, now);
                 out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
@@ -84,8 +84,8 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
             }),
         None if !heads.unreachable.is_empty() => {
             let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
-            let what = format!("no head found, but Google could not look in {}", zones.join(", "));
-            Err(problem(what, "wait; status.cloud.google.com tells whether it is known"))
+            let what = format!("no head found, but Google could not list {}", zones.join(", "));
+            Err(problem(what, "wait; see status.cloud.google.com for known outages"))
         }
         None => {
             let what = if let Some(head) = heads.found.first() {
@@ -94,7 +94,7 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
                 let zone = spec.zone.as_deref().filter(|_| elsewhere.is_some());
                 let place = zone.map_or_else(|| project.clone(), |zone| format!("{zone} of {project}"));
                 let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone}"));
-                format!("no machine in {place} is labelled as the head of {name}{other}")
+                format!("no machine in {place} has the head label of {name}{other}")
             };
             let mend = "start the cluster (S in the console, `marin-tui start-cluster`), or check `provider.project_id` \
                         and `provider.availability_zone` in its file";
@@ -112,7 +112,7 @@ fn address(head: &Head, internal: bool) -> Option<String> {
 async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError) -> Result<Found, Problem> {
     match ask_ray(spec, options).await {
         Ok(host) => {
-            let note = format!("{why}: the head's address is what ray says; {}", why.mend());
+            let note = format!("{why}: using the address from `ray get-head-ip`; {}", why.mend());
             tracing::warn!(cluster = %spec.name, "{note}");
             Ok(Found { host, note: Some(note) })
         }
@@ -129,7 +129,7 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Prob
     let words = options.ray.join(" ");
     let failed = |what: String| {
         let mend = format!(
-            "set `clusters.{}.address` in the settings to the head's address or an ssh alias, or check `{words} get-head-ip` by hand",
+            "set `clusters.{}.address` in the settings to the head's address or an ssh alias, or check `{words} get-head-ip`",
             spec.name
         );
         Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
@@ -137,7 +137,7 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Prob
     let file = config::file_of(spec)
         .map_err(|e| Problem::new(ProblemKind::Config, e.what(), &e.mend, Timestamp::now()))?;
     let Some((program, arguments)) = options.ray.split_first() else {
-        return Err(failed("there is no ray command to ask for the head's address".into()));
+        return Err(failed("no ray command found to look up the head's address".into()));
     };
     let mut command = Command::new(program);
     command.args(arguments).arg("get-head-ip").arg(file).kill_on_drop(true).stdin(Stdio::null());
@@ -146,9 +146,9 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Prob
     }
     let output = match tokio::time::timeout(ASK_RAY, command.output()).await {
         Err(_) => {
-            return Err(failed(format!("`{words} get-head-ip` took longer than {} s", ASK_RAY.as_secs())));
+            return Err(failed(format!("`{words} get-head-ip` timed out after {} s", ASK_RAY.as_secs())));
         }
-        Ok(Err(e)) => return Err(failed(format!("`{program}` could not be started: {e}"))),
+        Ok(Err(e)) => return Err(failed(format!("cannot start `{program}`: {e}"))),
         Ok(Ok(output)) => output,
     };
     let stdout = String::from_utf8_lossy(&output.stdout);

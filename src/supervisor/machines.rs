@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// A node's agent samples every 5 s: asking more often brings nothing new.
 const FRESH: Duration = Duration::from_secs(5);
-/// Requests in one round.
+/// Number of requests per round.
 const ROUND: usize = 2;
 
 /// Remembers who was asked when.

@@ -1,8 +1,8 @@
 //! Where the mark of an operation is kept, so that other operators read it while the cluster is down: on provider `gcp`
 //! an empty instance group in the cluster's zone, on provider `local` a file on the head's machine.
 //!
-//! Placing is atomic: of two who place at the same time one is told whose mark is there. What is changed or removed is
-//! always the mark with that id, never just what has its name.
+//! Placing is atomic: of two operators who place a mark at the same time, one gets the mark of the other. Changes and
+//! removals always apply to the mark with a given id, never to any mark of that name.
 
 mod file;
 mod group;
@@ -30,7 +30,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub enum Held {
     /// It is there, and it is ours.
     Ours,
-    /// Another one is there in its place, or none any more.
+    /// Our mark is gone; contains the mark found instead, if any.
     Lost(Option<Box<OperationMark>>),
 }
 
@@ -49,7 +49,8 @@ impl OwnMarks {
     }
 }
 
-/// Whether marks are kept for that cluster: only the two providers whose clusters can be operated have a place for them.
+/// Whether marks are kept for that cluster: only the two providers whose clusters can be operated have a place for
+/// them.
 pub fn keeps_marks(spec: &ClusterSpec) -> bool {
     spec.file.is_some() && matches!(spec.provider.as_str(), "gcp" | "local")
 }
@@ -75,8 +76,8 @@ fn is_at_google(spec: &ClusterSpec) -> bool {
     spec.provider == "gcp"
 }
 
-/// Reads the mark over a connection to the head that is open already, and tells it unless it is ours; a cluster whose
-/// marks are not kept on its head has none there.
+/// Reads the mark over an open connection to the head and reports it unless it is ours. Does nothing for a cluster
+/// whose marks are not stored on its head.
 pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options, out: &Out) -> bool {
     if !keeps_marks(spec) || spec.provider != "local" {
         return false;
@@ -93,7 +94,7 @@ pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options,
             is_marked
         }
         Err(why) => {
-            tracing::debug!(cluster = %spec.name, "its mark cannot be read: {why}");
+            tracing::debug!(cluster = %spec.name, "cannot read the operation mark: {why}");
             false
         }
     }
@@ -157,7 +158,7 @@ pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
     file::done(&output).map(|_| ())
 }
 
-/// What became of the mark with that id. A script whose connection was lost is run again, and finds its own work.
+/// The result for the mark with that id. A script whose connection was lost is run again and finds its earlier effect.
 async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<Held, Problem> {
     if is_done {
         return Ok(Held::Ours);

@@ -27,7 +27,7 @@ impl Polling {
         Self { poller, running: None, begun: now, due: now, again: false }
     }
 
-    /// Wants a refresh that begins from now on.
+    /// Requests a refresh that begins from now on.
     pub fn ask(&mut self) {
         self.again = self.running.is_some();
         self.due = Instant::now();

@@ -1,5 +1,5 @@
-//! TCP ports of this machine for people: opened when somebody asks for them, always the same for the same place in the
-//! list, unless another program holds one. What this program sends goes over sockets and never through one of these.
+//! Local TCP ports for users, opened on request. A cluster keeps the same ports unless another program uses one. The
+//! program's own traffic goes over sockets and never through these ports.
 
 use crate::model::{ClusterName, LocalPorts, Problem, ProblemKind, Service, Timestamp};
 use crate::ssh::{PortPlan, SshError, Tunnel};
@@ -27,7 +27,7 @@ impl Ports {
         Self { plan: Arc::clone(plan), place, open: LocalPorts::new() }
     }
 
-    /// Those that are open.
+    /// The open ports.
     pub fn open(&self) -> &LocalPorts {
         &self.open
     }
@@ -62,8 +62,8 @@ impl Ports {
             let pick = self.lock().take(first).ok_or_else(|| {
                 Problem::new(
                     ProblemKind::PortInUse,
-                    format!("no local port is free from {first} on for the {} of {cluster}", service.word()),
-                    "close some of the programs that listen there (ss -ltnp names them)",
+                    format!("no free local port from {first} upwards for the {} of {cluster}", service.word()),
+                    "close programs that listen there (list them: ss -ltnp)",
                     Timestamp::now(),
                 )
             })?;
@@ -82,7 +82,7 @@ impl Ports {
         }
     }
 
-    /// Closes all.
+    /// Closes all ports.
     pub async fn close(&mut self, tunnel: &Tunnel) {
         for (service, port) in std::mem::take(&mut self.open) {
             tunnel.unlisten(port, service.port()).await;

@@ -28,7 +28,7 @@ pub struct Recovery {
 /// What came of the last question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sign {
-    /// Nothing that matters.
+    /// No action is needed.
     #[default]
     None,
     /// It was not answered as it should be.

@@ -50,9 +50,9 @@ const AT_ONCE: usize = 8;
 
 /// The answer to a small question.
 enum Aside {
-    /// The round trip.
+    /// The measured round-trip time.
     Latency(Result<Duration, RayError>),
-    /// Machine figures.
+    /// CPU and memory figures of nodes.
     Figures(Vec<(NodeId, Physical)>),
     /// Whether a head answers that did not.
     Sign(bool),
@@ -71,7 +71,7 @@ struct Serving {
     took: Duration,
     /// When the round trip was last measured; the first answer's time has the way to a new connection in it.
     pinged: Option<Instant>,
-    /// What was measured then.
+    /// The last measured round-trip time.
     latency: Option<Duration>,
     /// When the dashboard last answered.
     dashboard_seen: Option<Instant>,
@@ -120,7 +120,7 @@ impl ClusterTask {
             nudges: 0,
         }));
         if !self.forwarded.is_empty() {
-            // What does not open is told.
+            // A port that cannot be opened is reported as news.
             drop(self.open_ports(&mut s).await);
         }
         self.hand_out(&s.session);
@@ -162,7 +162,7 @@ impl ClusterTask {
                 }
             }
         };
-        // Nobody begins anything over a connection that is being closed.
+        // No new work starts over a connection that is being closed.
         self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
         if s.session.tunnel.as_ref().is_some_and(|(_, ports)| !ports.open().is_empty()) {
             // They go with the connection.
@@ -195,11 +195,11 @@ impl ClusterTask {
         None
     }
 
-    /// Opens the local ports that people want, and tells which are open. Why one is not is told too.
+    /// Opens the requested local ports and reports which are open, and why others are not.
     async fn open_ports(&mut self, s: &mut Serving) -> Result<LocalPorts, Problem> {
         let Some((tunnel, ports)) = &mut s.session.tunnel else {
-            let what = format!("{} is reached directly, so there is nothing to forward", self.spec.name);
-            let hint = "use its own address";
+            let what = format!("{} is reached directly; nothing to forward", self.spec.name);
+            let hint = "use its address";
             return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
         };
         let opened = ports.listen(tunnel, &self.spec.name, self.forwarded.iter().copied()).await;
@@ -216,7 +216,7 @@ impl ClusterTask {
     async fn want_ports(&mut self, open: bool, s: &mut Serving) {
         self.note(Request::Ports(open));
         if open {
-            // What does not open is told.
+            // A port that cannot be opened is reported as news.
             drop(self.open_ports(s).await);
         } else {
             self.close_ports(s).await;
@@ -268,13 +268,13 @@ impl ClusterTask {
                     let _turn = turns.acquire().await;
                     let outcome = stop::delete_job(&client, &id).await;
                     out.send(News::JobDelete { id, outcome }).await;
-                    // The session may have ended meanwhile.
+                    // The session may have ended in the meantime.
                     let _ = changed.send(());
                 });
             }
             Some(Request::Work(job)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
-                // Not among the asides: somebody waits for the answer, also when the session ends meanwhile.
+                // Spawned separately: the caller waits for the answer even if the session ends.
                 tokio::spawn(async move {
                     let work = client.work(&job).await.map(Box::new).map_err(|e| e.to_string());
                     out.send(News::Work { job, work }).await;
@@ -290,7 +290,7 @@ impl ClusterTask {
         None
     }
 
-    /// A refresh came back.
+    /// Handles the result of a refresh.
     async fn refreshed(&mut self, took: Duration, result: Result<Snapshot, RayError>, s: &mut Serving) {
         match result {
             Ok(mut snapshot) => {
@@ -313,7 +313,7 @@ impl ClusterTask {
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
                 let report = Arc::unwrap_or_clone(snapshot.autoscaler);
                 snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
-                // The state first: once the way is told to work, nobody takes an older state for the present one.
+                // The snapshot goes first: when the link is reported as up, the state shown must be the new one.
                 self.out.send(News::Snapshot(Arc::new(snapshot))).await;
                 let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
                 if s.up_since.is_none() || s.over_gcs != over_gcs {
@@ -326,7 +326,7 @@ impl ClusterTask {
         }
     }
 
-    /// A refresh failed though the tunnel stands.
+    /// Handles a failed refresh over a working tunnel.
     async fn trouble(&mut self, error: &RayError, s: &mut Serving) {
         let now = Timestamp::now();
         let refusals = s.session.refusals();
@@ -337,7 +337,7 @@ impl ClusterTask {
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
-                let problem = Problem { mend: "another token is being looked for".into(), ..problem.clone() };
+                let problem = Problem { mend: "looking for another token".into(), ..problem.clone() };
                 self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
             match self.renew(s).await {
@@ -421,7 +421,7 @@ impl ClusterTask {
                 s.dashboard = None;
                 self.tell_up(s).await;
             }
-            // Where the state comes through the dashboard, the next refresh meets the same trouble and tells it.
+            // If the state comes through the dashboard, the next refresh fails as well and reports it.
             Aside::Latency(Err(e)) => {
                 tracing::debug!(cluster = %self.spec.name, error = %e, "ping");
                 s.latency = None;
@@ -445,7 +445,7 @@ impl ClusterTask {
         }
     }
 
-    /// After a sleep or on another network: the way proves itself within seconds or is built anew.
+    /// After a sleep or a network change: the connection answers within seconds, or is replaced.
     async fn probe(&mut self, s: &mut Serving) -> Option<End> {
         let answer = tokio::time::timeout(PROBE, connect::ping(&s.session.client)).await;
         if matches!(answer, Ok(Ok(_))) {
@@ -461,7 +461,7 @@ impl ClusterTask {
     async fn tell_silent(&mut self, s: &mut Serving) {
         let now = Timestamp::now();
         let words =
-            format!("neither its dashboard nor its GCS has answered within {} s", recovery::SILENT.as_secs());
+            format!("neither the dashboard nor the GCS answered within {} s", recovery::SILENT.as_secs());
         s.up_since = None;
         let problem = self.dated(RayError::Silent(words).problem(now));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "silent");

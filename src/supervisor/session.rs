@@ -1,5 +1,5 @@
-//! One cluster's task for one command: the console's own connection, without reading the cluster's state at intervals
-//! and without a screen. And programs that are run beside it.
+//! One cluster's task for one command: a job of the console connection, without reading the cluster's state at
+//! intervals and without a screen. And programs that are run beside it.
 
 use super::connect::{first_contact, tunnel_spec};
 use super::connection::{Channel, Connection};
@@ -20,7 +20,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A cluster's task that works for one command. It reconnects as the console's does, and ends when this is dropped.
 pub struct Attached {
-    /// Its connection.
+    /// The connection of the cluster.
     pub connection: Connection,
     requests: mpsc::UnboundedSender<Request>,
     task: JoinHandle<()>,
@@ -45,7 +45,7 @@ pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
         ports: Arc::new(Mutex::new(PortPlan::new())),
         wakes: wake::watch_for_wakes(),
     };
-    // A command asks; nobody reads what the task would tell a screen.
+    // A command has no screen, so the news of the task are discarded.
     let (updates, _) = mpsc::channel(1);
     let out = Out { cluster: spec.name.clone(), updates };
     let (requests, heard) = mpsc::unbounded_channel();
@@ -61,13 +61,13 @@ pub struct Session {
     pub client: Client,
     /// That token; none without token auth.
     pub token: Option<Secret>,
-    /// `session_name` of that Ray.
+    /// `session_name` of the connected Ray.
     pub ray_session: Text,
     attached: Attached,
 }
 
 impl Session {
-    /// The connection, for what goes on when it is lost and comes back.
+    /// The connection, for work that survives a reconnection.
     pub fn connection(&self) -> &Connection {
         &self.attached.connection
     }
@@ -78,7 +78,7 @@ impl Session {
     }
 }
 
-/// [`attach`], and waits until the cluster answers. `tell` hears what is being done.
+/// As [`attach`], but waits until the cluster answers. `tell` receives the phases of the connection.
 pub async fn connect(
     spec: ClusterSpec,
     place: usize,
@@ -100,16 +100,16 @@ pub async fn connect(
 /// A cluster, and how its machines are reached.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
-    /// The cluster.
+    /// The cluster of the connection.
     pub spec: &'a ClusterSpec,
-    /// How to connect.
+    /// Connection options.
     pub options: &'a Options,
-    /// The connection of its task; commands on the head go over it while it stands.
+    /// The connection of the cluster's task; commands on the head use it while it is open.
     pub connection: &'a Connection,
 }
 
-/// Runs a command line on one of the cluster's machines: on the head over the login that stands, if one does, otherwise
-/// over a login of its own. An exit code other than zero is no error.
+/// Runs a command line on one of the cluster's machines: on the head over the open login, if there is one, otherwise
+/// over a new login. A non-zero exit code is not an error.
 pub async fn run_on(
     Access { spec, options, connection }: Access<'_>,
     host: &str,

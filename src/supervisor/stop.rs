@@ -12,14 +12,13 @@ use tokio::sync::{mpsc, watch};
 /// How long an effect is waited for: Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s
 /// later.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a job is watched of which nobody knows whether its stop arrived: a head that hung, or a connection that
-/// broke, may come back meanwhile.
+/// How long a job is watched after a stop request without an answer: a hanging head or a lost connection may recover.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
-/// Between two looks.
+/// Poll interval while waiting for a job to end.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Asks Ray to stop the job and watches for the effect. `changed` asks for a refresh when something has. A request
-/// whose answer did not come may have arrived: that is said, and corrected once the job's state is seen.
+/// Asks Ray to stop the job and watches for the effect. `changed` requests a refresh. A request without an answer may
+/// have arrived: this is reported, and corrected once the job's status is seen.
 pub(super) async fn stop_and_watch(
     mut ray: Answering,
     id: SubmissionId,
@@ -29,7 +28,7 @@ pub(super) async fn stop_and_watch(
     let tell = async |outcome| {
         tracing::info!(cluster = %out.cluster, job = %id, ?outcome, "stop job");
         out.send(News::JobStop { id: id.clone(), outcome }).await;
-        // The session may have ended meanwhile.
+        // The session may have ended in the meantime.
         let _ = changed.send(());
     };
     let outcome = match ray.client().stop_job(&id).await {
@@ -56,7 +55,7 @@ pub async fn stop_job(session: &Session, id: &SubmissionId) -> JobStopOutcome {
     }
 }
 
-/// Ray over whatever connection stands: what is watched for long must outlive one.
+/// A client of Ray over the current connection: a long wait must survive a reconnection.
 pub(super) struct Answering {
     client: Client,
     state: watch::Receiver<ConnectionState>,
@@ -86,7 +85,7 @@ pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String
     match client.delete_job(id).await {
         Ok(()) => Ok(()),
         Err(RayError::Status { message, .. }) if message.contains("non-terminal") => {
-            Err("has not ended; stop-job stops it".to_owned())
+            Err("has not ended; stop it first with stop-job".to_owned())
         }
         Err(e) => Err(e.to_string()),
     }

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How to get at logs while a session is up.
 #[derive(Clone)]
 pub struct Way {
-    /// Ray's own log API.
+    /// Client of Ray's log API.
     pub client: Client,
     /// The head's shell; none with `--address`.
     pub remote: Option<Remote>,
@@ -62,12 +62,12 @@ impl Streams {
         self.way.send_if_modified(|way| way.as_mut().map(|w| w.client = client.clone()).is_some());
     }
 
-    /// The cluster answers again, or somebody wants to know: each stream proves itself, or tries again at once.
+    /// Makes each stream check its connection, or retry at once.
     pub fn nudge(&mut self) {
         self.way.send_if_modified(|way| way.as_mut().map(|w| w.nudges += 1).is_some());
     }
 
-    /// Starts following.
+    /// Starts following a log.
     pub fn open(&mut self, stream: StreamId, source: LogSource, out: &Out) {
         let follower = Follower { stream, out: out.clone(), way: self.way.subscribe() };
         let task = tokio::spawn(follower.follow(source));
@@ -76,7 +76,7 @@ impl Streams {
         }
     }
 
-    /// Stops following.
+    /// Stops following a log.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(task) = self.open.remove(&stream) {
             task.abort();
@@ -115,8 +115,8 @@ impl Follower {
         way.clone()
     }
 
-    /// Ray's WebSocket first. When Ray cannot give the log at all, the same file comes through the head's shell, unless
-    /// Ray knows of no such job, or some of the log was told already: it would be told again.
+    /// Follows a job's log over Ray's WebSocket. If Ray cannot deliver the log, the file is read over ssh instead,
+    /// unless Ray does not know the job or some lines were delivered already, which would be repeated.
     async fn follow_job(&mut self, id: SubmissionId) {
         loop {
             let follow = |clients| ray::follow_job(clients, &id, PAST, LineSplitter::ON_A_SCREEN);
@@ -126,7 +126,7 @@ impl Follower {
                 return self.send(Vec::new(), LogEnd::Failed(error.to_string())).await;
             }
             if way.remote.is_some() {
-                let why = format!("{error}; reading it over ssh instead");
+                let why = format!("{error}; reading over ssh instead");
                 self.send(Vec::new(), LogEnd::Interrupted(why)).await;
                 return self.follow_on_head(&format!("job-driver-{}.log", id.0.raw()), Some(error)).await;
             }
@@ -170,7 +170,7 @@ impl Follower {
     }
 
     async fn read_on(&self, tail: &mut Tail, mut stream: RemoteStream, name: &str) -> Result<(), SshError> {
-        // The stream stands again; nothing may come for a while.
+        // The stream is open again; new lines may take a while.
         let stands = if tail.is_there() {
             LogEnd::Open
         } else {
@@ -244,6 +244,6 @@ impl Follower {
 /// Ray does not give a log.
 struct Refused {
     error: RayError,
-    /// Some of it was told before.
+    /// Whether some lines were delivered already.
     told: bool,
 }

@@ -12,7 +12,7 @@ const PAST: u64 = 1 << 20;
 /// Limit of a remote command that answers at once.
 const QUICK: Duration = Duration::from_secs(10);
 
-/// One file, and how far it has been read: a new connection goes on from there.
+/// A file and the offset read so far, from which a new connection continues.
 pub struct Tail {
     path: String,
     /// Bytes of the file that are behind us; none before the first look.
@@ -40,7 +40,7 @@ impl Tail {
         self.is_there
     }
 
-    /// Goes on over this connection.
+    /// Continues over this connection.
     pub async fn open(&mut self, remote: &Remote) -> Result<RemoteStream, SshError> {
         let size = self.size(remote).await?;
         self.is_there = size.is_some();

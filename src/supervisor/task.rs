@@ -28,9 +28,9 @@ const LONGEST_REST_UNSEEN: Duration = Duration::from_secs(20);
 /// task and nothing else.
 #[derive(Clone)]
 pub struct Out {
-    /// Whose news.
+    /// The cluster that the news are about.
     pub cluster: ClusterName,
-    /// The one channel.
+    /// The channel to the front end, shared by all clusters.
     pub updates: mpsc::Sender<Update>,
 }
 
@@ -43,11 +43,11 @@ impl Out {
 
 /// Why a phase of the task's life ended.
 pub enum End {
-    /// The way is broken.
+    /// The connection was lost.
     Lost(Problem),
     /// What a person asked for could not be done: nothing is tried before they have read why.
     Stuck(Problem),
-    /// Somebody asked to try now, or circumstances changed.
+    /// Retry now: on request, or because the network changed.
     Again,
     /// The front end is gone.
     Closed,
@@ -62,7 +62,7 @@ pub enum Pace {
     Asked,
 }
 
-/// One cluster's task.
+/// The task of one cluster: it connects, polls and reconnects.
 pub struct ClusterTask {
     pub(super) spec: Arc<ClusterSpec>,
     pub(super) place: usize,
@@ -80,14 +80,14 @@ pub struct ClusterTask {
     pub(super) wakes: Wakes,
     pub(super) care: Arc<TokenCare>,
     reach: watch::Sender<Reach>,
-    /// On the screen.
+    /// Whether the cluster is shown on the screen.
     pub(super) focused: bool,
-    /// Nodes on the screen.
+    /// Nodes shown on the screen.
     pub(super) visible: Vec<NodeId>,
     /// Services of the head that people want on a local port.
     pub(super) forwarded: BTreeSet<Service>,
     pub(super) streams: Streams,
-    /// Of the session before.
+    /// The client of the previous session.
     pub(super) client: Option<Client>,
     pub(super) backoff: Backoff,
     /// What has been wrong since when.
@@ -96,13 +96,13 @@ pub struct ClusterTask {
 
 /// What all clusters' tasks share.
 pub struct Shared {
-    /// How to connect.
+    /// Connection options.
     pub options: Arc<Options>,
-    /// Local ports.
+    /// Local ports by cluster.
     pub ports: Arc<Mutex<PortPlan>>,
-    /// Sleep and network changes.
+    /// Wake-ups after sleep and network changes.
     pub wakes: Wakes,
-    /// Tokens.
+    /// Token lookup and refresh.
     pub care: Arc<TokenCare>,
 }
 
@@ -171,7 +171,7 @@ impl ClusterTask {
         }
     }
 
-    /// Waits until somebody asks for the connection; false when nobody ever does.
+    /// Waits until the connection is requested; false when all requesters are gone.
     async fn is_wanted(&mut self) -> bool {
         tokio::select! {
             Some(wish) = self.held.wishes.recv() => {
@@ -204,7 +204,7 @@ impl ClusterTask {
         loop {
             tokio::select! {
                 session = &mut up => return session.map_err(End::Lost),
-                // It is being done.
+                // A connection attempt is already running.
                 Some(wish) = self.held.wishes.recv() => decline(wish),
                 request = self.requests.recv() => {
                     if let Some(end) = self.heed_while_down(request).await {
@@ -215,13 +215,13 @@ impl ClusterTask {
         }
     }
 
-    /// Waits before the next try: until the back-off is over, somebody asks, or circumstances change; if `patient`,
-    /// until somebody asks.
+    /// Waits before the next attempt: until the backoff is over, a reconnect is requested or the network changes; if
+    /// `patient`, only until a reconnect is requested.
     async fn rest(&mut self, problem: Problem, patient: bool) -> End {
         let problem = self.dated(problem);
         let is_seen = self.focused || self.pace == Pace::Asked;
         let wait = self.backoff.next(if is_seen { LONGEST_REST } else { LONGEST_REST_UNSEEN });
-        // To be shown. What is waited for is the monotonic clock: the wall's may be set back by an hour meanwhile.
+        // For display only. The wait uses the monotonic clock, because the wall clock may be set back.
         let at = Timestamp::now().plus(wait);
         let over = tokio::time::sleep(wait);
         tokio::pin!(over);
@@ -238,7 +238,7 @@ impl ClusterTask {
         loop {
             tokio::select! {
                 () = &mut over, if !patient => return End::Again,
-                // That clock stands still while the machine sleeps; waking up is noticed here.
+                // The monotonic clock stops while the machine sleeps; the wake-up is noticed here.
                 Ok(()) = self.wakes.changed(), if !patient => {
                     self.backoff.reset();
                     return End::Again;
@@ -252,7 +252,7 @@ impl ClusterTask {
                     if let Some(end) = self.heed_while_down(request).await {
                         return end;
                     }
-                    // Its pause was that of a cluster at which nobody looks.
+                    // The backoff was that of a cluster that is not shown.
                     if is_opened && !patient {
                         return End::Again;
                     }
@@ -308,7 +308,7 @@ impl ClusterTask {
             | Request::DeleteJob(_)
             | Request::Work(_)
             | Request::TrustHostKey(_)
-            // Another task's.
+            // Handled by another task.
             | Request::Cloud
             | Request::CleanPreempted(_) => {}
         }
@@ -338,7 +338,7 @@ fn decline(wish: Wish) {
     match wish {
         Wish::Renew { reply, .. } => drop(reply.send(Ok(()))),
         Wish::Forward { reply, .. } => {
-            let what = "the connection was lost before the ports were open";
+            let what = "connection lost before the ports were open";
             let problem = Problem::new(ProblemKind::TunnelLost, what, "ask again", Timestamp::now());
             drop(reply.send(Err(problem)));
         }

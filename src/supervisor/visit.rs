@@ -15,8 +15,8 @@ fn problem(what: String, mend: impl AsRef<str>) -> Problem {
     Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
 }
 
-/// The host that a person means: an address, a TPU VM's name (`NAME/2` for its third host), or (not with provider
-/// gcp) any host's name. An address is taken as it is when Google cannot be asked; `note` hears why then.
+/// The host that the operator names: an address, a TPU VM's name (`NAME/2` for its third host), or (not with provider
+/// gcp) any host name. If Google does not answer, an address is used as given and `note` receives the cause.
 pub async fn find_host(
     spec: &ClusterSpec,
     options: &Options,
@@ -27,7 +27,7 @@ pub async fn find_host(
     // `NAME/2` is a TPU VM's third host.
     let name =
         if spec.provider == "gcp" { wish.rsplit_once('/').map_or(wish, |(name, _)| name) } else { wish };
-    HostName::parse(name).map_err(|e| problem(e.to_string(), "name an address or a TPU VM"))?;
+    HostName::parse(name).map_err(|e| problem(e.to_string(), "use an address or a TPU VM name"))?;
     if spec.provider != "gcp" {
         return Ok(TpuHost::at(wish));
     }
@@ -62,7 +62,7 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
     let (name, worker) = match wish.rsplit_once('/') {
         Some((name, number)) => {
             let number = number.parse().map_err(|_| {
-                problem(format!("`{number}` is no worker number"), "write NAME/0 for the first host")
+                problem(format!("`{number}` is not a worker number"), "use NAME/0 for the first host")
             })?;
             (name, number)
         }
@@ -74,12 +74,12 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
     let vm = match (exact, alike.as_slice()) {
         (Some(vm), _) | (None, &[vm]) => vm,
         (None, []) => {
-            let mend = "`marin-tui tpus` lists them; without a name the head is meant";
-            return Err(problem(format!("no TPU VM of {cluster} is called {name}"), mend));
+            let mend = "list them with `marin-tui tpus`; omit the name for the head";
+            return Err(problem(format!("no TPU VM of {cluster} is named {name}"), mend));
         }
         (None, several) => {
             let names: Vec<_> = several.iter().map(|vm| vm.name.to_string()).collect();
-            return Err(problem(format!("several TPU VMs are called so: {}", names.join(", ")), "name one"));
+            return Err(problem(format!("several TPU VMs match: {}", names.join(", ")), "use a full name"));
         }
     };
     let host = vm.logins().nth(worker).filter(|h| !h.internal.is_empty() || h.external.is_some());
@@ -90,7 +90,7 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
         ),
         n => problem(
             format!("{} has no worker {worker} with an address", vm.name),
-            format!("its workers are 0 to {}", n - 1),
+            format!("use 0 to {}", n - 1),
         ),
     })
 }
@@ -108,8 +108,8 @@ pub async fn visit(
         Some(head) => Ok(head),
         None => match &spec.head {
             HeadAddress::Direct { .. } => {
-                let mend = "choose a cluster with a file or with settings, and leave --address out";
-                Err(problem("there is no SSH here: the dashboard is reached directly".into(), mend))
+                let mend = "use a cluster with a file or settings, without --address";
+                Err(problem("SSH is not available: the dashboard is reached directly".into(), mend))
             }
             _ => Ok(tunnel_spec(spec, options, head_address(spec, options, None).await?.host, Vec::new())),
         },

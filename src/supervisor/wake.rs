@@ -6,7 +6,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How often we look.
+/// Poll interval of the clock and the routes.
 const TICK: Duration = Duration::from_secs(1);
 /// The wall clock running ahead of the monotonic one by this much means that the machine slept.
 const JUMP: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! What Google has in a zone: asked once for all clusters whose TPUs lie there, and kept once.
+//! The TPUs of a zone at Google: queried and stored once for all clusters in the zone.
 
 use super::cloud::{ask_cloud, tpu_place};
 use crate::gcp::Google;
@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// The zones that somebody has asked about, by project and name.
+/// The zones that were queried, by project and name.
 #[derive(Clone, Debug, Default)]
 pub struct Zones(Arc<Mutex<HashMap<(String, String), Zone>>>);
 
-/// When it was asked about, and what was said. Who asks meanwhile waits for the same answer.
+/// The time and the answer of the last query. Requests during a query wait for its answer.
 type Zone = Arc<tokio::sync::Mutex<Option<(Instant, Answer)>>>;
 type Answer = Result<Arc<CloudView>, Problem>;
 

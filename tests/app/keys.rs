@@ -294,7 +294,7 @@ fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
     );
     tell(&mut app, CLUSTER, up(false));
     tell(&mut app, CLUSTER, open(6381));
-    assert!(said(&app).contains("every user of this machine can use them"), "{}", said(&app));
+    assert!(said(&app).contains("any user of this machine can use the open ports"), "{}", said(&app));
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(false))]);
     tell(&mut app, CLUSTER, News::Ports { open: LocalPorts::new(), notes: Vec::new() });
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
@@ -305,7 +305,7 @@ fn a_cluster_that_runs_is_not_offered_to_be_started() {
     let mut app = shown();
     assert_eq!(press(&mut app, "S"), []);
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert_eq!(lines[0], (CLUSTER.to_owned(), "it runs already, with 4 jobs that have not ended".to_owned()));
+    assert_eq!(lines[0], (CLUSTER.to_owned(), "already running, with 4 jobs that have not ended".to_owned()));
     press(&mut app, "<esc>");
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));

@@ -419,7 +419,7 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
     assert_eq!(stand(&app), Stand::Over(how));
-    assert!(said(&app).contains("google keeps the request") && !said(&app).contains("nothing was changed"));
+    assert!(said(&app).contains("the request stays with Google") && !said(&app).contains("nothing was changed"));
     // A cluster whose worker is being removed is not expected to be away.
     let mut app = shown();
     begun(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
@@ -494,10 +494,10 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
 fn keys_stand_for_the_flags_that_a_mend_names() {
     let app = shown();
     let said =
-        app.keys_for("if the machine is gone for good, resume with --leave; otherwise mend it and resume");
+        app.keys_for("if the machine is permanently gone, resume with --leave; otherwise fix it and resume");
     assert_eq!(said, "in this console: f for --leave");
     assert!(
-        app.keys_for("go on without the jobs: --abandon, then --preserve-jobs=0").contains("a for --abandon")
+        app.keys_for("give up the jobs: --abandon, then --preserve-jobs=0").contains("a for --abandon")
     );
     assert!(app.keys_for("`remove-worker x` deletes it").contains("D "));
     assert_eq!(app.keys_for("ask who did that"), "");

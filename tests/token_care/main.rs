@@ -140,7 +140,7 @@ async fn a_cluster_whose_secret_cannot_be_fetched_gets_no_other_token() {
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::TokenMissing);
     // What to do: log in to Google, or write the token where this cluster alone has it, or set the variable.
-    for words in ["no token of ", "secret RAY_AUTH_TOKEN_STAGING"] {
+    for words in ["no token for ", "secret RAY_AUTH_TOKEN_STAGING"] {
         assert!(problem.what.contains(words), "{words}: {problem:?}");
     }
     for words in ["gcloud auth", world.spec.name.as_str(), "RAY_AUTH_TOKEN"] {

@@ -163,13 +163,13 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
         for needed in
-            ["✓ 2 look: 2 workers", "◐ 3 save the jobs", "restart 3/9 · 1m 08s", "line 39", "c cancels"]
+            ["✓ 2 read state: 2 workers", "◐ 3 save jobs", "restart 3/9 · 1m 08s", "line 39", "c cancels"]
         {
             assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
         }
     }
     press(&mut app, "<esc>");
-    assert!(seen(&mut app, 120, 40).contains("◐ restart 3/9: save the jobs"), "the banner");
+    assert!(seen(&mut app, 120, 40).contains("◐ restart 3/9: save jobs"), "the banner");
     hears(&mut app, OperationNews::Progress(Progress::Done(StepName::Backup, String::new())));
     hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
     let gone = problem(ProblemKind::TunnelLost, "the connection broke", "");
@@ -191,7 +191,7 @@ fn what_stands_half_way_is_told_with_its_ways_out() {
         let text = text(&buffer);
         for needed in [
             "restart stopped at 5/9",
-            "✕ 5 end what ray leaves",
+            "✕ 5 end remaining Ray processes",
             "10.0.0.7 cannot be cleared",
             "marin-us-central2-1",
             "r resumes",
@@ -225,7 +225,7 @@ fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_
     press(&mut app, "<esc>");
     tell(&mut app, CLUSTER, News::Mark(Some(OperationMark { seen_ms: before(600).as_millis(), ..mark })));
     let text = seen(&mut app, 200, 60);
-    assert!(text.contains("restart by alice, step 4 of 9, no sign of life for 10m"), "{text}");
+    assert!(text.contains("restart by alice, step 4 of 9, no update for 10m"), "{text}");
     // What runs here is known better.
     hears(&mut app, stopped());
     assert!(!seen(&mut app, 200, 60).contains("by alice"));

@@ -95,7 +95,7 @@ fn a_worker_on_its_way_is_watched_and_left() {
     press(&mut app, "p");
     let progress = |app: &mut App, p| hears(app, OperationNews::Progress(p));
     progress(&mut app, Progress::Began(StepName::Ask));
-    progress(&mut app, Progress::Done(StepName::Ask, "google has the request".into()));
+    progress(&mut app, Progress::Done(StepName::Ask, "Google accepted the request".into()));
     progress(&mut app, Progress::Began(StepName::Capacity));
     progress(&mut app, Progress::Output("ray-worker-manual-1: waiting for resources".into()));
     snap("worker_progress", &mut app);

@@ -41,13 +41,13 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait("that it was looked", |text| !text.contains("◌ looking"));
     assert!(world.double.state().queued.is_empty(), "nothing yet");
     pty.send("\t\r");
-    pty.wait_text("◐ 2 wait until google has the capacity");
+    pty.wait_text("◐ 2 wait for capacity");
     pty.wait_text("extra: waiting");
     assert!(world.double.state().queued[0].to_string().contains("reserv"));
 
     // Nobody is locked in by a wait: it is left, and the same taken up again.
     pty.send("c");
-    pty.wait_text("cancelled; google keeps the request");
+    pty.wait_text("cancelled; the request stays with Google");
     pty.send("\x1b");
     pty.wait("the cluster", |text| !text.contains("cancelled; google"));
     pty.send("a");

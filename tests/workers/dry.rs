@@ -70,7 +70,7 @@ fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
     assert_eq!(short(&adding), wanted);
     assert_eq!(adding[0]["body"]["bestEffort"], json!({}));
     let starting = world.planned("init-worker by-hand");
-    let script = format!("{WORKER}: the startup script is its standard input");
+    let script = format!("{WORKER}: the startup script is passed on standard input");
     assert_eq!(short(&starting), ["PATCH by-hand?updateMask=metadata", &script]);
     assert!(starting[0]["body"]["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
     assert_eq!(short(&world.planned("remove-worker by-hand")), ["DELETE by-hand"]);
@@ -95,16 +95,16 @@ fn each_dry_run_is_one_list_on_machines_of_ones_own() {
     world.head_of(|s| s.jobs = 0);
     world.local();
     let host = "10.0.0.7";
-    let starts = [format!("{host}: here to /there"), format!("{host}: starts ray")];
+    let starts = [format!("{host}: here to /there"), format!("{host}: starts Ray")];
     let adding = world.planned(&format!("add-worker --host {host}"));
     assert_eq!(short(&adding), starts);
     assert!(adding[1]["command"].as_str().unwrap().contains("RAY_HEAD_IP"), "{}", adding[1]);
     assert_eq!(short(&world.planned(&format!("init-worker {host}"))), starts);
-    assert_eq!(short(&world.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops ray")]);
+    assert_eq!(short(&world.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops Ray")]);
     let (code, out, said) = world.run(&format!("remove-worker {host} --dry-run --json"));
     assert!(code == Some(1) && out.is_empty() && said.contains("no living node"), "as the deed: {out}{said}");
     let stopping = short(&world.planned("stop-cluster"));
-    let clears = format!("{WORKER}: ends what is left of ray and of its jobs");
+    let clears = format!("{WORKER}: ends remaining processes of Ray and its jobs");
     assert_eq!(stopping[..2], ["down".to_owned(), clears]);
     let submit = "submit-job --no-wait --submission-id first --entrypoint-num-cpus 1 -- true";
     assert_eq!(world.run(submit).0, Some(0));
@@ -131,7 +131,7 @@ fn a_cluster_that_was_started_is_told_as_a_list() {
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "marin-a", "started": true, "backup": null}]));
-    assert!(world.list("start-cluster").is_empty(), "it runs already");
+    assert!(world.list("start-cluster").is_empty(), "already running");
 }
 
 #[test]

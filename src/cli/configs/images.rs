@@ -15,10 +15,10 @@ pub fn image(folder: &Path, table: &Table, stem: &str) -> Result<ImageName> {
     let text = plan.iter().find(|p| p.stem == stem).map_or("", |p| p.after.as_str());
     let said = docker_image(text, &folder.join(format!("{stem}.yaml")))?;
     ImageName::parse(&said)
-        .with_context(|| format!("the image of {stem} (`{said}`) lies in no Artifact Registry"))
+        .with_context(|| format!("the image of {stem} (`{said}`) is not in Artifact Registry"))
 }
 
-/// The image that stands in a cluster's file now.
+/// The image that a cluster's file names now.
 pub fn of_file(file: &Path) -> Option<ImageName> {
     let text = yaml::read(file).ok()?;
     ImageName::parse(&docker_image(&text, file).ok()?)
@@ -29,14 +29,14 @@ fn docker_image(text: &str, file: &Path) -> Result<String> {
     Ok(value["docker"]["image"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Lists the builds by tag, the newest first.
+/// Lists the image builds with their tags, newest first.
 pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
     let google = supervisor::google(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(google.images(image));
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();
-    let builds = asked.map_err(|e| anyhow!("the images of {stem} cannot be listed: {e}; {}", e.mend()))?;
+    let builds = asked.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.mend()))?;
     let tagged = || builds.iter().filter(|b| !b.tags.is_empty());
     let used = |tag: &str| tag == image.tag;
     if as_json {
@@ -67,7 +67,7 @@ pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) ->
     let there = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
     if !there {
         bail!(
-            "{image} is not there: push it, or choose another tag (`marin-tui configs set-image TAG {stem}`)"
+            "{image} does not exist: push it, or set another tag (`marin-tui configs set-image TAG {stem}`)"
         );
     }
     Ok(())

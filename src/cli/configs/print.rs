@@ -9,23 +9,23 @@ use std::io::Write;
 pub const LIST_HEADER: [&str; 9] =
     ["FILE", "CLUSTER", "ZONE", "TPU", "MIN WORKERS", "MAX", "IMAGE", "TOKEN SECRET", "STATE"];
 
-/// `3 files`.
+/// A count with its noun, e.g. `3 files`.
 pub fn count(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// A state in words.
+/// The state of a file as shown to people.
 pub fn state(state: State) -> &'static str {
     match state {
         State::Current => "current",
         State::Missing => "missing",
         State::OutOfDate => "out of date",
         State::Edited => "edited by hand",
-        State::Orphan => "no longer in clusters.yaml: `ray down` it if it runs, then delete the file",
+        State::Orphan => "not in clusters.yaml: run `ray down` on it if it is running, then delete the file",
     }
 }
 
-/// One cluster of `configs list`.
+/// The table cells of one cluster in `configs list`.
 pub fn row_as_cells(row: &Row, how: State) -> Vec<String> {
     let kept = row.types.iter().skip(1).filter(|t| t.min_workers > 0);
     let kept = kept.map(|t| format!("{}: {}", t.accelerator_type, t.min_workers));
@@ -43,7 +43,7 @@ pub fn row_as_cells(row: &Row, how: State) -> Vec<String> {
     ]
 }
 
-/// The same for scripts.
+/// The JSON row of one cluster in `configs list`.
 pub fn row_as_json(row: &Row, how: State) -> Value {
     let mut values: serde_json::Map<String, Value> = row
         .values
@@ -55,7 +55,7 @@ pub fn row_as_json(row: &Row, how: State) -> Value {
     Value::Object(values)
 }
 
-/// A state for scripts.
+/// The state of a file as written in JSON.
 pub fn state_name(how: State) -> &'static str {
     match how {
         State::Current => "current",
@@ -66,7 +66,7 @@ pub fn state_name(how: State) -> &'static str {
     }
 }
 
-/// A value on one line.
+/// A YAML value formatted on one line.
 pub fn value(value: &serde_yaml::Value) -> String {
     match value {
         serde_yaml::Value::String(text) => text.clone(),
@@ -79,7 +79,7 @@ pub fn value(value: &serde_yaml::Value) -> String {
     }
 }
 
-/// Findings for people: by file, as a compiler prints them.
+/// Prints findings as `file:line: severity: message [rule]`, each with its hint, and a summary.
 pub fn findings(findings: &[Finding], files: usize) -> anyhow::Result<()> {
     let mut out = super::super::output::stdout();
     for f in findings {
@@ -100,10 +100,10 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// A finding for scripts.
+/// The JSON object of a finding.
 pub fn finding_as_json(f: &Finding) -> Value {
     json!({
-        "file": f.file, "line": f.line, "severity": severity(f.severity), "rule": f.rule, "what": f.what,
-        "mend": f.mend,
+        "file": f.file, "line": f.line, "severity": severity(f.severity), "rule": f.rule, "message": f.what,
+        "hint": f.mend,
     })
 }

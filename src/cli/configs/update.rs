@@ -9,7 +9,7 @@ use similar::TextDiff;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
-/// What is asked for.
+/// Options of `configs update`.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Mode {
@@ -17,13 +17,13 @@ pub struct Mode {
     pub check: bool,
     /// Write nothing; show changes.
     pub diff: bool,
-    /// Do not ask.
+    /// Skip confirmation.
     pub yes: bool,
     /// Print JSON.
     pub json: bool,
 }
 
-/// Brings the files of `only` (or of all clusters) up to date.
+/// Updates the files of `only`, or of all clusters when it is empty.
 pub fn run(folder: &Path, table: &Table, only: &[String], mode: Mode) -> Result<()> {
     let mut plan = infra::plan(folder, table)?;
     plan.retain(|p| only.is_empty() || only.contains(&p.stem));
@@ -40,7 +40,7 @@ pub fn run(folder: &Path, table: &Table, only: &[String], mode: Mode) -> Result<
             continue;
         }
         if mode.yes || question(planned).is_none_or(|q| asked(&mut out, mode, &q).unwrap_or(false)) {
-            infra::write(planned).with_context(|| format!("{} cannot be written", planned.file.display()))?;
+            infra::write(planned).with_context(|| format!("cannot write {}", planned.file.display()))?;
             written.push(*planned);
         } else {
             left.push(*planned);
@@ -54,11 +54,11 @@ pub fn run(folder: &Path, table: &Table, only: &[String], mode: Mode) -> Result<
     }
     if mode.check && (!stale.is_empty() || !orphans.is_empty()) {
         let all = stale.len() + orphans.len();
-        bail!("{} not as clusters.yaml says; run `marin-tui configs update`", are(all));
+        bail!("{} out of date; run `marin-tui configs update`", are(all));
     }
     if !left.is_empty() {
         bail!(
-            "{} left as they were: look at the changes above, then say --yes",
+            "{} not written: review the changes above, then use --yes",
             print::count(left.len(), "file")
         );
     }
@@ -69,22 +69,22 @@ fn are(n: usize) -> String {
     if n == 1 { "1 file is".into() } else { format!("{n} files are") }
 }
 
-/// What a person must agree to before the file is overwritten.
+/// The question to confirm before the file is overwritten, if one is needed.
 fn question(planned: &Planned) -> Option<String> {
     let file = planned.file.display();
     if let Some(old) = &planned.renamed {
         return Some(format!(
-            "{file}: cluster_name `{old}` would change, and Ray would orphan the machines of a running `{old}`. Rename?"
+            "{file}: cluster_name `{old}` would change, and the machines of a running `{old}` would be orphaned. Rename it?"
         ));
     }
     let edited = planned.state == State::Edited;
-    edited.then(|| format!("{file} was edited by hand. Overwrite the lines above that begin with `-`?"))
+    edited.then(|| format!("{file} was edited by hand. Overwrite the lines marked `-` above?"))
 }
 
 fn asked(out: &mut impl Write, mode: Mode, question: &str) -> io::Result<bool> {
     if mode.json || !io::stdin().is_terminal() {
         if !mode.json {
-            writeln!(out, "{question} Not without --yes.")?;
+            writeln!(out, "{question} Use --yes to confirm.")?;
         }
         return Ok(false);
     }
@@ -107,7 +107,7 @@ fn explain(out: &mut Cleaned<impl Write>, planned: &Planned) -> Result<()> {
     print_diff(out, &planned.file, &planned.before, &planned.after)
 }
 
-/// A unified diff; in colour on a terminal.
+/// Prints a unified diff, in colour on a terminal.
 pub fn print_diff(out: &mut Cleaned<impl Write>, file: &Path, before: &str, after: &str) -> Result<()> {
     if before == after {
         return Ok(());

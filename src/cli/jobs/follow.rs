@@ -1,6 +1,6 @@
-//! A job's log and its end, followed across lost connections: a command goes on as the console does, and says so.
+//! Follows a job's log and its end across lost connections.
 //!
-//! The cluster's task reconnects; what stands here waits for it, and gives up when it was told after how long.
+//! The cluster's task reconnects. The code here waits for it, and gives up after `--give-up-after` if that is set.
 
 use super::super::reach::Reach;
 use super::{LOOK, failed};
@@ -14,36 +14,36 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Longest wait before a cluster that is connected and does not answer is asked again.
+/// Maximum backoff between requests to a connected cluster that does not answer.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Between two looks at a restart that may bring a job back.
+/// Poll interval while a restart may bring a job back.
 const RESTART_LOOK: Duration = Duration::from_secs(3);
 
-/// What a command does when the cluster stops answering.
+/// Options for a cluster that stops answering.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct GiveUp {
-    /// Give up (exit code 4) once the cluster has not answered for so long [default: reconnect for ever]
+    /// Exit with code 4 if the cluster has not answered for this many seconds [default: keep reconnecting]
     #[arg(long, value_name = "SECONDS")]
     give_up_after: Option<u64>,
 }
 
-/// Why a job's end was not seen.
+/// Why the end of a job was not observed.
 #[derive(Clone, Debug)]
 pub enum Unseen {
-    /// The cluster did not answer for as long as was to be waited.
+    /// The cluster did not answer within `--give-up-after`.
     GaveUp,
-    /// Ray was restarted, and the job is gone with its session: in a sentence.
+    /// Ray was restarted and the job was lost with its session; the text says so in a sentence.
     Lost(String),
 }
 
-/// What became of a job that Ray does not know any more.
+/// What happened to a job that Ray no longer knows.
 enum Gone {
-    /// A restart has submitted it again.
+    /// A restart submitted the job again.
     Back,
-    /// Its end will not be seen.
+    /// The end of the job cannot be observed.
     Unseen(Unseen),
-    /// No restart explains it.
+    /// Ray was not restarted, so the cause is unknown.
     Unexplained,
 }
 
@@ -53,20 +53,20 @@ pub struct Following<'a> {
     connection: Connection,
     state: watch::Receiver<ConnectionState>,
     limit: Option<Duration>,
-    /// Since when it has not answered.
+    /// When the cluster stopped answering.
     lost: Option<Instant>,
-    /// The last problem that was told.
+    /// The last problem that was printed.
     told: Option<String>,
-    /// `session_name` of the Ray that the job was seen on.
+    /// `session_name` of the Ray session that the job runs in.
     ray_session: Text,
-    /// The job's state as it was last read.
+    /// The job's status as last read.
     pub seen: Option<JobStatus>,
 }
 
 type Proof = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
 
 impl<'a> Following<'a> {
-    /// Over the connection of this command.
+    /// Follows jobs over the connection of this command.
     pub fn new(reach: &'a Reach, session: &Session, give_up: GiveUp) -> Self {
         let connection = session.connection().clone();
         let state = connection.watch();
@@ -75,8 +75,8 @@ impl<'a> Following<'a> {
         Self { reach, connection, state, limit, lost: None, told: None, ray_session, seen: None }
     }
 
-    /// Hands the lines of a job's log to `print` (of what is there already the newest `keep`) until the job has ended;
-    /// how it ended.
+    /// Passes the lines of a job's log to `print` until the job has ended, starting with the newest `keep` lines, and
+    /// returns how it ended.
     pub async fn log_and_end(
         &mut self,
         id: &SubmissionId,
@@ -89,8 +89,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Hands the lines of a job's log to `print` until the log has ended. Of a job that a restart has brought back the
-    /// new log follows.
+    /// Passes the lines of a job's log to `print` until the log has ended. If a restart submits the job again, its new
+    /// log follows.
     async fn log(
         &mut self,
         id: &SubmissionId,
@@ -121,7 +121,7 @@ impl<'a> Following<'a> {
                             tail = ray::follow_job(heard.clone(), id, ray::WHOLE_LOG, LineSplitter::WHOLE);
                         }
                         Gone::Unseen(unseen) => return Ok(Err(unseen)),
-                        Gone::Unexplained => anyhow::bail!("the log of {id} cannot be read: {error}"),
+                        Gone::Unexplained => anyhow::bail!("cannot read the log of {id}: {error}"),
                     },
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
                 },
@@ -141,13 +141,13 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// What became of a job that Ray does not know any more. While the mark of a restart stands, that restart may bring
-    /// the job back, and this waits for it.
+    /// Finds out what happened to a job that Ray no longer knows. While a restart is marked on the cluster, it may
+    /// submit the job again, so this waits for the restart.
     async fn gone(&mut self, id: &SubmissionId, error: &RayError) -> anyhow::Result<Gone> {
         let Some(why) = self.why_lost(id, error).await else { return Ok(Gone::Unexplained) };
         let mut is_told = false;
         loop {
-            // Before the job: a restart whose mark is gone has brought back what it will.
+            // Read the mark before the job: once the mark is gone, the restart has restored all it can.
             let restart = self.restart_under_way().await;
             if let Some(client) = self.client()?
                 && client.job(id).await.is_ok()
@@ -155,13 +155,13 @@ impl<'a> Following<'a> {
             {
                 self.back();
                 self.ray_session = channel.ray_session;
-                eprintln!("{id} was restarted with its cluster");
+                eprintln!("{id} was restarted with the cluster");
                 return Ok(Gone::Back);
             }
             let Some(mark) = restart else { return Ok(Gone::Unseen(Unseen::Lost(why))) };
             if !is_told {
                 is_told = true;
-                eprintln!("{id}: {}; waiting for the job to come back", mark.brief(Timestamp::now()));
+                eprintln!("{id}: {}; waiting for the job to be restored", mark.brief(Timestamp::now()));
             }
             tokio::select! {
                 () = sleep(RESTART_LOOK) => {}
@@ -170,7 +170,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// The mark of a restart whose program is at work on this cluster.
+    /// The mark of a restart that is running on this cluster.
     async fn restart_under_way(&self) -> Option<OperationMark> {
         let (spec, options) = (&self.reach.spec, &self.reach.options);
         let access = Access { spec, options, connection: &self.connection };
@@ -183,7 +183,7 @@ impl<'a> Following<'a> {
         (is_at_work && mark.command == OperationKind::Restart.command()).then_some(mark)
     }
 
-    /// Why a job is not there any more, if Ray was restarted since it was seen.
+    /// Why a job was lost, if Ray was restarted since the job was last seen.
     async fn why_lost(&self, id: &SubmissionId, error: &RayError) -> Option<String> {
         if !matches!(error, RayError::NotFound(_)) || self.ray_session.is_empty() {
             return None;
@@ -192,7 +192,7 @@ impl<'a> Following<'a> {
         (now != self.ray_session).then(|| id.lost_with(&self.ray_session))
     }
 
-    /// Waits for a job's end.
+    /// Polls the job until it has ended.
     pub async fn end(&mut self, id: &SubmissionId) -> anyhow::Result<Result<JobStatus, Unseen>> {
         let mut backoff = Backoff::default();
         loop {
@@ -243,7 +243,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// The client of the connection as it is now; none while there is none. An error where only a person can mend it.
+    /// The client of the current connection, if there is one. An error when reconnecting cannot succeed without an
+    /// operator's fix.
     fn client(&mut self) -> anyhow::Result<Option<Client>> {
         let now = self.state.borrow_and_update().clone();
         match now {
@@ -258,14 +259,14 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Asks the cluster something small. A refused token is replaced by the latest one, a connection that is dead
-    /// without a word by another.
+    /// Sends a small request to the cluster. It replaces a refused token by the latest one, and a dead connection by a
+    /// new one.
     fn proof(&self) -> Proof {
         let connection = self.connection.clone();
         Box::pin(async move { connection.channel().await.map(|_| ()) })
     }
 
-    /// Says once that the connection is lost.
+    /// Prints once that the connection is lost.
     fn lose(&mut self, why: &str) {
         if self.lost.is_none() {
             self.lost = Some(Instant::now());
@@ -274,34 +275,34 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Says what keeps the cluster from being reached, once for each reason.
+    /// Prints why the cluster cannot be reached, once per cause.
     fn tell(&mut self, why: &str) {
         if self.told.as_deref() != Some(why) {
             self.told = Some(why.to_owned());
-            eprintln!("{}: {why}; still trying", self.reach.spec.name);
+            eprintln!("{}: {why}; retrying", self.reach.spec.name);
         }
     }
 
-    /// Says once that it is back.
+    /// Prints once that the connection is restored.
     fn back(&mut self) {
         if let Some(since) = self.lost.take() {
             self.told = None;
-            eprintln!("{}: connected again after {} s", self.reach.spec.name, since.elapsed().as_secs());
+            eprintln!("{}: reconnected after {} s", self.reach.spec.name, since.elapsed().as_secs());
         }
     }
 
-    /// Says what was given up, and how to go on.
+    /// Prints that the timeout expired and how to continue.
     pub fn gave_up(&self, id: &SubmissionId) {
         let (name, limit) = (&self.reach.spec.name, self.limit.unwrap_or_default().as_secs());
-        let state = self.seen.map_or("not known", JobStatus::word);
+        let state = self.seen.map_or("unknown", JobStatus::word);
         eprintln!(
-            "{name}: gave up after {limit} s without an answer; the state of {id} is {state}; \
-             `marin-tui -c {name} wait-job {id}` waits again"
+            "{name}: timed out after {limit} s without an answer; last status of {id}: {state}; \
+             to wait again: `marin-tui -c {name} wait-job {id}`"
         );
     }
 }
 
-/// Resolves with the outcome of a proof that is under way.
+/// Resolves with the outcome of a connection check, never without one.
 async fn outcome(proof: &mut Option<Proof>) -> Result<(), Problem> {
     match proof {
         Some(proof) => proof.await,
@@ -309,7 +310,7 @@ async fn outcome(proof: &mut Option<Proof>) -> Result<(), Problem> {
     }
 }
 
-/// Resolves when the cluster has not answered for longer than is to be waited.
+/// Resolves when the cluster has not answered for longer than the limit.
 async fn too_long(lost: Option<Instant>, limit: Option<Duration>) {
     match (lost, limit) {
         (Some(since), Some(limit)) => sleep_until(since + limit).await,

@@ -10,30 +10,30 @@ use regex::Regex;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Bytes of a log that are turned into lines at once.
+/// Bytes of a log that are split into lines at once.
 const PIECE: usize = 64 << 10;
 
-/// Which part of the log.
+/// Options of `job-logs`.
 #[derive(Debug, Args)]
 pub struct LogArguments {
     /// Submission id
     #[arg(value_name = "SUBMISSION_ID")]
     id: String,
-    /// Follow it until the job has ended
+    /// Follow the log until the job ends
     #[arg(long, short)]
     follow: bool,
-    /// The last N lines [default: 1000; with --follow all]
+    /// Print the last N lines [default: 1000; with --follow: all]
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
     /// Only lines that match this regular expression
     #[arg(long, short, value_name = "PATTERN")]
     grep: Option<Regex>,
-    /// With --follow.
+    /// Reconnection with `--follow`.
     #[command(flatten)]
     give_up: GiveUp,
 }
 
-/// Prints it; followed to the job's end, it ends with how that came out.
+/// Prints the log. With `--follow` the exit code tells how the job ended.
 pub(super) async fn run(
     arguments: &LogArguments,
     reach: &Reach,
@@ -51,7 +51,7 @@ pub(super) async fn run(
     }
     let job = client.job(&id).await.map_err(failed(reach))?.job;
     match job.driver_node {
-        None => eprintln!("{id} is {}: it has not begun to log", job.status.word()),
+        None => eprintln!("{id} is {}: no log yet", job.status.word()),
         Some(node) => {
             let lines = arguments.lines.unwrap_or(1000);
             let log = client.read_job_log(&id, node, lines).await.map_err(failed(reach))?;
@@ -66,7 +66,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints lines, those that match alone.
+/// Prints the lines that match, or all without a pattern.
 pub(super) fn print(lines: Vec<String>, grep: Option<&Regex>) -> io::Result<()> {
     let mut out = output::stdout();
     for line in lines.into_iter().filter(|l| grep.is_none_or(|g| g.is_match(l))) {

@@ -11,67 +11,67 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// A job as the command line says it.
+/// Options of `submit-job`.
 #[derive(Debug, Args)]
 pub struct SubmitArguments {
-    /// The command and its arguments, after `--`
+    /// Command of the job and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     entrypoint: Vec<String>,
-    /// Folder (or .zip, or URI) that the job runs in; .gitignore and .rayignore are respected
+    /// Working directory: a folder (.gitignore and .rayignore apply), a .zip file or a URI
     #[arg(long, value_name = "DIR")]
     working_dir: Option<String>,
-    /// Leave out of the working dir what matches this pattern (as in .gitignore); several may be given
+    /// Exclude files of the working directory that match this .gitignore pattern; repeatable
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Set a variable; without a value it is taken from here or from .marin.yaml, so that it stands in no command line
+    /// Set an environment variable; without a value it is read from the local environment or .marin.yaml
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Install this package, or the packages of this requirements file; several may be given
+    /// Install this package or this requirements file with pip; repeatable
     #[arg(long, value_name = "PACKAGE|FILE")]
     pip: Vec<String>,
     /// Runtime environment: a YAML or JSON file, or JSON
     #[arg(long, value_name = "FILE|JSON", alias = "runtime-env-json")]
     runtime_env: Option<String>,
-    /// CPUs for the command itself, apart from its tasks
+    /// CPUs for the entrypoint, not for its tasks
     #[arg(long, value_name = "N")]
     entrypoint_num_cpus: Option<f64>,
-    /// GPUs for the command itself
+    /// GPUs for the entrypoint
     #[arg(long, value_name = "N")]
     entrypoint_num_gpus: Option<f64>,
-    /// Bytes of memory for the command itself
+    /// Memory for the entrypoint, in bytes
     #[arg(long, value_name = "BYTES")]
     entrypoint_memory: Option<u64>,
-    /// Other resources for the command itself, as JSON
+    /// Custom resources for the entrypoint, as JSON
     #[arg(long, value_name = "JSON")]
     entrypoint_resources: Option<String>,
-    /// A pair of your own, or several as JSON
+    /// Metadata: one pair, or several as JSON; repeatable
     #[arg(long, value_name = "KEY=VALUE|JSON", alias = "metadata-json")]
     metadata: Vec<String>,
-    /// Its id [default: one that is made up]
+    /// Submission id [default: generated]
     #[arg(long, value_name = "ID")]
     submission_id: Option<String>,
-    /// Do not follow its log
+    /// Do not follow the log
     #[arg(long)]
     no_wait: bool,
-    /// Say what would be uploaded and sent; values of variables are not shown
+    /// Show what would be uploaded and sent, without the values of environment variables
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Once it is submitted.
+    /// Reconnection while following the log.
     #[command(flatten)]
     give_up: GiveUp,
 }
 
 impl SubmitArguments {
-    /// Whether nothing is to be sent.
+    /// Whether this is a dry run.
     pub(super) fn is_dry(&self) -> bool {
         self.dry_run
     }
 }
 
-/// Packs, uploads, submits, and follows the log to the end.
+/// Packs and uploads the working directory, submits the job and follows its log to the end.
 pub(super) async fn run(
     arguments: &SubmitArguments,
     reach: &Reach,
@@ -93,7 +93,7 @@ pub(super) async fn run(
     } else if arguments.no_wait {
         println!("{name}");
     } else {
-        eprintln!("submitted {name}; ^c leaves it running");
+        eprintln!("submitted {name}; ctrl-c stops following, the job keeps running");
     }
     if arguments.no_wait {
         session.close().await;
@@ -119,14 +119,14 @@ fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Re
             Upload::Archive { .. } => String::new(),
         };
         let mib = upload.bytes() as f64 / f64::from(1 << 20);
-        eprintln!("uploads {} unless it is there ({files}{mib:.1} MiB)", printable(upload.uri()));
+        eprintln!("would upload {} unless it exists ({files}{mib:.1} MiB)", printable(upload.uri()));
     }
     eprintln!("POST /api/jobs/ on {}:", reach.spec.name);
     output::json(&job)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The job as the command line says it.
+/// The job that the options describe.
 fn wanted(arguments: &SubmitArguments) -> Wanted {
     Wanted {
         entrypoint: entrypoint(&arguments.entrypoint),
@@ -145,7 +145,7 @@ fn wanted(arguments: &SubmitArguments) -> Wanted {
     }
 }
 
-/// One word is a shell command as it stands; several are quoted each, as `ray job submit` does.
+/// A single argument is a shell command and stays as it is; several are quoted, as `ray job submit` does.
 pub fn entrypoint(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
     let quoted = |word: &String| {

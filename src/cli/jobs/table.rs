@@ -20,7 +20,7 @@ pub fn print(jobs: &[Arc<Job>], as_json: bool) -> anyhow::Result<()> {
 }
 
 fn row(job: &Job, now: Timestamp) -> Vec<String> {
-    /// A command may be pages long.
+    /// Maximum length of a command in the table, in characters.
     const COMMAND: usize = 100;
     let age = job.started.map_or_else(|| "-".into(), |at| brief(at.age(now)));
     let raw = job.entrypoint.raw();

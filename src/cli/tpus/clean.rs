@@ -1,4 +1,4 @@
-//! `marin-tui clean-preempted`.
+//! The command `clean-preempted`: deletes preempted TPUs of a cluster.
 
 use super::super::columns;
 use super::super::reach::{Progress, Reach, confirm};
@@ -14,16 +14,16 @@ use std::process::ExitCode;
 
 pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let progress = Progress::new();
-    progress.tell("asking google");
+    progress.tell("querying Google");
     let google = &reach.options.google;
     let view = supervisor::ask_cloud(&reach.spec, google).await.map_err(|p| reach.error(&p))?;
     drop(progress);
     if !view.complete {
-        eprintln!("google could not list everything: more may be left; run it again in a minute");
+        eprintln!("Google could not list everything, so more TPUs may remain; try again in a minute");
     }
     let found = leftovers(reach.spec.name.as_str(), &view);
     if found.is_empty() {
-        eprintln!("{}: nothing was preempted and left, so nothing is deleted", reach.spec.name);
+        eprintln!("{}: no preempted TPUs to delete", reach.spec.name);
         return report(arguments, &[]);
     }
     if arguments.dry_run {
@@ -33,10 +33,10 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     if !arguments.yes {
         print(&mut output::stderr(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
     }
-    confirm(&format!("deletes {} of {}", counted(&found), reach.spec.name), arguments.yes)?;
+    confirm(&format!("Delete {} of {}?", counted(&found), reach.spec.name), arguments.yes)?;
     // Before the first is touched: whoever is interrupted has still done it.
     reach.note("clean-preempted", &format!("begun: {}", counted(&found)));
-    eprintln!("deleting {}; a large slice takes some minutes", counted(&found));
+    eprintln!("deleting {}; a large slice takes several minutes", counted(&found));
     let tell = |leftover: &Leftover, cleaned: &Cleaned| {
         eprintln!("{} {}: {}", leftover.kind.word(), leftover.name, printable(&cleaned.words()));
     };
@@ -60,11 +60,11 @@ fn counted(all: &[Leftover]) -> String {
     format!("{} ({chips} chips)", parts.join(" and "))
 }
 
-/// What is (to be) deleted and what became of it.
+/// A TPU or queued resource to delete, and the outcome once it is known.
 type Row = (Leftover, Option<Cleaned>);
 
-/// As JSON: a list of `kind`, `name`, `accelerator_type`, `chips`, `outcome` (`would be deleted`, `deleted`, `gone
-/// already`, `left alone`, `failed`), `why`, `mend`.
+/// As JSON: a list of `kind`, `name`, `accelerator_type`, `chips`, `outcome` (`would be deleted`, `deleted`, `already
+/// gone`, `skipped`, `failed`), `reason`, `hint`.
 fn report(arguments: &CleanArguments, rows: &[Row]) -> anyhow::Result<ExitCode> {
     if arguments.json {
         output::json(&rows.iter().map(for_scripts).collect::<Vec<_>>())?;
@@ -95,13 +95,13 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
     let (outcome, why, mend) = match cleaned {
         None => ("would be deleted", None, None),
         Some(Cleaned::Deleted) => ("deleted", None, None),
-        Some(Cleaned::GoneAlready) => ("gone already", None, None),
-        Some(Cleaned::LeftAlone(why)) => ("left alone", Some(why), None),
+        Some(Cleaned::GoneAlready) => ("already gone", None, None),
+        Some(Cleaned::LeftAlone(why)) => ("skipped", Some(why), None),
         Some(Cleaned::Failed { what, mend }) => ("failed", Some(what), Some(mend)),
     };
     json!({
         "kind": leftover.kind.word(), "name": leftover.name.raw(),
         "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
-        "outcome": outcome, "why": why, "mend": mend,
+        "outcome": outcome, "reason": why, "hint": mend,
     })
 }

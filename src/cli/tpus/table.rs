@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// What both said.
+/// The answers of Google and Ray.
 pub struct Said<'a> {
-    /// The cluster.
+    /// The cluster of the table.
     pub spec: &'a ClusterSpec,
-    /// Google's half.
+    /// Google's answer.
     pub cloud: &'a CloudView,
-    /// Ray's half, or why there is none.
+    /// Ray's nodes, or why they cannot be read.
     pub nodes: &'a Result<Vec<Node>, Problem>,
-    /// Now.
+    /// The time that ages are relative to.
     pub now: Timestamp,
 }
 
 impl Said<'_> {
-    /// Prints it; what wants attention first. As JSON: `cluster`, `asked_ms`, `complete` (whether Google could list
-    /// all), `ray` (`answered`, `error`, `mend`), `chips` by generation, `types`, `rows`.
+    /// Prints the table, rows with issues first. As JSON: `cluster`, `asked_ms`, `complete` (whether Google could list
+    /// all), `ray` (`answered`, `error`, `hint`), `chips` by generation, `types`, `rows`.
     pub fn print(&self, as_json: bool) -> anyhow::Result<()> {
         let nodes = self.nodes.as_deref().ok();
         let rows = reconcile(self.spec.name.as_str(), self.cloud, nodes, self.now);
@@ -48,17 +48,17 @@ impl Said<'_> {
         types: &[TypeCount],
     ) -> io::Result<()> {
         if rows.is_empty() {
-            writeln!(out, "no TPUs of {} in {}", self.spec.name, self.spec.zone.as_deref().unwrap_or("-"))?;
+            writeln!(out, "no TPUs found for {} in {}", self.spec.name, self.spec.zone.as_deref().unwrap_or("-"))?;
         } else {
             let header =
-                ["STANDING", "NAME", "TYPE", "CHIPS", "IN RAY", "CAPACITY", "KEPT BY", "AGE", "NOTE"];
+                ["STATUS", "NAME", "TYPE", "CHIPS", "IN RAY", "CAPACITY", "MANAGED BY", "AGE", "NOTE"];
             let cells: Vec<_> = rows.iter().map(|row| cells(row, self.now, self.nodes.is_ok())).collect();
             columns::print(out, &header, &cells)?;
         }
         if !types.is_empty() {
             writeln!(out)?;
             let cells: Vec<_> = types.iter().map(type_cells).collect();
-            columns::print(out, &["WORKER TYPE", "MIN", "MAX", "THERE", "IN RAY"], &cells)?;
+            columns::print(out, &["WORKER TYPE", "MIN", "MAX", "EXIST", "IN RAY"], &cells)?;
         }
         if !chips.is_empty() {
             writeln!(out)?;
@@ -68,25 +68,25 @@ impl Said<'_> {
         }
         let mends = mends(rows, types);
         if !mends.is_empty() {
-            writeln!(out, "\nwhat to do")?;
+            writeln!(out, "\nHints:")?;
         }
         mends.iter().try_for_each(|line| writeln!(out, "  {}", printable(line)))
     }
 
-    /// What is missing of the answer, on stderr.
+    /// Warns on stderr about incomplete data.
     fn warn(&self, rows: &[Row]) {
         if let Err(problem) = self.nodes {
             let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
-            let what = format!("ray gave no answer, this is google's half alone: {}{mend}", problem.what);
+            let what = format!("no answer from Ray, showing Google's data only: {}{mend}", problem.what);
             eprintln!("{}", printable(&what));
         }
         if !self.cloud.complete {
-            eprintln!("google could not list everything, so more may be there; try again in a minute");
+            eprintln!("Google could not list everything, so more TPUs may exist; try again in a minute");
         }
         if rows.iter().any(|r| r.standing == Standing::Ghost && r.state.is_none()) {
             let zone = self.spec.zone.as_deref().unwrap_or("-");
             eprintln!(
-                "google was asked about {} only: a worker elsewhere looks like a ghost",
+                "only {} was queried; a worker in another zone is shown as a ghost",
                 printable(zone)
             );
         }
@@ -97,21 +97,21 @@ impl Said<'_> {
         let chips: serde_json::Map<_, _> = chips
             .iter()
             .map(|(generation, c)| {
-                let value = json!({"held": c.held, "in_ray": c.in_ray, "eats_quota": c.eats_quota, "waiting": c.waiting});
+                let value = json!({"held": c.held, "in_ray": c.in_ray, "holds_quota": c.eats_quota, "waiting": c.waiting});
                 ((*generation).to_owned(), value)
             })
             .collect();
         let types: Vec<_> = types
             .iter()
             .map(|t| {
-                json!({"name": t.name, "min": t.min, "max": t.max, "there": t.there,
-                    "registered": t.registered, "short": t.short()})
+                json!({"name": t.name, "min": t.min, "max": t.max, "existing": t.there,
+                    "registered": t.registered, "missing": t.short()})
             })
             .collect();
         json!({
             "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "asked_ms": self.cloud.asked.as_millis(),
             "complete": self.cloud.complete,
-            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "mend": problem.map(|p| &p.mend)},
+            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "hint": problem.map(|p| &p.mend)},
             "chips": chips, "types": types, "rows": rows.iter().map(row_for_scripts).collect::<Vec<_>>(),
         })
     }
@@ -149,7 +149,7 @@ fn type_cells(count: &TypeCount) -> Vec<String> {
     ]
 }
 
-/// One line for each kind of trouble.
+/// One hint per kind of issue.
 fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut standings: Vec<Standing> = rows.iter().map(|r| r.standing).collect();
@@ -160,19 +160,19 @@ fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
         let missing: Vec<String> = mine.iter().flat_map(|r| &r.missing).map(|a| a.raw().to_owned()).collect();
         let missing = match standing {
             Standing::Incomplete | Standing::NeverRegistered if !missing.is_empty() => {
-                format!(" (missing in ray: {})", missing.join(", "))
+                format!(" (missing in Ray: {})", missing.join(", "))
             }
             _ => String::new(),
         };
         let word = match standing {
-            Standing::EatsQuota if mine.len() > 1 => "eat quota",
+            Standing::EatsQuota if mine.len() > 1 => "preempted, hold quota",
             standing => standing.word(),
         };
         lines.push(format!("{} {word}: {mend}{missing}", mine.len()));
     }
     for count in types.iter().filter(|t| t.short() > 0) {
         lines.push(format!(
-            "{} is {} short of its minimum {}: `marin-tui` tells under autoscaler why none comes",
+            "{} is {} below its minimum of {}: see the autoscaler pane in `marin-tui` for the cause",
             count.name,
             count.short(),
             count.min
@@ -184,11 +184,11 @@ fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
 fn row_for_scripts(row: &Row) -> Value {
     let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
     json!({
-        "standing": row.standing.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
+        "status": row.standing.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
         "chips": row.chips, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
-        "capacity": row.capacity.map(Capacity::word), "kept_by": row.keeper.word(),
+        "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
-        "mend": row.standing.mend(),
+        "hint": row.standing.mend(),
     })
 }

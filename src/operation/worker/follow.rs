@@ -12,8 +12,8 @@ const DEAF: Duration = Duration::from_secs(600);
 /// Between two looks, once one has waited for a minute: capacity comes in minutes or hours.
 const PATIENT_LOOK: Duration = Duration::from_secs(10);
 
-/// Follows queued resources until all their TPU VMs are up; the addresses of the hosts of each. `tell` hears of each
-/// state. One that comes to nothing is told at once, and fails the wait once the others are up.
+/// Follows queued resources until all their TPU VMs are up, and returns the host addresses of each. `tell` receives
+/// each state. A failed one is reported at once, and fails the wait once the others are up.
 pub(super) async fn follow(
     google: &Google,
     place: &TpuPlace,
@@ -47,7 +47,7 @@ pub(super) async fn follow(
             Err(e) if passes(&e) && heard.elapsed() < DEAF => {
                 if trouble != e.to_string() {
                     trouble = e.to_string();
-                    tell(format!("{e}; looking again"));
+                    tell(format!("{e}; retrying"));
                 }
             }
             Err(e) => return Err(problem(&e)),
@@ -57,7 +57,7 @@ pub(super) async fn follow(
     }
 }
 
-/// Whether nobody has to do anything about it.
+/// Whether the error is temporary, so that retrying without an operator is enough.
 fn passes(e: &GcpError) -> bool {
     matches!(
         e,
@@ -83,9 +83,9 @@ fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Vec<String>>, Problem>
     Err(Problem { what: what.join("; "), ..first.clone() })
 }
 
-/// How one stands.
+/// The state of one queued resource.
 struct Seen {
-    /// Its state in words.
+    /// Its state as shown to people.
     word: String,
     /// Its hosts, once it is up.
     hosts: Option<Vec<String>>,
@@ -97,37 +97,37 @@ impl From<&str> for Seen {
     }
 }
 
-/// How it stands, or why nothing comes of it.
+/// The state of a queued resource, or an error if its TPU VM will never be up.
 fn standing(view: &CloudView, name: &str) -> Result<Seen, Problem> {
     let Some(queued) = view.queued.iter().find(|q| q.name.raw() == name) else {
         if !view.complete {
-            return Ok("google could not list everything".into());
+            return Ok("Google could not list everything".into());
         }
         return Err(trouble(
-            format!("{name} is gone: somebody has deleted it"),
-            "resume to ask google anew, or ask who did that",
+            format!("{name} is gone: it was deleted"),
+            "resume to request it again, or ask who deleted it",
         ));
     };
     let again = format!(
-        "leave this as it is (--abandon); `remove-worker {name}` deletes it; then add it again, perhaps with \
+        "abandon this operation (--abandon), delete it with `remove-worker {name}`, then add it again or try \
          another --capacity"
     );
     match queued.state {
         QueuedState::Failed => {
             let why =
-                queued.error.as_ref().map_or_else(|| "google does not say why".into(), ToString::to_string);
-            Err(trouble(format!("{name} is refused: {why}"), again))
+                queued.error.as_ref().map_or_else(|| "Google gave no reason".into(), ToString::to_string);
+            Err(trouble(format!("{name} was refused: {why}"), again))
         }
         QueuedState::Suspended => Err(trouble(
-            format!("{name} is suspended: its TPU VM was taken away and does not come back"),
+            format!("{name} is suspended: its TPU VM was preempted and will not return"),
             again,
         )),
-        QueuedState::Deleting => Err(trouble(format!("{name} is being deleted"), "ask who did that")),
+        QueuedState::Deleting => Err(trouble(format!("{name} is being deleted"), "ask who deleted it")),
         QueuedState::Active => {
             let vm = view.vms.iter().find(|vm| queued.nodes.contains(&vm.name));
             let Some(vm) = vm else { return Ok("active".into()) };
             if vm.state.is_gone() {
-                return Err(trouble(format!("{name} was {} already", vm.state.word()), again));
+                return Err(trouble(format!("{name} is already {}", vm.state.word()), again));
             }
             let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
             let is_up = vm.state == VmState::Ready && !hosts.is_empty();

@@ -1,4 +1,4 @@
-//! Whose tasks and actors run on a worker.
+//! Finds the jobs whose tasks and actors run on a worker.
 
 use super::planned::{find, unknown};
 use super::seen::alive;
@@ -33,7 +33,7 @@ impl Share {
             .flatten()
             .collect();
         let verb = if self.tasks + self.actors + usize::from(self.entrypoint) == 1 { "runs" } else { "run" };
-        let end = if drains { "; may end first" } else { "" };
+        let end = if drains { "; may finish" } else { "" };
         format!("{} {verb} there{end}", parts.join(", "))
     }
 }
@@ -92,7 +92,7 @@ fn shares(jobs: &[&Job], nodes: &[NodeId], running: &[Running]) -> BTreeMap<JobK
             share.tasks += 1;
         }
     }
-    // A driver that somebody started by hand has no actor that would tell.
+    // A driver that was started manually has no actor that would show its node.
     let here = |job: &&&Job| !job.status.is_ended() && job.driver_node.is_some_and(|n| nodes.contains(&n));
     for job in jobs.iter().filter(here) {
         all.entry(job.key.clone()).or_default().entrypoint = true;
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(shares[&submitted].words(false), "its entrypoint, 2 tasks run there");
         assert_eq!(shares[&by_hand].words(false), "its entrypoint runs there");
         let orphan = JobKey::Driver(JobId("09000000".into()));
-        assert_eq!(shares[&orphan].words(true), "1 actor runs there; may end first");
+        assert_eq!(shares[&orphan].words(true), "1 actor runs there; may finish");
         assert_eq!(shares.len(), 3);
     }
 }

@@ -28,13 +28,13 @@ pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
     Launch::of(spec).map_err(|e| trouble(e.what(), &e.mend))
 }
 
-/// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container: what
-/// runs beside that would be another Ray than the rest of the cluster.
+/// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container:
+/// what runs beside that would be another Ray than the rest of the cluster.
 pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a NodeLaunch, Problem> {
     if launch.in_container {
         let (container, port) = (printable(&launch.container), launch.port);
         let what = format!(
-            "{} runs ray in the container {container}, and workers by hand are started outside of containers",
+            "{} runs Ray in the container {container}; adding workers manually does not support containers",
             spec.name
         );
         let file = spec.file.as_deref().unwrap_or(Path::new("")).display().to_string();
@@ -47,7 +47,7 @@ pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a 
     }
     let node = launch.find("").map(|(_, node)| node);
     node.ok_or_else(|| {
-        trouble("the cluster's file names no way to start a worker", "add `worker_start_ray_commands`")
+        trouble("the cluster file has no commands to start a worker", "add `worker_start_ray_commands`")
     })
 }
 
@@ -55,8 +55,8 @@ pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a 
 pub(super) fn type_of<'a>(launch: &'a Launch, vm: &TpuVm) -> Result<(&'a str, &'a NodeLaunch), Problem> {
     let named = vm.ray_type.as_ref().and_then(|t| launch.find(t.raw()));
     named.or_else(|| launch.find(vm.accelerator_type.raw())).ok_or_else(|| {
-        let what = format!("the cluster's file has no worker type for {} ({})", vm.name, vm.accelerator_type);
-        trouble(what, "add the type there")
+        let what = format!("the cluster file has no worker type for {} ({})", vm.name, vm.accelerator_type);
+        trouble(what, "add the type to the file")
     })
 }
 
@@ -85,7 +85,7 @@ impl Launcher<'_> {
     /// Puts the startup script into the TPU VM's metadata, for its next boot.
     pub(super) async fn prepare(&self, vm: &str) -> Result<(), Problem> {
         let view = self.view.iter().flat_map(|v| &v.vms);
-        let gone = || trouble(format!("google has no TPU VM {}", Text::from(vm)), "add it again");
+        let gone = || trouble(format!("no TPU VM {}", Text::from(vm)), "add it again");
         let vm = view.into_iter().find(|v| v.name.raw() == vm).ok_or_else(gone)?;
         let script = self.script(vm)?;
         let place = supervisor::tpu_place(self.spec)?;
@@ -95,7 +95,7 @@ impl Launcher<'_> {
         match change.map_err(|e| problem(&e))? {
             None => Ok(()),
             Some(change) => {
-                let note = Some("its startup script, for its next boot");
+                let note = Some("the startup script, for the next boot");
                 self.executor.google(google, &change, note).await.map_err(|e| problem(&e))
             }
         }
@@ -118,7 +118,7 @@ impl Launcher<'_> {
         let is_it = |h: &TpuHost| h.internal.raw() == address;
         let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());
         let found = view.vms.iter().filter(ours).find_map(|vm| vm.logins().find(is_it).map(|h| (vm, h)));
-        let what = || format!("google has no TPU VM at {}", Text::from(address));
+        let what = || format!("no TPU VM at {}", Text::from(address));
         let (vm, to) = found.ok_or_else(|| trouble(what(), "add it again"))?;
         Host { spec, options, executor, to }.install_script(&self.script(vm)?).await
     }

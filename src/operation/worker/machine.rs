@@ -18,7 +18,7 @@ const GOING: Duration = Duration::from_secs(600);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Queued resource.
+    /// Name of the queued resource, if the worker belongs to one.
     pub queued: Option<String>,
     /// TPU VM; of several that go together the first.
     pub vm: Option<String>,
@@ -34,7 +34,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineVm {
-    /// Its name.
+    /// Name of the TPU VM or of the host.
     pub name: String,
     /// The number that Google gave it.
     pub id: String,
@@ -57,17 +57,17 @@ impl From<&MachineVm> for ChosenTpu {
 }
 
 impl Machine {
-    /// A host that is reached by SSH and made by nobody of us.
+    /// A host of a local cluster, reached by SSH and not created by Google.
     pub(super) fn host(address: &str) -> Self {
         Self { hosts: vec![address.to_owned()], ..Self::default() }
     }
 
-    /// Whether Google made it.
+    /// Whether the worker is a machine at Google.
     pub(super) fn is_google(&self) -> bool {
         self.queued.is_some() || self.vm.is_some()
     }
 
-    /// What people call it.
+    /// The name shown to people.
     pub fn name(&self) -> &str {
         let address = || self.hosts.first().map(String::as_str);
         self.vm.as_deref().or(self.queued.as_deref()).or_else(address).unwrap_or_default()
@@ -108,7 +108,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
     let Some(queued) = queued else { return Ok(Some(found)) };
     let all: Vec<&TpuVm> = view.vms.iter().filter(|vm| is_in(vm, queued)).collect();
     let label = |cluster: Option<&Text>| cluster.map_or_else(|| "no cluster".to_owned(), ToString::to_string);
-    let together = "google deletes a queued resource with all its TPU VMs";
+    let together = "Google deletes a queued resource with all its TPU VMs";
     if !is_ours(queued.ray_cluster.as_ref(), place) {
         let what = format!(
             "{} belongs to queued resource {}, whose label names {}; {together}",
@@ -116,7 +116,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             queued.name,
             label(queued.ray_cluster.as_ref())
         );
-        return Err(trouble(what, "ask whose it is; correct the label if it is wrong"));
+        return Err(trouble(what, "ask its owner; fix the label if it is wrong"));
     }
     if let Some(other) = all.iter().find(|vm| !is_ours(vm.ray_cluster.as_ref(), place)) {
         let what = format!(
@@ -125,7 +125,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             other.name,
             label(other.ray_cluster.as_ref())
         );
-        return Err(trouble(what, "ask whose it is; correct the label if it is wrong"));
+        return Err(trouble(what, "ask its owner; fix the label if it is wrong"));
     }
     let count = all.len().max(queued.nodes.len());
     if count > 1 && wish != queued.name.raw() {
@@ -137,7 +137,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             queued.name,
             names.join(", ")
         );
-        let mend = format!("name the queued resource to remove all of them: remove-worker {}", queued.name);
+        let mend = format!("to remove all of them: remove-worker {}", queued.name);
         return Err(trouble(what, mend));
     }
     Ok(Some(Machine {
@@ -157,7 +157,7 @@ fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
     vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name)
 }
 
-/// The requests that delete it, after everything of it was read once more and is what was found; none when it is gone.
+/// The requests that delete the worker, none if it is gone. It is read again first and must match what was found.
 async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Result<Vec<Change>, GcpError> {
     if let Some(name) = &machine.queued {
         let chosen = ChosenQueued {
@@ -187,8 +187,8 @@ pub(super) async fn delete(
 ) -> Result<(), Problem> {
     let (project, zone) = (place.project.as_str(), place.zone.as_str());
     if machine.vm.is_some() && machine.vms.is_empty() {
-        let what = "the journal does not say which TPU VM of that name was meant: an older version wrote it";
-        return Err(trouble(what, "--abandon, and begin anew"));
+        let what = "the journal is from an older version and does not identify the TPU VM";
+        return Err(trouble(what, "use --abandon and start again"));
     }
     let done = async {
         for deletion in deletions(google, place, machine).await? {
@@ -220,8 +220,8 @@ pub(super) async fn delete(
             return Ok(());
         }
         if Instant::now() > deadline {
-            let what = "google says that it is deleted, and still lists it";
-            return Err(trouble(what, "`marin-tui tpus` shows it; resume in some minutes"));
+            let what = "Google reports it as deleted but still lists it";
+            return Err(trouble(what, "check with `marin-tui tpus`; resume in a few minutes"));
         }
         tokio::time::sleep(LOOK).await;
     }

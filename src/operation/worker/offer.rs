@@ -16,7 +16,7 @@ fn place(state: &Path, cluster: &ClusterName) -> PathBuf {
     state.join("workers").join(format!("{}.json", file_of(cluster)))
 }
 
-/// Keeps what is added now. That it cannot be kept hinders nobody.
+/// Saves the last added worker as the default of the next form. A failure is only logged.
 pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) {
     let path = place(state, cluster);
     let kept = path.parent().map_or(Ok(()), folder::make).and_then(|()| {
@@ -24,7 +24,7 @@ pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) 
         folder::write(&path, &text)
     });
     if let Err(e) = kept {
-        tracing::warn!("what was added last cannot be kept in {}: {e}", path.display());
+        tracing::warn!("cannot save the last added worker in {}: {e}", path.display());
     }
 }
 
@@ -44,8 +44,8 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
         }
         "gcp" => supervisor::tpu_place(spec)?,
         provider => {
-            let what = format!("workers are not added by hand for provider {provider}");
-            return Err(trouble(what, "that is offered for gcp and local"));
+            let what = format!("cannot add workers for provider {provider}");
+            return Err(trouble(what, "supported providers: gcp and local"));
         }
     };
     let launch = read(spec)?;
@@ -55,8 +55,8 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
     };
     let types: Vec<WorkerType> = launch.types.iter().filter_map(tpu).collect();
     if types.is_empty() {
-        let mend = "only TPUs are added by hand; other machines are the autoscaler's (`min_workers`)";
-        return Err(trouble("the cluster's file has no worker type with a TPU", mend));
+        let mend = "only TPUs can be added; for other machines set `min_workers`";
+        return Err(trouble("the cluster file has no worker type with a TPU", mend));
     }
     let mut capacities: Vec<String> = options.tpu_capacity.keys().cloned().collect();
     capacities.sort_by_key(|word| word != FIRST);

@@ -8,23 +8,23 @@ use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Task};
 use crate::supervisor::{self, Options};
 
-/// What stands in the way, as far as the cluster's file and the settings tell.
+/// Checks the task against the cluster file and the settings.
 pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
     let is_local = spec.provider == "local";
     let worker = match task {
         Task::AddWorker(NewWorker::Queued { .. }) if is_local => {
-            let what = format!("{} has no google to ask for TPUs", spec.name);
-            return Err(trouble(what, "name a host that is there: --host ADDRESS"));
+            let what = format!("{} is not on Google Cloud, so it has no TPUs to request", spec.name);
+            return Err(trouble(what, "give an existing host: --host ADDRESS"));
         }
         Task::AddWorker(wanted @ NewWorker::Queued { .. }) => {
             return requests(spec, options, wanted).map(|_| ());
         }
         Task::AddWorker(NewWorker::Host { .. }) if !is_local => {
-            let what = "a host is added by its address to clusters of provider local";
-            return Err(trouble(what, "name a --type"));
+            let what = "--host requires a cluster of provider local";
+            return Err(trouble(what, "use --type"));
         }
         Task::AddWorker(NewWorker::Host { address: worker }) => {
-            let mend = "name the host as ray is to have it";
+            let mend = "give the host's address as Ray should use it";
             HostName::parse(worker).map_err(|e| trouble(e.to_string(), mend))?;
             worker
         }
@@ -32,8 +32,8 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
         Task::Restart { .. } | Task::Start | Task::Stop => return Ok(()),
     };
     if matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str()) {
-        let what = format!("{} is the head, no worker", printable(worker));
-        return Err(trouble(what, "stop-cluster stops it, restart-cluster starts it again"));
+        let what = format!("{} is the head, not a worker", printable(worker));
+        return Err(trouble(what, "use stop-cluster or restart-cluster"));
     }
     let launch = read(spec)?;
     let starts = matches!(task, Task::AddWorker(_) | Task::InitWorker { .. });
@@ -76,25 +76,25 @@ pub(super) async fn find(
     match found {
         // One that is not listed would go unseen with the others.
         Some(machine) if whole && machine.queued.is_some() && !view.complete => {
-            let what = "google could not list everything, so what goes with it is not known";
-            Err(trouble(what, "wait a little and try again"))
+            let what = "Google could not list everything, so affected machines are unknown";
+            Err(trouble(what, "try again in a minute"))
         }
         None if !view.complete => {
-            let what = format!("google could not list everything, and {} is not in it", printable(worker));
-            Err(trouble(what, "wait a little and try again"))
+            let what = format!("Google could not list everything, and {} was not found", printable(worker));
+            Err(trouble(what, "try again in a minute"))
         }
         found => Ok(found),
     }
 }
 
-/// That there is none.
+/// The error for a worker that does not exist.
 pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
-    let what = format!("no TPU VM, host or queued resource of {} is called {}", spec.name, printable(worker));
-    trouble(what, "`marin-tui tpus` lists them")
+    let what = format!("no TPU VM, host or queued resource of {} is named {}", spec.name, printable(worker));
+    trouble(what, "list them with `marin-tui tpus`")
 }
 
 /// That a queued resource is all there is.
 pub(super) fn no_vm(machine: &Machine) -> Problem {
     let what = format!("{} has no TPU VM yet", printable(machine.name()));
-    trouble(what, "wait until google has made it; `marin-tui tpus` shows it")
+    trouble(what, "wait until Google has created it; check with `marin-tui tpus`")
 }

@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 pub(super) struct QueuedRequest {
     /// Name of the queued resource and of its TPU VM.
     pub name: String,
-    /// Version of the API.
+    /// API version that the request is sent to.
     pub api: TpuApi,
-    /// What is sent.
+    /// Body of the request.
     pub body: Value,
 }
 
@@ -33,23 +33,23 @@ pub(super) fn plan(
     let Some((kind, node)) = launch.find(node_type) else {
         let types: Vec<&str> = launch.types.keys().map(String::as_str).collect();
         let what = format!("{} has no worker type {}", spec.name, printable(node_type));
-        return Err(trouble(what, format!("its types are {}", types.join(", "))));
+        return Err(trouble(what, format!("available types: {}", types.join(", "))));
     };
     let Some(capacity) = options.tpu_capacity.get(capacity) else {
         let words: Vec<&str> = options.tpu_capacity.keys().map(String::as_str).collect();
-        let what = format!("capacity is not asked for as `{}`", printable(capacity));
-        return Err(trouble(what, format!("the settings know {}", words.join(", "))));
+        let what = format!("unknown capacity `{}`", printable(capacity));
+        return Err(trouble(what, format!("known: {}", words.join(", "))));
     };
     if node.config["acceleratorType"].is_null() && node.config["acceleratorConfig"].is_null() {
-        let mend = "only TPUs are added by hand; other machines are the autoscaler's (`min_workers`)";
-        return Err(trouble(format!("{kind} is no TPU"), mend));
+        let mend = "only TPUs can be added; for other machines set `min_workers`";
+        return Err(trouble(format!("{kind} is not a TPU"), mend));
     }
     let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
     let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
     let one = |name: &String| {
         if !is_worker_name(name) {
-            let mend = "write 1 to 63 small letters, digits and hyphens, a letter first";
-            return Err(trouble(format!("`{}` is no name for a TPU VM", printable(name)), mend));
+            let mend = "use 1 to 63 lowercase letters, digits and hyphens, starting with a letter";
+            return Err(trouble(format!("`{}` is not a valid TPU VM name", printable(name)), mend));
         }
         let parent = format!("projects/{}/locations/{}", place.project, place.zone);
         let node = tpu_node(spec, kind, &node.config, &script);

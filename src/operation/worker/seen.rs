@@ -37,12 +37,12 @@ impl<'a> Watch<'a> {
         self.open.as_ref().map(|(session, _)| session)
     }
 
-    /// What Ray says now.
+    /// Reads the current state of Ray.
     pub(super) async fn look(&mut self) -> Result<Snapshot, Problem> {
         if self.open.is_none() {
             self.connect().await?;
         }
-        let Some((_, poller)) = &mut self.open else { return Err(trouble("ray was not asked", "resume")) };
+        let Some((_, poller)) = &mut self.open else { return Err(trouble("Ray was not queried", "resume")) };
         match poller.refresh().await {
             Ok(snapshot) => Ok(snapshot),
             Err(e) => {
@@ -54,7 +54,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits until nodes of all these addresses live in Ray; those of `before` are being replaced and do not count.
-    /// `tell` hears how many do.
+    /// `tell` receives the number of joined hosts.
     pub(super) async fn joined(
         &mut self,
         hosts: &[String],
@@ -68,12 +68,12 @@ impl<'a> Watch<'a> {
                     let missing = missing(&snapshot, hosts, before);
                     if missing.len() != last {
                         last = missing.len();
-                        tell(format!("{} of {} hosts have joined ray", hosts.len() - last, hosts.len()));
+                        tell(format!("{} of {} hosts have joined Ray", hosts.len() - last, hosts.len()));
                     }
                     if missing.is_empty() {
                         return Ok(());
                     }
-                    trouble(format!("not in ray: {}", missing.join(", ")), self.why_not())
+                    trouble(format!("not in Ray: {}", missing.join(", ")), self.why_not())
                 }
                 Err(problem) => problem,
             };
@@ -86,11 +86,11 @@ impl<'a> Watch<'a> {
 
     fn why_not(&self) -> &'static str {
         if self.performer.is_google() {
-            "the startup script says why: `journalctl -u google-startup-scripts` there, or logs/GCEMetadataScripts in \
-             Cloud Logging; resume waits once more, or leave it (--abandon) and init-worker starts it again"
+            "see the startup script's log: `journalctl -u google-startup-scripts` there, or logs/GCEMetadataScripts in \
+             Cloud Logging; resume to wait again, or use --abandon and init-worker"
         } else {
-            "/tmp/ray/session_latest/logs/raylet.out there says why; resume waits once more, or leave it (--abandon) \
-             and init-worker starts it again"
+            "see /tmp/ray/session_latest/logs/raylet.out there; resume to wait again, or use --abandon and \
+             init-worker"
         }
     }
 
@@ -129,8 +129,8 @@ pub(super) fn alive(snapshot: &Snapshot, hosts: &[String]) -> Result<Vec<Node>, 
     match here.iter().find(|n| n.is_head) {
         None => Ok(here),
         Some(head) => {
-            let what = format!("{} is the head, no worker", head.address);
-            Err(trouble(what, "stop-cluster stops it, restart-cluster starts it again"))
+            let what = format!("{} is the head, not a worker", head.address);
+            Err(trouble(what, "use stop-cluster or restart-cluster"))
         }
     }
 }
@@ -145,8 +145,8 @@ pub(in super::super) async fn head_address(client: &Client) -> Result<String, Pr
 pub(super) fn head_of(snapshot: &Snapshot) -> Result<String, Problem> {
     let head = snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive());
     let address = head.map(|n| n.address.raw());
-    let address = address.ok_or_else(|| trouble("ray names no head", "look at `ray status` there"))?;
+    let address = address.ok_or_else(|| trouble("Ray reports no head node", "check `ray status` there"))?;
     // It goes into the workers' commands.
-    let host = HostName::parse(address).map_err(|e| trouble(e.to_string(), "ray names it as its head"))?;
+    let host = HostName::parse(address).map_err(|e| trouble(e.to_string(), "Ray reports it as its head"))?;
     Ok(host.to_string())
 }

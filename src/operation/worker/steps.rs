@@ -18,21 +18,21 @@ use tokio::sync::mpsc;
 /// Ray misses heartbeats for some seconds before it calls a node dead.
 const LEAVING: Duration = Duration::from_secs(120);
 
-/// What is said of a TPU whose cluster's file names files.
-const NO_FILES: &str = "file_mounts of the cluster's file are not copied to TPUs: only `ray up` does that";
+/// The warning for a TPU when the cluster file has `file_mounts`.
+const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; only `ray up` copies them";
 
-/// Tells a line of progress.
+/// Sends a line of progress.
 struct Tell<'a>(&'a mpsc::UnboundedSender<Progress>);
 
 impl Tell<'_> {
     fn say(&self, words: impl Into<String>) {
-        // Nobody has to listen.
+        // The receiver may be gone.
         drop(self.0.send(Progress::Output(words.into())));
     }
 }
 
 impl Performer {
-    /// Does one of them.
+    /// Runs one step of a worker operation.
     pub(in super::super) async fn worker_step(
         &mut self,
         step: StepName,
@@ -49,7 +49,7 @@ impl Performer {
             StepName::Drain => self.drain(journal, &tell).await,
             StepName::Remove => self.remove(&tell).await,
             StepName::Leave => self.leave(&tell).await,
-            _ => Err(trouble(format!("`{}` is no step of a worker's", step.word()), "")),
+            _ => Err(trouble(format!("`{}` is not a step of a worker operation", step.word()), "")),
         }
     }
 
@@ -59,7 +59,7 @@ impl Performer {
             Task::AddWorker(NewWorker::Host { address: worker })
             | Task::InitWorker { worker }
             | Task::RemoveWorker { worker, .. } => Ok(worker),
-            _ => Err(trouble("no worker is named", "begin it anew")),
+            _ => Err(trouble("no worker given", "start the operation again")),
         }
     }
 
@@ -67,7 +67,7 @@ impl Performer {
     fn machine(&self) -> Result<&Machine, Problem> {
         let first = self.facts.worker.machines.first();
         first.ok_or_else(|| {
-            trouble("the journal does not say which worker it is", "--abandon, and begin anew")
+            trouble("the journal does not identify the worker", "use --abandon and start again")
         })
     }
 
@@ -92,7 +92,7 @@ impl Performer {
         let Some(machine) = planned::find(&self.spec, &self.options, &wish, self.removes()).await? else {
             // Cut off after it was found, and gone since.
             if self.removes() && is_known {
-                return Ok(format!("{} is gone already", self.name()));
+                return Ok(format!("{} is already gone", self.name()));
             }
             return Err(planned::unknown(&self.spec, &wish));
         };
@@ -104,40 +104,40 @@ impl Performer {
         let living = before.as_ref().map_or(0, Vec::len);
         let shown = printable(machine.name()).into_owned();
         if living == 0 && self.removes() && !machine.is_google() && !is_known {
-            let what = format!("ray has no living node at {shown}");
-            return Err(trouble(what, "the nodes' view lists those that it has"));
+            let what = format!("Ray has no live node at {shown}");
+            return Err(trouble(what, "see the nodes pane for live nodes"));
         }
         if living > 0 && matches!(self.task, Task::AddWorker(_)) {
-            let what = format!("ray has a living node at {shown} already");
-            return Err(trouble(what, "--abandon this; init-worker starts ray anew there"));
+            let what = format!("Ray already has a live node at {shown}");
+            return Err(trouble(what, "use --abandon, then init-worker to restart Ray there"));
         }
         if let Task::AddWorker(wanted) = &self.task {
             self.remember(wanted);
         }
         let said = match (&machine.queued, &machine.vm) {
-            (Some(queued), None) => format!("queued resource {}, without a TPU VM", printable(queued)),
+            (Some(queued), None) => format!("queued resource {} without a TPU VM", printable(queued)),
             (_, Some(vm)) if machine.vms.len() < 2 => {
-                format!("TPU VM {}: {} hosts, {living} in ray", printable(vm), machine.hosts.len())
+                format!("TPU VM {}: {} hosts, {living} in Ray", printable(vm), machine.hosts.len())
             }
             (queued, Some(_)) => {
                 let (n, hosts) = (machine.vms.len(), machine.hosts.len());
                 let name = printable(queued.as_deref().unwrap_or_default());
-                format!("queued resource {name}: {n} TPU VMs with {hosts} hosts, {living} in ray")
+                format!("queued resource {name}: {n} TPU VMs with {hosts} hosts, {living} in Ray")
             }
-            (None, None) => format!("{shown}: {living} in ray"),
+            (None, None) => format!("{shown}: {living} in Ray"),
         };
         self.facts.worker = WorkerFacts { machines: vec![machine], before, drained_by: None };
         self.keep_facts(journal).await?;
         Ok(said)
     }
 
-    /// Ids of the nodes that live there. None when Ray cannot be asked and that hinders nothing: a TPU that eats quota
-    /// is removed all the same.
+    /// Ids of the live nodes there. None if Ray does not answer and that does not matter: a preempted TPU is removed
+    /// anyway.
     async fn nodes_of(&self, machine: &Machine, tell: &Tell<'_>) -> Result<Option<Vec<String>>, Problem> {
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
             Err(p) if machine.is_google() && matches!(self.task, Task::RemoveWorker { drain: None, .. }) => {
-                tell.say(format!("whose jobs run there cannot be told: {}", p.what));
+                tell.say(format!("cannot determine affected jobs: {}", p.what));
                 return Ok(None);
             }
             Err(problem) => return Err(problem),
@@ -149,7 +149,7 @@ impl Performer {
 
     async fn ask(&self, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::AddWorker(wanted) = &self.task else {
-            return Err(trouble("nothing is to be asked for", "begin it anew"));
+            return Err(trouble("nothing to request", "start the operation again"));
         };
         let requests = planned::requests(&self.spec, &self.options, wanted)?;
         self.remember(wanted);
@@ -160,24 +160,24 @@ impl Performer {
         for request in &requests {
             let is_new = request::ask(&self.executor, &self.options.google, &place, request).await?;
             let word =
-                if is_new { "google has the request" } else { "google has it already: it is followed" };
+                if is_new { "Google accepted the request" } else { "already requested from Google; following it" };
             tell.say(format!("{}: {word}", request.name));
         }
         Ok(match requests.len() {
-            1 => "google has the request".to_owned(),
-            n => format!("google has the {n} requests"),
+            1 => "Google accepted the request".to_owned(),
+            n => format!("Google accepted {n} requests"),
         })
     }
 
     async fn capacity(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::AddWorker(NewWorker::Queued { names, .. }) = &self.task else {
-            return Err(trouble("nothing was asked for", "begin it anew"));
+            return Err(trouble("nothing was requested", "start the operation again"));
         };
         let place = supervisor::tpu_place(&self.spec)?;
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        tell.say("this may take long; cancelled, the request stays with google");
+        tell.say("this may take long; if cancelled, the request stays with Google");
         let google = &self.options.google;
         let hosts = follow::follow(google, &place, names, |word| tell.say(word)).await?;
         let named = |(name, hosts): (&String, _)| Machine {
@@ -188,7 +188,7 @@ impl Performer {
         };
         let machines: Vec<Machine> = names.iter().zip(hosts).map(named).collect();
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
-        let said = format!("{} TPU VMs with {hosts} hosts are up", machines.len());
+        let said = format!("{} TPU VMs with {hosts} hosts up", machines.len());
         self.facts.worker.machines = machines;
         self.keep_facts(journal).await?;
         Ok(said)
@@ -214,18 +214,18 @@ impl Performer {
                 tell.say(NO_FILES);
             }
             launcher.prepare(vm).await?;
-            tell.say("its startup script is in its metadata, for its next boot");
+            tell.say("startup script saved in the metadata for the next boot");
         }
         // Those that an interrupted attempt started are in Ray by now.
         let before = self.before();
         let hosts = missing(&snapshot, &machine.hosts, &before);
         let token = watch.session().and_then(|s| s.token.clone());
         for host in &hosts {
-            tell.say(format!("starting ray on {}", printable(host)));
+            tell.say(format!("starting Ray on {}", printable(host)));
             launcher.start(host, &head, token.as_ref()).await?;
         }
         Ok(match (hosts.len(), machine.hosts.len()) {
-            (0, _) => "it runs there already".to_owned(),
+            (0, _) => "already running".to_owned(),
             (1, 1) => format!("started on {}", printable(hosts[0])),
             (n, all) => format!("started on {n} of {all} hosts"),
         })
@@ -241,20 +241,20 @@ impl Performer {
         }
         let hosts = self.facts.worker.hosts();
         if hosts.is_empty() {
-            return Err(trouble("the journal names no host", "--abandon, and begin anew"));
+            return Err(trouble("the journal names no host", "use --abandon and start again"));
         }
         let mut watch = Watch::open(self).await?;
         let joined = watch.joined(&hosts, &self.before(), |words| tell.say(words)).await;
         joined?;
         Ok(match hosts.len() {
-            1 => format!("{} has joined ray", self.name()),
-            n => format!("{n} hosts have joined ray"),
+            1 => format!("{} has joined Ray", self.name()),
+            n => format!("{n} hosts have joined Ray"),
         })
     }
 
     async fn drain(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::RemoveWorker { drain: Some(within), .. } = self.task else {
-            return Err(trouble("nothing is to be drained", "begin it anew"));
+            return Err(trouble("nothing to drain", "start the operation again"));
         };
         let hosts = self.machine()?.hosts.clone();
         // Resumed, it has no more time than it was given.
@@ -273,14 +273,14 @@ impl Performer {
     async fn remove(&self, tell: &Tell<'_>) -> Result<String, Problem> {
         let machine = self.machine()?;
         if machine.is_google() {
-            tell.say("google deletes it; a large slice takes some minutes");
+            tell.say("deleting at Google; a large slice takes several minutes");
             let place = supervisor::tpu_place(&self.spec)?;
             machine::delete(&self.executor, &self.options.google, &place, machine).await?;
-            return Ok(format!("google has {} no longer", self.name()));
+            return Ok(format!("{} is gone from Google", self.name()));
         }
         self.still_the_same(machine).await?;
         for host in &machine.hosts {
-            tell.say(format!("stopping ray on {}", printable(host)));
+            tell.say(format!("stopping Ray on {}", printable(host)));
             let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
             let (spec, options, executor) = (&self.spec, &self.options, &self.executor);
             let stopped = Host { spec, options, executor, to }.stop_ray().await;
@@ -289,22 +289,22 @@ impl Performer {
                 if !self.still_there(std::slice::from_ref(host)).await?.is_empty() {
                     return Err(problem);
                 }
-                tell.say(format!("{}; ray has no living node there", problem.what));
+                tell.say(format!("{}; Ray has no live node there", problem.what));
             }
         }
-        Ok(format!("ray is ended on {}", self.name()))
+        Ok(format!("Ray stopped on {}", self.name()))
     }
 
-    /// An error when another node than those that were found lives on these hosts now: somebody has started Ray there
-    /// again since, for other work.
+    /// An error if a node other than those found lives on these hosts now: Ray was started there again since, for other
+    /// work.
     async fn still_the_same(&self, machine: &Machine) -> Result<(), Problem> {
         let before = self.before();
         let mut watch = Watch::open(self).await?;
         let seen = watch.look().await;
         let nodes = alive(&seen?, &machine.hosts)?;
         let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };
-        let what = format!("another node has joined ray at {} since ({})", new.address, new.id);
-        Err(trouble(what, "ask who started it; --abandon, and begin anew if it is to be removed, too"))
+        let what = format!("another node has joined Ray at {} since ({})", new.address, new.id);
+        Err(trouble(what, "ask who started it; to remove it too, use --abandon and start again"))
     }
 
     async fn still_there(&self, hosts: &[String]) -> Result<Vec<String>, Problem> {
@@ -318,23 +318,23 @@ impl Performer {
         }
         let (machine, name) = (self.machine()?, self.name());
         if machine.hosts.is_empty() {
-            return Ok(format!("{name} is gone; it had no host"));
+            return Ok(format!("{name} is gone; it had no hosts"));
         }
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
             // It did not answer before either.
             Err(problem) if self.facts.worker.before.is_none() => {
-                return Ok(format!("{name} is gone from google; ray cannot be asked: {}", problem.what));
+                return Ok(format!("{name} is gone from Google; cannot query Ray: {}", problem.what));
             }
             Err(problem) => return Err(problem),
         };
-        tell.say("waiting until ray calls it dead");
+        tell.say("waiting for Ray to report it dead");
         let still = watch.left(&machine.hosts, LEAVING).await;
         match still?.as_slice() {
             [] => Ok(format!("{name} is gone")),
             still => {
-                let what = format!("it is removed, but ray still has a living node at {}", still.join(", "));
-                Err(trouble(what, "look at it with `marin-tui ssh`; then resume"))
+                let what = format!("removed, but Ray still has a live node at {}", still.join(", "));
+                Err(trouble(what, "check it with `marin-tui ssh`, then resume"))
             }
         }
     }
@@ -348,36 +348,36 @@ async fn drain_nodes(
     left: Duration,
     tell: &Tell<'_>,
 ) -> Result<String, Problem> {
-    let over = |still: &[String]| format!("something still runs on {}; it ends now", still.join(", "));
+    let over = |still: &[String]| format!("still running on {}; ending now", still.join(", "));
     let nodes = alive(&watch.look().await?, hosts)?;
     let addresses: Vec<String> = nodes.iter().map(|n| n.address.raw().to_owned()).collect();
     if addresses.is_empty() {
-        return Ok("nothing runs there".to_owned());
+        return Ok("nothing is running there".to_owned());
     }
     if left.is_zero() {
         return Ok(over(&addresses));
     }
     for node in &nodes {
-        let Some(session) = watch.session() else { return Err(trouble("ray was not asked", "resume")) };
+        let Some(session) = watch.session() else { return Err(trouble("Ray was not queried", "resume")) };
         let deadline = Timestamp::now().as_millis().saturating_add(left.as_millis() as i64);
         let drain = Drain {
             node: node.id,
-            why: "removed by hand (marin-tui)".to_owned(),
+            why: "removed by marin-tui".to_owned(),
             deadline: Timestamp::from_millis(deadline),
         };
         let answer = executor.drain(&session.client, &drain).await;
         match answer.map_err(|e| e.problem(Timestamp::now()))? {
-            Ok(()) => tell.say(format!("{}: takes no new work", node.address)),
+            Ok(()) => tell.say(format!("{}: draining", node.address)),
             Err(why) => {
-                let what = format!("ray does not drain {}: {why}", node.address);
-                return Err(trouble(what, "leave it (--abandon); remove-worker --now removes it at once"));
+                let what = format!("Ray refused to drain {}: {why}", node.address);
+                return Err(trouble(what, "use --abandon, then remove-worker --now"));
             }
         }
     }
     if executor.is_recording() {
         return Ok(NOT_AWAITED.to_owned());
     }
-    tell.say(format!("waiting until what runs there has ended, {} s at most", left.as_secs()));
+    tell.say(format!("waiting up to {} s for running work to end", left.as_secs()));
     let still = watch.left(&addresses, left).await?;
-    Ok(if still.is_empty() { "what ran there has ended".to_owned() } else { over(&still) })
+    Ok(if still.is_empty() { "running work has ended".to_owned() } else { over(&still) })
 }

@@ -1,8 +1,8 @@
-//! A mark as a file on the head's machine of a cluster of provider `local`: in `/var/tmp`, which `ray down` and a reboot
-//! leave alone (FHS 3.0, section 5.15), readable by every user of that machine and writable by its owner.
+//! A mark as a file on the head's machine of a cluster of provider `local`: in `/var/tmp`, which `ray down` and a
+//! reboot leave alone (FHS 3.0, section 5.15), readable by every user of that machine and writable by its owner.
 //!
-//! The file is written under another name first and linked to its own, which fails where there is one; nobody ever reads
-//! half a mark. The sticky bit of the folder keeps other users from removing it.
+//! The file is written under a temporary name and then linked, which fails if a mark exists, so that no reader sees a
+//! partial mark. The sticky bit of the folder keeps other users from removing it.
 
 use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
 use crate::ssh::{Output, quote};
@@ -15,7 +15,7 @@ const OTHER: i32 = 3;
 /// Bytes that are read of a mark.
 const LONGEST: usize = 4096;
 
-/// Its path, for people.
+/// Path of the mark file on the head, as shown to people.
 pub fn path(cluster: &ClusterName) -> String {
     format!("/var/tmp/marin-tui-operation-{}.json", utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME))
 }
@@ -40,11 +40,11 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMa
     }
     let path = path(cluster);
     let odd = || {
-        let what = format!("{path} on the head is no mark of an operation on {cluster}");
+        let what = format!("{path} on the head is not an operation mark of {cluster}");
         Problem::new(
             ProblemKind::Other,
             what,
-            format!("look at it there, and remove it: rm {path}"),
+            format!("check it there and remove it: rm {path}"),
             Timestamp::now(),
         )
     };
@@ -100,12 +100,12 @@ pub fn done(output: &Output) -> Result<bool, Problem> {
 }
 
 fn failed(output: &Output) -> Problem {
-    let said = if output.stderr.is_empty() { "it did not say why" } else { &output.stderr };
-    let what = format!("the head cannot keep a mark of the operation ({}): {said}", output.status);
+    let said = if output.stderr.is_empty() { "no error message" } else { &output.stderr };
+    let what = format!("cannot write the operation mark on the head ({}): {said}", output.status);
     Problem::new(
         ProblemKind::Other,
         what,
-        "make room in /var/tmp there, or let its user write",
+        "free space in /var/tmp there, or make it writable",
         Timestamp::now(),
     )
 }

@@ -1,8 +1,8 @@
-//! A mark as an empty instance group in the cluster's zone: it outlives the head, `insert` answers 409 to whoever comes
-//! second, and whoever may launch machines may make one.
+//! A mark as an empty instance group in the cluster's zone. It outlives the head, `insert` answers 409 if it exists,
+//! and every user who may launch machines may create one.
 //!
-//! Who operates, and what, stands in its description, which Google never changes; the step and the last sign of life
-//! stand in its named ports, which are set against their fingerprint.
+//! The operator and the operation are in its description, which cannot be changed; the step and the time of the last
+//! update are in its named ports, which are set with their fingerprint.
 
 use super::Held;
 use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace, crc32c};
@@ -35,7 +35,7 @@ fn place_of(place: &TpuPlace) -> (&str, &str) {
 
 fn problem(e: &GcpError) -> Problem {
     let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
-    Problem::new(kind, format!("google keeps no mark of the operation: {e}"), e.mend(), Timestamp::now())
+    Problem::new(kind, format!("cannot write the operation mark at Google: {e}"), e.mend(), Timestamp::now())
 }
 
 /// The group, and the mark that it is; none when there is no group.
@@ -49,8 +49,8 @@ async fn find(
     let Some(group) = found else { return Ok(None) };
     let Some(mark) = OperationMark::parse(&group.description, cluster) else {
         let what =
-            format!("the instance group {name} in {} is no mark of an operation on {cluster}", place.zone);
-        let mend = "look what it is in the Google Cloud console; marin-tui never deletes it";
+            format!("the instance group {name} in {} is not an operation mark of {cluster}", place.zone);
+        let mend = "check it in the Google Cloud console; marin-tui does not delete it";
         return Err(Problem::new(ProblemKind::Other, what, mend, Timestamp::now()));
     };
     let mark = heed(mark, &group.named_ports);
@@ -92,8 +92,7 @@ pub async fn place(
 ) -> Result<Held, Problem> {
     let text = serde_json::to_string(mark).unwrap_or_default();
     let made = google.create_instance_group(place_of(place), &name(cluster), &text, &ports(mark)).await;
-    // Compute also takes a request that it cannot do, and says so at the operation's end. Whatever was said, what is
-    // there now tells whose it is.
+    // Compute may accept a request and fail at the end of the operation, so read which mark exists now.
     let there = find(google, place, cluster).await;
     match (made, there) {
         (_, Ok(Some((_, found)))) if found.id == mark.id => Ok(Held::Ours),
