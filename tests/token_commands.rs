@@ -238,7 +238,7 @@ fn without_a_login_or_certificates_the_mend_comes_at_once() {
     };
     let none = run("GOOGLE_APPLICATION_CREDENTIALS", None);
     assert!(
-        none.contains("you are not logged in") && none.contains("gcloud auth application-default login"),
+        none.contains("not logged in") && none.contains("gcloud auth application-default login"),
         "{none}"
     );
     let missing = run("GOOGLE_APPLICATION_CREDENTIALS", Some("/nowhere.json"));
@@ -248,7 +248,7 @@ fn without_a_login_or_certificates_the_mend_comes_at_once() {
     );
     fs::write(world.file("broken.json"), "{").unwrap();
     let broken = run("GOOGLE_APPLICATION_CREDENTIALS", world.file("broken.json").to_str());
-    assert!(broken.contains("credentials file cannot be used"), "{broken}");
+    assert!(broken.contains("cannot use the Google credentials file"), "{broken}");
     let bare = run("SSL_CERT_FILE", Some("/nowhere.pem"));
     assert!(bare.contains("ca-certificates"), "{bare}");
     assert_eq!(world.double.asked(":access"), 0);
