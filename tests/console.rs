@@ -551,7 +551,7 @@ fn a_name_that_means_no_single_cluster_opens_none() {
     }
     let infra = place.file("infra").display().to_string();
     for (name, words) in [
-        ("us-east", "`us-east` could be marin-us-east1, marin-us-east5; write more of the name"),
+        ("us-east", "`us-east` is ambiguous: marin-us-east1, marin-us-east5; type more of the name"),
         ("us-esat1", "no cluster `us-esat1`, did you mean `us-east1`?"),
     ] {
         let mut pty = place.open(&["--infra", &infra, "--cluster", name], &[], 120, 10);

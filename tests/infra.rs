@@ -226,7 +226,7 @@ fn a_broken_table_is_told_with_its_line_and_mend() {
             "have the same cluster_name `marin-us-west4`",
         ),
         ("clusters:\n", "clusters:\n  marin-us-west4: {}\n", "duplicate entry"),
-        ("    tpu: v4\n", "\ttpu: v4\n", "YAML wants spaces where this line has a tab"),
+        ("    tpu: v4\n", "\ttpu: v4\n", "indent this line with spaces: YAML does not allow tabs"),
         ("    base: 16\n", "    base: 16\n    hosts: 1\n", "unknown field `hosts`"),
         ("clusters:\n", "x:\n", "unknown key `x`"),
         ("clusters:\n", "clusters: 1\nbuckets:\n", "duplicate"),

@@ -145,7 +145,7 @@ fn what_is_wrong_with_files_is_told_with_its_mend() {
     let mut command = world.command("token fetch --cluster a");
     let out = Ran::of(&command.env("XDG_CACHE_HOME", "/proc").output().unwrap());
     let err = out.bad();
-    assert!(err.contains("/proc/marin-tui/tokens/secrets/") && err.contains("cannot be written"), "{err}");
+    assert!(err.contains("/proc/marin-tui/tokens/secrets/") && err.contains("cannot write"), "{err}");
     assert!(
         err.contains("; make /proc/marin-tui/tokens/secrets writable") && err.contains("is not kept"),
         "{err}"
@@ -333,7 +333,7 @@ fn shared_variables_reach_clusters_and_jobs_and_no_child() {
     // A broken one says where, and shows nothing of it.
     fs::write(world.file(".marin.yaml"), format!("env: {TOKEN}\n")).unwrap();
     let broken = world.run("list-jobs").bad();
-    assert!(broken.contains(".marin.yaml") && broken.contains("`env` is no table"), "{broken}");
+    assert!(broken.contains(".marin.yaml") && broken.contains("`env` is not a mapping"), "{broken}");
 }
 
 #[test]

@@ -326,7 +326,7 @@ fn one_that_cannot_be_deleted_stops_no_other() {
         world.double.asked("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
         0
     );
-    assert!(world.run("audit").exits(0).out.contains("not deleted: Google forbids it"));
+    assert!(world.run("audit").exits(0).out.contains("not deleted: permission denied by Google"));
 }
 
 #[test]
