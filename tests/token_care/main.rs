@@ -448,7 +448,7 @@ async fn files_of_the_older_layout_are_found_after_the_new_place_and_told_apart(
         like_a_secret.name = ClusterName::new(name);
         let problem = world.care().token(&like_a_secret).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenMissing);
-        assert!(problem.what.contains("is not set and there is no"), "{problem:?}");
+        assert!(problem.what.contains("is not set, and there is no"), "{problem:?}");
     }
     // Without one it is what a person wrote for a cluster of that name, and the secret has no copy.
     fs::remove_file(&version).unwrap();
