@@ -266,7 +266,7 @@ fn every_value_is_shown_with_where_it_comes_from() {
     let shown: Value = serde_json::from_str(&out).unwrap();
     let from = |key: &str| shown["values"][key]["from"].as_str().unwrap();
     assert_eq!((code, &shown["values"]["cluster_name"]["value"]), (0, &Value::from("marin-us-east1-d")));
-    assert_eq!(from("region"), "made of the zone");
+    assert_eq!(from("region"), "derived from the zone");
     assert!(from("zone").starts_with("clusters.yaml:") && from("project").ends_with(", defaults"));
     let line: usize = from("bucket").rsplit_once(':').unwrap().1.parse().unwrap();
     let table = fs::read_to_string(format!("{OURS}/clusters.yaml")).unwrap();
