@@ -151,7 +151,7 @@ pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf>
     places_and_owners(sources, settings, env).into_iter().map(|(place, _)| place).collect()
 }
 
-/// The same, each with whether it belongs to the working folder rather than to an absolute path that the user gave.
+/// The same, each with whether it depends on the working folder and was not given on the command line.
 fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(PathBuf, bool)> {
     // A relative path in the settings is another place in each folder.
     let is_here = |p: &Path| p.is_relative() && !p.starts_with("~");

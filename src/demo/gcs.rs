@@ -28,7 +28,7 @@ pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
         return;
     }
     let service = service_fn(|request| call(request, shared.clone()));
-    // An error is a client that went away: nobody is left to tell.
+    // An error means that the client disconnected.
     let _ =
         hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await;
 }

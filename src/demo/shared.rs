@@ -52,7 +52,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Nothing is wrong yet.
+    /// A state without faults.
     pub fn new(scenario: Scenario, metrics: SocketAddr) -> Self {
         let token = scenario.token.clone();
         Self {
@@ -102,12 +102,12 @@ impl Shared {
         locked(&self.manners).token = token;
     }
 
-    /// Whether stop requests are answered and not heard.
+    /// Whether stop requests are answered and ignored.
     pub fn deaf_to_stop(&self) -> bool {
         locked(&self.manners).deaf_to_stop
     }
 
-    /// Answers stop requests and does not hear them, or hears them again.
+    /// Sets whether stop requests are answered and ignored.
     pub fn ignore_stop(&self, ignore: bool) {
         locked(&self.manners).deaf_to_stop = ignore;
     }
@@ -166,7 +166,7 @@ impl Shared {
         manners.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
     }
 
-    /// Who hears what clients change.
+    /// The callback for changing requests.
     pub fn set_witness(&self, witness: Witness) {
         *locked(&self.witness) = witness;
     }

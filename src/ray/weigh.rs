@@ -43,9 +43,9 @@ struct Scale {
 }
 
 impl Scale {
-    /// Weighs the fields of what may be a message. Whether a field with a length is a message, a text or bytes, the
-    /// wire does not tell (Protocol Buffers, "Encoding"): each is looked into as if it were one, and text that happens
-    /// to be one weighs a little too much.
+    /// Estimates the fields of a possible message. The wire format does not tell whether a length-delimited field is a
+    /// message, a text or bytes (Protocol Buffers, "Encoding"): each is parsed as a message, and text that happens to
+    /// parse is overestimated a little.
     fn message(&mut self, mut rest: &[u8], depth: usize) -> Weighed {
         while !rest.is_empty() {
             // The fields before the error count: a decoder allocates them too before it fails.

@@ -1,5 +1,5 @@
-//! Workers that a person adds to a simulated cluster: a queued resource that waits, is made and becomes a TPU VM, whose
-//! hosts join Ray one after the other.
+//! Workers that a person adds to a simulated cluster: a queued resource waits, is provisioned and becomes a TPU VM,
+//! whose hosts join Ray one after the other.
 
 use super::Cluster;
 use super::machines::TpuVm;
@@ -7,17 +7,17 @@ use super::node::{MISSED, SimNode, SliceKind, address, first_by_hand};
 use crate::model::NodeId;
 use serde_json::Value;
 
-/// A request waits so long for capacity, in milliseconds, ...
+/// Time that a request waits for capacity, in milliseconds.
 const WAITING: i64 = 4000;
-/// ... is made so long, ...
+/// Time of provisioning, in milliseconds.
 const PROVISIONING: i64 = 4000;
-/// ... its hosts boot so long ...
+/// Boot time of its hosts, in milliseconds.
 const BOOTING: i64 = 3000;
-/// ... and take so long from there until the first one joins Ray, and the last one that much later.
+/// Time from then until the first host joins Ray, and from the first to the last, in milliseconds.
 const STARTING: i64 = 2000;
 const JOINING: i64 = 8000;
 
-/// A queued resource and what became of it.
+/// A queued resource and its TPU VM.
 struct Request {
     /// Name of the queued resource.
     name: String,
@@ -106,7 +106,7 @@ pub(in crate::demo) struct ByHand {
 }
 
 impl ByHand {
-    /// Nobody has asked for anything in the cluster of that network.
+    /// No requests yet, in the cluster of that network.
     pub fn new(network: usize) -> Self {
         Self { requests: Vec::new(), next: first_by_hand(network) }
     }

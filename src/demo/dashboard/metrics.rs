@@ -20,7 +20,7 @@ const HISTOGRAM: usize = 210;
 /// Serves the endpoints on one connection.
 pub(in crate::demo) async fn serve(io: Io, shared: Arc<Shared>) {
     let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request, &shared))));
-    // An error is a client that went away: nobody is left to tell.
+    // An error means that the client disconnected.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
 }
 
