@@ -68,7 +68,7 @@ pub enum ConfigError {
     )]
     NoClusters(PathBuf),
     /// The working folder has files that are not trusted yet.
-    #[error("{} is not trusted; run `marin-tui trust` there to review it", printable(&.0.display().to_string()))]
+    #[error("{} is not trusted; run `marin-tui trust` there", printable(&.0.display().to_string()))]
     Untrusted(PathBuf),
 }
 

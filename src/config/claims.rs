@@ -72,7 +72,7 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
         }
         HeadAddress::AskRay => {
             let when =
-                if project.is_some() { "to find the head when Google cannot be reached" } else { "to find the head" };
+                if project.is_some() { "to find the head if Google fails" } else { "to find the head" };
             claim(Deed::Run, format!("{ray} get-head-ip {file}"), when);
             claim(Deed::Contact, format!("{user}<head address>"), "by ssh");
         }

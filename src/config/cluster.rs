@@ -84,7 +84,7 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
     let missing = |what: &str, mend: &str| FileError::new(path, format!("has no `{what}`"), mend);
     let name = file.cluster_name.as_deref().filter(|n| !n.trim().is_empty());
     let name =
-        name.ok_or_else(|| missing("cluster_name", "add `cluster_name:`, or move the file if it is not a Ray cluster file"))?;
+        name.ok_or_else(|| missing("cluster_name", "add it, or move the file if it is not a cluster file"))?;
     let name = &ClusterName::parse(name).map_err(|why| FileError {
         at: line_of(text, &["cluster_name"]).map(|line| (line, 1)),
         ..FileError::new(path, why, "use 1 to 63 letters, digits and hyphens")
@@ -172,7 +172,7 @@ fn auth(auth: &Auth, chosen: &Override, env: &Env, path: &Path) -> Result<SshAut
     // Ray passes it to ssh as `USER@HOST`: a user like `-oProxyCommand=...` would be read as an option.
     if user.as_deref().is_some_and(|user| !is_user(user)) {
         let what = "`auth.ssh_user` is not a valid user name";
-        return Err(FileError::new(path, what, "use letters, digits, `.`, `_` and `-`, not starting with `-`"));
+        return Err(FileError::new(path, what, "use letters, digits, `.`, `_` and `-`, but no leading `-`"));
     }
     let key = chosen.key.as_ref().or(auth.private_key.as_ref());
     Ok(SshAuth {

@@ -27,7 +27,7 @@ pub fn parse(text: &str, file: &Path) -> Result<BTreeMap<String, String>, FileEr
     let mut read = BTreeMap::new();
     for (name, value) in variables {
         let Some(name) = name.as_str().filter(|n| !n.is_empty() && !n.contains(['=', '\0'])) else {
-            return Err(FileError::new(file, "`env` has an invalid name", "a name is not empty and has no `=`"));
+            return Err(FileError::new(file, "`env` has an invalid name", "use a name without `=`"));
         };
         let value = match value {
             Value::Null => continue,

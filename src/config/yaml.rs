@@ -53,7 +53,7 @@ pub fn read(file: &Path) -> Result<String, FileError> {
 }
 
 pub(super) fn unreadable(file: &Path, e: &std::io::Error) -> FileError {
-    FileError::new(file, format!("cannot be read: {e}"), "check that it exists and that you have read permission")
+    FileError::new(file, format!("cannot be read: {e}"), "check that it exists and is readable")
 }
 
 /// The text of a file that is open.

@@ -154,14 +154,14 @@ impl GcpError {
                 format!("{LOGIN}; `gcloud auth login` alone is not enough")
             }
             Self::ApiOff { service, project } => {
-                format!("run `gcloud services enable {service} --project={project}`, or ask the project's owner to")
+                format!("run `gcloud services enable {service} --project={project}`, or ask its owner to")
             }
             Self::Forbidden { permission, .. } if permission.is_empty() => {
                 "ask the project's owner for access, and check that it is the right project".into()
             }
             Self::Forbidden { permission, .. } => {
                 format!(
-                    "ask the project's owner for a role with {permission}{}, and check that it is the right project",
+                    "ask the owner for a role with {permission}{}, and check that it is the right project",
                     if permission.starts_with("secretmanager.versions.access") {
                         " (roles/secretmanager.secretAccessor)"
                     } else {

@@ -66,6 +66,7 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
     let parsed = yaml::parse::<serde_yaml::Value>(&rendered, &table.file);
     parsed.map(|_| rendered).map_err(|e| {
         let at = e.at.map(|(line, _)| format!(" at line {line}")).unwrap_or_default();
-        error(&name, None, format!("the rendered output is not valid YAML{at}: {}", e.why), "correct the template")
+        let why = format!("the rendered output is not valid YAML{at}: {}", e.why);
+        error(&name, None, why, "correct the template")
     })
 }

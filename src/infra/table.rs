@@ -169,7 +169,7 @@ impl Reader<'_> {
 
     fn mapping<'v>(&self, value: &'v Value, path: &[&str]) -> Result<&'v Mapping, FileError> {
         let what = path.last().unwrap_or(&"the file");
-        let fail = || self.error(path, format!("{what} is not a mapping of `key: value`"), "write one key per line");
+        let fail = || self.error(path, format!("{what} is not a `key: value` mapping"), "write one key per line");
         value.as_mapping().ok_or_else(fail)
     }
 
@@ -243,7 +243,7 @@ impl Reader<'_> {
         let path = ["clusters", stem];
         if !is_name(stem) || stem.contains("template") {
             let mend = "it is used as a file name: use letters, digits, . _ and -, and not `template`";
-            return Err(self.error(&path, format!("`{stem}` is not valid as the name of a cluster file"), mend));
+            return Err(self.error(&path, format!("`{stem}` is not valid as a cluster file name"), mend));
         }
         let own = self.values(entry, &path)?;
         let mut values = Vec::new();

@@ -26,7 +26,7 @@ pub struct Finding {
     pub file: PathBuf,
     /// Its line, from 1, when the finding belongs to one.
     pub line: Option<usize>,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The rule's name, for scripts.
     pub rule: &'static str,
@@ -88,7 +88,7 @@ impl<'a> Rules<'a> {
         cluster_of(&text, file, &Settings::default())?;
         let root: Value = yaml::parse(&text, file)?;
         let Value::Mapping(root) = root else {
-            return Err(FileError::new(file, "is not a mapping of `key: value`", "write one key per line"));
+            return Err(FileError::new(file, "is not a `key: value` mapping", "write one key per line"));
         };
         Ok(Self { file, text, root, table, findings: Vec::new() })
     }
@@ -146,7 +146,7 @@ impl<'a> Rules<'a> {
             let max = number(value.get("max_workers")).or(all);
             sum += min;
             if max.is_some_and(|max| min > max) {
-                let what = format!("{name}: min_workers {min} is greater than its max_workers {}", max.unwrap_or(0));
+                let what = format!("{name}: min_workers {min} exceeds its max_workers {}", max.unwrap_or(0));
                 self.error(
                     "min-over-max",
                     &[TYPES, &name, "min_workers"],
@@ -157,14 +157,14 @@ impl<'a> Rules<'a> {
         }
         if all.is_some_and(|all| sum > all) {
             let what = format!(
-                "the sum of min_workers is {sum}, greater than the cluster's max_workers {}",
+                "the sum of min_workers, {sum}, exceeds the cluster's max_workers {}",
                 all.unwrap_or(0)
             );
-            self.error("min-over-max", &["max_workers"], what, "raise max_workers, or lower min_workers of a type");
+            self.error("min-over-max", &["max_workers"], what, "raise max_workers, or lower min_workers");
         }
         let (min, max) = (number(self.root.get("min_workers")), all);
         if min > max && max.is_some() {
-            let what = format!("min_workers {} is greater than max_workers {}", min.unwrap_or(0), max.unwrap_or(0));
+            let what = format!("min_workers {} exceeds max_workers {}", min.unwrap_or(0), max.unwrap_or(0));
             self.error("min-over-max", &["min_workers"], what, "lower min_workers, or raise max_workers");
         }
     }
@@ -270,7 +270,7 @@ impl<'a> Rules<'a> {
         let (now, meant) = (self.text_at(&["cluster_name"]).unwrap_or_default(), row.text("cluster_name"));
         if now != meant && generated::is_generated(&self.text) {
             let what = format!("cluster_name is `{now}`, but `{meant}` in clusters.yaml");
-            let mend = "run `ray down` with the old name first: Ray finds its machines by name and would orphan them";
+            let mend = "run `ray down` with the old name first: Ray would orphan its machines";
             self.error("renamed", &["cluster_name"], what, mend);
         }
     }

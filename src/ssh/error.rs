@@ -158,7 +158,7 @@ impl SshError {
     fn mend(&self) -> String {
         match self {
             Self::Unreachable { host, .. } => {
-                format!("check that the machine is up and the network or VPN works; `ssh {host}` shows ssh's own messages")
+                format!("check the machine, the network and any VPN; `ssh {host}` shows ssh's own messages")
             }
             Self::KeyRefused { user, key: Some(key), .. } => format!(
                 "check auth.ssh_user and auth.ssh_private_key in the cluster file; {}.pub must be in \

@@ -214,7 +214,7 @@ impl Tunnel {
             Ok::<_, openssh_mux_client::Error>(())
         };
         if !matches!(timeout(LOCAL_ANSWER, given_back).await, Ok(Ok(()))) {
-            tracing::warn!(cluster = %self.spec.name, "ssh does not answer; port {port} stays open until ssh exits");
+            tracing::warn!(cluster = %self.spec.name, "ssh does not answer; port {port} stays open until it exits");
         }
     }
 

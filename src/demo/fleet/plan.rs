@@ -218,7 +218,7 @@ impl Plan {
             // The name is used as a file name.
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             if cluster.name.is_empty() || !cluster.name.chars().all(plain) {
-                return Err(wrong(format!("`{}` is not a valid cluster name: use letters, digits, - and _", cluster.name)));
+                return Err(wrong(format!("`{}` is not a valid cluster name", cluster.name)));
             }
             if !names.insert(&cluster.name) {
                 return Err(wrong(format!("duplicate cluster `{}`", cluster.name)));

@@ -32,7 +32,7 @@ impl Rules<'_> {
             zones.dedup();
             if zones.is_empty() {
                 let what = format!("{name}: TPU `{generation}` is not in clusters.yaml");
-                self.warn("unknown-tpu", &path, what, "correct the type, or add its generation to clusters.yaml");
+                self.warn("unknown-tpu", &path, what, "correct it, or add its generation to clusters.yaml");
             } else if !offers(&zone) {
                 let what = format!("{name}: zone {zone} does not offer {wanted}");
                 let mend = format!("{generation} is offered in {}", zones.join(", "));
