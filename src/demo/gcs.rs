@@ -1,8 +1,8 @@
 //! The simulated GCS: unary gRPC over HTTP/2 without TLS, with the token in the metadata.
 //!
-//! A message in gRPC is five bytes of frame before the protobuf, and the outcome stands in the trailers; that
-//! is all of the protocol that a server of unary calls needs. `methods` answers them, `drain` the one that
-//! sends nodes away, in the messages of `wire`.
+//! A gRPC message is the protobuf after a frame header of five bytes, and the status is in the trailers; a server of
+//! unary calls needs no more of the protocol. `methods` implements the calls, `drain` the one that drains nodes, with
+//! the messages of `wire`.
 
 mod drain;
 mod methods;

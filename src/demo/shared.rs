@@ -77,7 +77,7 @@ impl Shared {
         look(&mut cluster)
     }
 
-    /// A big answer, made anew only when the cluster has changed.
+    /// A large response, rebuilt only when the cluster has changed.
     pub fn kept(&self, name: &'static str, make: impl FnOnce(&mut Cluster) -> Bytes) -> Bytes {
         self.now(|cluster| {
             let mut kept = locked(&self.kept);
@@ -177,7 +177,7 @@ impl Shared {
         witness.hear(method, path, body);
     }
 
-    /// The head's machine is gone, and with it the autoscaler; the TPUs stay until somebody deletes them.
+    /// The head's machine and its autoscaler are gone; the TPUs stay until they are deleted.
     pub fn fall(&self) {
         self.now(|c| c.monitor.alive = false);
         self.drop_connections();

@@ -184,7 +184,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     if let Ok(session) = server::run_stream(config, stream, connection).await {
-        // An error is a client that went away: nobody is left to tell.
+        // An error means that the client disconnected.
         let _ = session.await;
     }
 }
@@ -299,7 +299,7 @@ impl server::Handler for Connection {
     }
 }
 
-/// Carries bytes between a channel and a port of the head; where nobody listens the answer is sshd's.
+/// Forwards bytes between a channel and a port of the head; without a listener it fails as sshd does.
 async fn forward(channel: Channel<Msg>, to: Option<SocketAddr>, reply: ChannelOpenHandle) {
     let stream = match to {
         Some(to) => TcpStream::connect(to).await.ok(),

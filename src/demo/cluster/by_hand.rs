@@ -30,7 +30,7 @@ struct Request {
     since: i64,
     /// No host joins before.
     not_before: i64,
-    /// There is no capacity, and will not be.
+    /// Whether capacity never becomes available.
     in_vain: bool,
     first_host: usize,
     /// Hosts that have joined, by worker number.
@@ -39,7 +39,7 @@ struct Request {
     gone: Option<i64>,
 }
 
-/// How far a request is.
+/// The phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Waiting,
@@ -98,7 +98,7 @@ impl Request {
     }
 }
 
-/// All that persons have asked for.
+/// All requests.
 pub(in crate::demo) struct ByHand {
     requests: Vec<Request>,
     /// The next host's number.
@@ -136,7 +136,7 @@ impl ByHand {
         self.requests.iter().filter(|r| r.gone.is_none()).map(move |r| (r.state(now), &r.body))
     }
 
-    /// What the TPU VM of that name was asked for with; none when nobody did.
+    /// The request for the TPU VM of that name; `None` when there was none.
     pub fn body(&self, vm: &str) -> Option<&Value> {
         self.requests.iter().find(|r| r.gone.is_none() && r.vm == vm).map(|r| &r.body)
     }

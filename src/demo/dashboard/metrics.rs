@@ -1,7 +1,7 @@
 //! The nodes' Prometheus endpoints, which some consoles scrape one by one: `GET /metrics`, no token.
 //!
-//! All nodes share one loopback socket here, so a request gets the next node's text in turn; whoever asks every
-//! target gets every node.
+//! All nodes share one loopback socket here: each request gets the next node's text in turn, so a client that scrapes
+//! every target gets every node.
 
 use super::super::cluster::node::SimNode;
 use super::super::connection::{Body, Io, text, whole};

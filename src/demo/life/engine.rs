@@ -42,7 +42,7 @@ pub(super) enum Event {
     Join(u64),
     /// A slice has had no work for long, if nothing came between.
     Idle(u64, u32),
-    /// Every slice dies and nobody notices.
+    /// Every slice dies, and the autoscaler does not notice.
     Stick,
 }
 

@@ -105,7 +105,7 @@ pub(super) async fn pass<'a>(
     listener.as_ref()
 }
 
-/// A port where nobody listens.
+/// A bound port without a listener.
 fn keep(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     // Connections of before may not have ended to the last byte.
