@@ -30,7 +30,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 const SECOND: i64 = 1000;
 /// Seconds that are played one by one after a pause; longer ones are skipped over.
 const MOST_STEPS: i64 = 600;
-/// Time until a stopped job ends: Ray sends SIGTERM and waits three seconds.
+/// Milliseconds until a plain program ends after a stop; Ray sends SIGTERM and allows three seconds.
 const STOP_TAKES: i64 = 1400;
 /// An empty package.
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
