@@ -1,7 +1,7 @@
-//! What the user and the cluster files say: the settings file, Ray cluster-launcher YAML, folders.
+//! Configuration: the settings file, Ray cluster-launcher YAML, folders.
 //!
-//! A file that is broken never hides the others: it becomes an entry of its own that says where it is broken. An
-//! error names file, line and the mend.
+//! A broken file never hides the others: it becomes an entry of its own with its error. An error names the file, the
+//! line and a hint.
 
 mod claims;
 mod cluster;
@@ -43,16 +43,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a folder's content would make us do, and whose files.
+/// The actions that a folder's content leads to, each with the files that ask for it.
 type Claims = BTreeMap<Claim, Vec<String>>;
 
 /// Why the console cannot start at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file that was named cannot be used.
+    /// A file cannot be used.
     #[error("{0}")]
     File(#[from] yaml::FileError),
-    /// A value makes no sense.
+    /// A value is not valid.
     #[error("{what}; {mend}")]
     Value {
         /// What is wrong.
@@ -60,19 +60,19 @@ pub enum ConfigError {
         /// What to do.
         mend: String,
     },
-    /// No cluster anywhere.
+    /// There are no cluster files.
     #[error(
-        "no cluster files: looked in {}; name a folder of Ray cluster YAML with --infra, list it as `infra` in the \
-         settings, or attach to a dashboard with --address",
+        "no cluster files found in {}; pass a folder of Ray cluster YAML with --infra, set `infra` in the settings, or \
+         connect to a dashboard with --address",
         .0.display()
     )]
     NoClusters(PathBuf),
-    /// The working folder brings files that nobody said are trusted.
-    #[error("{} is not trusted; `marin-tui trust` there asks about it", printable(&.0.display().to_string()))]
+    /// The working folder has files that are not trusted yet.
+    #[error("{} is not trusted; run `marin-tui trust` there", printable(&.0.display().to_string()))]
     Untrusted(PathBuf),
 }
 
-/// What the command line says about where clusters come from.
+/// The command line's options that say where clusters come from.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// `--infra`.
@@ -90,11 +90,11 @@ pub struct Sources {
 pub struct Broken {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong, where, and the mend.
+    /// The error with its place and hint.
     pub problem: Problem,
 }
 
-/// One row of what is known.
+/// A cluster or a broken file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
 pub enum Entry {
@@ -114,7 +114,7 @@ impl Entry {
     }
 }
 
-/// Everything read.
+/// The settings and all entries.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The settings.
@@ -125,15 +125,15 @@ pub struct Config {
     pub skipped: Vec<PathBuf>,
 }
 
-/// A cluster's file, to be handed to ray.
+/// A cluster's file, to be passed to the ray command.
 ///
 /// # Errors
 ///
-/// The cluster has none, or it is not what it was when its folder was trusted.
+/// The cluster has no file, or the file has changed since its folder was trusted.
 pub fn file_of(spec: &ClusterSpec) -> Result<&Path, yaml::FileError> {
     let file = spec.file.as_deref();
     let file = file.ok_or_else(|| {
-        yaml::FileError::new(Path::new("-"), "the cluster has no file", "name one with --infra")
+        yaml::FileError::new(Path::new("-"), "the cluster has no file", "pass its folder with --infra")
     })?;
     if let Some(accepted) = &spec.accepted {
         held::unchanged(file, accepted)?;
@@ -151,7 +151,7 @@ pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf>
     places_and_owners(sources, settings, env).into_iter().map(|(place, _)| place).collect()
 }
 
-/// The same, and whether it is the working folder's: nobody named that very place.
+/// The same, each with whether it depends on the working folder and was not given on the command line.
 fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(PathBuf, bool)> {
     // A relative path in the settings is another place in each folder.
     let is_here = |p: &Path| p.is_relative() && !p.starts_with("~");
@@ -164,14 +164,14 @@ fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(
     }
 }
 
-/// Whether a folder of cluster files is used only because it lies in the working folder: neither the command line nor the
-/// settings name that very place.
+/// Whether a folder of cluster files is used only because it is in the working folder: neither the command line nor the
+/// settings name it.
 pub fn is_unnamed(place: &Path, sources: &Sources, settings: &Settings, env: &Env) -> bool {
     let mut all = places_and_owners(sources, settings, env).into_iter();
     all.any(|(known, is_here)| is_here && known == place)
 }
 
-/// Everything read, before it is known whether what the working folder brings is trusted.
+/// The configuration before the check whether the working folder is trusted.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     config: Config,
@@ -184,18 +184,18 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// What has to be trusted; none where the working folder brings nothing.
+    /// What has to be trusted; `None` when the working folder has no files of ours.
     pub fn review(&self) -> Option<&Review> {
         self.review.as_ref()
     }
 
-    /// Whether the command line says where the clusters are: what the working folder brings can be left out then.
+    /// Whether the command line names the clusters: the working folder's variables can be left out then.
     pub fn is_named(&self) -> bool {
         self.is_named
     }
 
-    /// Settings, clusters and variables, for use. Without trust only where the command line says where the clusters
-    /// are, and then without the variables of `.marin.yaml`.
+    /// Settings, clusters and variables for use. Fails when the folder is not trusted, unless the command line names the
+    /// clusters; the variables of `.marin.yaml` are left out then.
     pub fn admit(self, records: &Records) -> Result<(Config, Env), ConfigError> {
         let standing = self.review.as_ref().map(|review| (review.folder.clone(), review.standing(records)));
         let env = match standing {
@@ -206,7 +206,7 @@ impl Loaded {
         Ok((self.look()?, env))
     }
 
-    /// Settings and clusters to be looked at: nothing may be run, sent or read that they lead to.
+    /// Settings and clusters for display only: nothing that they name may be run, sent or read.
     pub fn look(self) -> Result<Config, ConfigError> {
         if self.config.entries.is_empty() {
             return Err(ConfigError::NoClusters(self.looked_in));
@@ -258,8 +258,8 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
     Ok(Loaded { config, env, plain, looked_in, review, is_named })
 }
 
-/// The environment with the variables of the folder's `.marin.yaml`, the files that they come from and lead to, and
-/// what they would make us do.
+/// The environment with the variables of the folder's `.marin.yaml`, the files with and named by these variables, and
+/// the actions that they lead to.
 fn with_variables(env: &Env, us: &Us) -> Result<(Env, Vec<Held>, Claims), ConfigError> {
     let file = env.cwd().join(shared::FILE);
     if file.symlink_metadata().is_err() {
@@ -272,7 +272,7 @@ fn with_variables(env: &Env, us: &Us) -> Result<(Env, Vec<Held>, Claims), Config
         return Ok((env, Vec::new(), Claims::new()));
     }
     let mut files = vec![held];
-    // All of it is accepted, so all of it is asked about: what is set in the environment now may not be the next time.
+    // Every variable is reviewed, also one that is set in the environment now: next time it may not be.
     let path = variables.get("RAY_AUTH_TOKEN_PATH").filter(|path| !path.is_empty());
     let token_file = path.map(|path| {
         let (held, place) = Held::place_of(&env.expand(Path::new(path)), us);
@@ -298,7 +298,7 @@ impl Config {
             let spec = (!is_template_text(&text)).then(|| cluster::parse(&text, file, &self.settings, env));
             let spec = spec.transpose()?;
             if us.is_some() && spec.is_some() {
-                // The question looks through all of it: a key that stands twice, which Ray takes, would hide the rest.
+                // The review reads all of it: a duplicate key, which Ray accepts, would hide the rest.
                 yaml::parse::<serde_yaml::Value>(&text, file)?;
             }
             Ok((spec, text))
@@ -317,12 +317,12 @@ impl Config {
         let twin = self.entries.iter().filter_map(Entry::cluster).find(|c| c.name == spec.name);
         if let Some(first) = twin.and_then(|c| c.file.clone()) {
             let what = format!(
-                "{}: cluster_name `{}` is already taken by {}",
+                "{}: cluster_name `{}` is already used by {}",
                 file.display(),
                 spec.name,
                 first.display()
             );
-            let mend = "two clusters of one name would share tags and orphan nodes: rename one";
+            let mend = "rename one: two clusters of the same name share tags and orphan each other's nodes";
             self.add_broken(file, &what, mend, now);
             return None;
         }
@@ -337,7 +337,7 @@ impl Config {
     }
 }
 
-/// Marin's templates are named so, and Jinja marks the rest.
+/// Whether the file name marks a template, as Marin's do; others are recognized by their Jinja tags.
 pub fn is_template_name(file: &Path) -> bool {
     file.file_name().is_some_and(|n| n.to_string_lossy().contains("template"))
 }
@@ -346,8 +346,8 @@ fn is_template_text(text: &str) -> bool {
     text.lines().filter(|l| !l.trim_start().starts_with('#')).any(|l| l.contains("{{") || l.contains("{%"))
 }
 
-/// A file itself, or the YAML files of a folder, sorted, templates included. A folder that does not exist is empty: the
-/// caller says so.
+/// The file itself, or the YAML files of a folder, sorted, including templates. A folder that does not exist counts as
+/// empty; the caller reports that.
 pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     if place.is_file() {
         return Ok(vec![place.into()]);
@@ -356,9 +356,9 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
         Ok(listing) => listing,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => {
-            let mend = "check that it is a folder and that you may read it".into();
+            let mend = "check that it is a folder and that you have read permission".into();
             return Err(ConfigError::Value {
-                what: format!("{} cannot be read: {e}", place.display()),
+                what: format!("cannot read {}: {e}", place.display()),
                 mend,
             });
         }
@@ -366,7 +366,7 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     let yaml = |p: &PathBuf| p.extension().is_some_and(|e| e == "yaml" || e == "yml");
     let mut files: Vec<PathBuf> = listing.flatten().map(|e| e.path()).filter(yaml).collect();
     files.sort();
-    // The table that the files are generated from is no cluster.
+    // The table that the files are generated from is not a cluster file.
     files.retain(|f| f.file_name().is_some_and(|n| n != "clusters.yaml"));
     Ok(files)
 }
@@ -381,7 +381,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
     let refused = |what: String, mend: &str| ConfigError::Value { what, mend: mend.into() };
     let host = dashboard.split_once("://").map(|(_, rest)| rest).filter(|_| is_url(dashboard));
     let Some(host) = host else {
-        let what = format!("`{}` is no dashboard address", printable(address));
+        let what = format!("`{}` is not a dashboard address", printable(address));
         return Err(refused(what, "write it as http://HOST:8265"));
     };
     let name = host.split(['/', '?', '#']).next().unwrap_or(host);

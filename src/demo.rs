@@ -1,20 +1,20 @@
 //! Simulated Ray heads for tests, benchmarks and demonstrations: a dashboard (HTTP, WebSocket, Ray's token check)
 //! and a GCS (gRPC) on loopback sockets, inside this process, with an SSH server in front if wanted.
 //!
-//! A head answers field for field what Ray 2.60 answers, its odd fields and its silences included; one contract
-//! suite (`tests/contract/`) holds it against the real thing. It knows nothing of the console.
+//! A head returns the same fields as Ray 2.60, including odd and missing ones; one contract suite (`tests/contract/`)
+//! compares it with the real Ray. It knows nothing of the console.
 //!
-//! The rooms:
+//! The modules:
 //!
-//! - `scenario`: what a head pretends to be and how it misbehaves. Plain values.
-//! - `cluster`: what a head tells of, as it is at one moment: nodes, jobs, logs, the autoscaler.
-//! - `life`: what happens in a cluster by itself: slices that come and go, people who submit jobs.
-//! - `dashboard`, `gcs`, `ssh`: the three ways to a head, and how each of them says it; `connection` accepts for
-//!   the first two, and `shared` is what all connections of a head have in common.
+//! - `scenario`: the properties and faults of a head. Plain values.
+//! - `cluster`: the state of a cluster at one moment: nodes, jobs, logs, the autoscaler.
+//! - `life`: the activity of a cluster: slices that come and go, users who submit jobs.
+//! - `dashboard`, `gcs`, `ssh`: the three interfaces of a head; `connection` accepts connections for the first two, and
+//!   `shared` is the state that all connections of a head share.
 //! - [`google`]: Google's services, for a test alone or with a fleet behind them.
-//! - `fleet`: many heads with their SSH servers, that Google and a folder, by a plan.
-//! - `json`, `meter`, `witness`, `random`, `entropy`: how Ray writes JSON, what clients cost, what they change, chance
-//!   that can be repeated, and chance that nobody can guess.
+//! - `fleet`: many heads with their SSH servers, the simulated Google and a folder, built from a plan.
+//! - `json`, `meter`, `witness`, `random`, `entropy`: Ray's JSON format, counters of requests, a callback for changes,
+//!   repeatable random numbers, and random bytes of the system.
 
 #![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
 #![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
@@ -80,7 +80,7 @@ impl Head {
         Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
     }
 
-    /// Misbehaves from now on as `trouble` says, in that order; an empty list is a good head again.
+    /// Sets the faults of the head, the first match counts; an empty list removes all faults.
     pub fn trouble(&self, trouble: Vec<Trouble>) {
         self.shared.trouble(trouble);
     }
@@ -90,7 +90,7 @@ impl Head {
         self.shared.set_token(token);
     }
 
-    /// Answers "stopped" to a stop request and does nothing, as some Ray versions do for a job that waits.
+    /// Answers "stopped" to a stop request and does nothing, as some Ray versions do for a pending job.
     pub fn ignore_stop(&self, ignore: bool) {
         self.shared.ignore_stop(ignore);
     }
@@ -100,27 +100,27 @@ impl Head {
         self.shared.drop_connections();
     }
 
-    /// Who hears from now on what clients change here.
+    /// Sets the callback for changing requests.
     pub fn witness(&self, witness: Witness) {
         self.shared.set_witness(witness);
     }
 
-    /// Another Ray begins on the same machine: a new session without jobs, whose workers join one after another.
+    /// Restarts Ray on the same machine: a new session without jobs, whose workers join one after another.
     pub fn restart(&self) {
         self.shared.rise();
     }
 
-    /// What clients have cost this head so far.
+    /// The load that clients have caused on this head.
     pub fn cost(&self) -> Cost {
         self.shared.meter.cost()
     }
 
-    /// What killed the simulated `gcs_server`, if something did: a node id of a wrong length, as with the real one.
+    /// Why the simulated `gcs_server` was killed, if it was: a node id of a wrong length, as with the real one.
     pub fn gcs_death(&self) -> Option<String> {
         self.shared.gcs_death()
     }
 
-    /// Stops or resumes the autoscaler's monitor; its report stands still meanwhile.
+    /// Stops or resumes the autoscaler's monitor; its report does not change while it is stopped.
     pub fn run_monitor(&self, runs: bool) {
         self.shared.now(|c| c.monitor.alive = runs);
     }
@@ -173,7 +173,7 @@ impl Head {
         self.shared.now(|c| c.join(like, address))
     }
 
-    /// Takes back what a node's agent measured, as before its first report.
+    /// Removes a node's metrics, as before its agent's first report.
     pub fn silence_agent(&self, id: NodeId) -> bool {
         self.shared.now(|c| {
             c.version += 1;

@@ -1,8 +1,8 @@
 //! Google Cloud as a client sees it: Secret Manager through Google's own crate, Compute Engine, Cloud TPU and
-//! Artifact Registry as REST calls. Knows nothing of Ray beyond the labels that it is asked to look for.
+//! Artifact Registry as REST calls. It knows nothing of Ray except the labels of its machines.
 //!
-//! A call that gets no answer fails after [`CALL`] (a repeated one is not begun after that), with an error that says the exact mend. Base URLs are a plain value, so that
-//! private endpoints and tests can stand in Google's place.
+//! A call without an answer fails after [`CALL`] (no retry starts after that), with an error that has an exact hint.
+//! Base URLs are a plain value, so that private endpoints and tests can replace Google's.
 
 mod change;
 mod clean;
@@ -32,11 +32,11 @@ use login::Credentials;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Longest time of one try.
+/// Timeout of one attempt.
 pub const CALL: Duration = Duration::from_secs(20);
-/// To open a connection.
+/// Timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Tries of a call that may be repeated, and the pause before the second; it doubles.
+/// Attempts of a call that may be repeated, and the pause before the second; it doubles.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -73,7 +73,7 @@ impl Endpoints {
     }
 }
 
-/// Google Cloud. Cheap to clone; clones share connections and credentials. Nothing is asked before the first call.
+/// A client of Google Cloud. Cheap to clone; clones share connections and credentials. It connects at the first call.
 #[derive(Clone, Debug)]
 pub struct Google {
     inner: Arc<Inner>,
@@ -84,12 +84,12 @@ struct Inner {
     endpoints: Endpoints,
     credentials: Credentials,
     http: OnceLock<reqwest::Client>,
-    /// Waits between two looks at an operation.
+    /// Poll interval of an operation.
     look: Duration,
 }
 
 impl Google {
-    /// At those addresses, with that login.
+    /// A client with these base URLs and this login.
     pub fn new(endpoints: Endpoints, login: Login) -> Self {
         // Without a default both reqwest and google-cloud-auth panic; an error means that there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -103,7 +103,7 @@ impl Google {
         &self.inner.endpoints
     }
 
-    /// The credentials work: without any, a call of Google's crates would try for a minute.
+    /// Checks that there are credentials: without any, a call of Google's crates would retry for a minute.
     pub async fn preflight(&self) -> Result<(), GcpError> {
         self.inner.headers().await.map(|_| ())
     }
@@ -133,7 +133,7 @@ impl Inner {
     }
 }
 
-/// Counts the tries of a call that may be repeated.
+/// Counts the attempts of a call that may be repeated.
 struct Tries {
     made: u32,
     since: Instant,
@@ -144,7 +144,7 @@ impl Tries {
         Self { made: 1, since: Instant::now() }
     }
 
-    /// Whether to try again after this error, once a short pause is over. Three tries at most, within [`CALL`].
+    /// Waits for a short pause and returns whether to retry after this error. At most three attempts, within [`CALL`].
     async fn again(&mut self, error: &GcpError) -> bool {
         if self.made == TRIES || !error.may_pass() || self.since.elapsed() > CALL {
             return false;

@@ -1,7 +1,6 @@
-//! A folder of cluster files: one table, templates, the files that are generated from them, and the rules that they
-//! must keep.
+//! A folder of cluster files: one table, templates, the files generated from them, and the rules that validate them.
 //!
-//! It knows Ray's cluster-launcher YAML and nothing of any cluster: names, zones and TPUs all stand in the table.
+//! It contains no data of any cluster: names, zones and TPUs all come from the table.
 
 mod generated;
 mod generation;

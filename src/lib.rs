@@ -1,21 +1,21 @@
 //! marin-tui: a terminal operations console for Ray clusters reached by SSH.
 //!
-//! The crate's map, from the ground up. A room imports only rooms below it (`tests/architecture.rs` holds the
-//! table):
+//! The modules, from the lowest layer up. A module imports only modules of lower layers (`tests/architecture.rs` has
+//! the table):
 //!
-//! - [`model`]: plain data that every room speaks in. No I/O.
-//! - [`regular`]: opens files that may turn out to be pipes or devices.
-//! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one edge each; they know the model and never each other.
-//! - [`reconcile`]: one table of what Ray and the cloud each say of a cluster's TPUs. Pure.
-//! - [`diagnose`]: a cluster's last state and a little memory become findings in words. Pure.
-//! - [`infra`]: a folder of cluster files: the table, its templates, what is generated of them, and the rules.
-//! - [`demo`]: simulated Ray heads behind SSH servers, a fleet of them if wanted: for tests, measurements and looking
-//!   around; one contract suite holds them to the real thing. They know the model alone.
-//! - [`supervisor`]: one task per cluster that joins those edges: tunnel, token, poll, log streams, actions.
-//! - [`operation`]: restart, start, stop, workers by hand, backup and restore: steps with a journal that survives a
+//! - [`model`]: the plain data types that all modules share. No I/O.
+//! - [`regular`]: opens regular files, and refuses pipes and devices.
+//! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
+//! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
+//! - [`diagnose`]: derives findings from a cluster's last state and a little history. Pure.
+//! - [`infra`]: a folder of cluster files: the table, its templates, the generated files, and the validation rules.
+//! - [`demo`]: simulated Ray heads behind SSH servers, for tests, measurements and demonstrations; one contract suite
+//!   compares them with the real Ray. It uses the model only.
+//! - [`supervisor`]: one task per cluster that connects those modules: tunnel, token, poll, log streams, actions.
+//! - [`operation`]: restart, start, stop, adding workers, backup and restore: steps with a journal that survives a
 //!   crash, and the audit log.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
-//! - [`ui`]: draws that state. Pure.
+//! - [`ui`]: renders that state. Pure.
 //! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser. Runs operations beside the loop.
 //! - [`cli`]: the subcommands.
 

@@ -1,8 +1,8 @@
-//! Ray as a client sees it: the GCS by gRPC, the dashboard by HTTP, one [`crate::model::Snapshot`] out of either.
+//! A client of Ray: the GCS over gRPC and the dashboard over HTTP; either yields a [`crate::model::Snapshot`].
 //!
-//! The GCS answers for state in a millisecond and half a kilobyte a node; the dashboard answers for jobs, logs and
-//! machine figures, and for all of it when the GCS cannot be had. Nothing here knows of SSH, of settings, or of
-//! when to ask again.
+//! The GCS returns the state in about a millisecond and half a kilobyte per node; the dashboard is used for jobs, logs
+//! and machine metrics, and for everything when the GCS is not reachable. This module knows nothing of SSH, settings
+//! or poll intervals.
 
 mod api;
 mod client;

@@ -1,4 +1,4 @@
-//! Regular files, opened without waiting: a pipe or a device in a file's place would hold the program up for ever.
+//! Opens regular files without blocking: a pipe or a device in place of a file would block the program for ever.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, Metadata};
@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// Those of `open(2)`, and one for whatever is no regular file.
+/// The errors of `open(2)`, and one when the path is not a regular file.
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -25,7 +25,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
 ///
 /// # Errors
 ///
-/// Those of [`open()`] and of reading, and one for a larger file.
+/// The errors of [`open()`] and of reading, and one when the file is larger.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, _) = open(path)?;
     let mut bytes = Vec::new();

@@ -1,9 +1,9 @@
 //! One OpenSSH connection to one head: forwards, remote commands and an interactive login, all over one control
-//! master that is our child.
+//! master that is our child process.
 //!
 //! The system's `ssh` does the work, so that `~/.ssh/config`, agents, hardware keys and jump hosts keep working.
-//! This room makes one attempt at a time and says in words why it failed; when to try again is the supervisor's
-//! business. It knows nothing of Ray.
+//! This module makes one attempt at a time and reports why it failed; the supervisor decides when to retry. It knows
+//! nothing of Ray.
 
 mod error;
 mod files;
@@ -30,30 +30,30 @@ use crate::model::{ClusterName, HostName, SshAuth};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A way to one of the head's own ports.
+/// A forward from this machine to a port of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Where it begins on this machine.
+    /// The listening end on this machine.
     pub local: Local,
     /// Port on `localhost` as the head sees it.
     pub remote: u16,
 }
 
-/// Where a forward begins on this machine.
+/// The listening end of a forward on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
-    /// A Unix socket in the run folder, which only this user can enter: [`Tunnel::socket`] tells its path.
+    /// A Unix socket in the run folder, which only this user can enter; its path is [`Tunnel::socket`].
     Socket,
     /// A TCP port on 127.0.0.1 and, where this machine has it, on `[::1]`. Every user of this machine can connect to it.
     Port(u16),
 }
 
-/// When a connection without an answer is given up (`ServerAliveInterval` and `ServerAliveCountMax`).
+/// When an unresponsive connection counts as lost (`ServerAliveInterval` and `ServerAliveCountMax`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Silence before the server is asked for a sign of life; whole seconds, at least one.
+    /// Interval of keepalive messages on an idle connection; whole seconds, at least one.
     pub every: Duration,
-    /// Unanswered questions after which the connection counts as lost.
+    /// Unanswered keepalive messages after which the connection counts as lost.
     pub misses: u32,
 }
 
@@ -71,7 +71,7 @@ pub fn login(spec: &TunnelSpec) -> std::process::Command {
     command
 }
 
-/// Everything that one connection needs to know.
+/// The settings of one connection.
 #[derive(Clone, Debug)]
 pub struct TunnelSpec {
     /// The cluster, for the log file only.
@@ -94,6 +94,6 @@ pub struct TunnelSpec {
     /// Limit of the TCP connection and of ssh's first exchange; whole seconds, at least one. The login as a whole
     /// may take three times as long: a hardware key waits for a finger.
     pub connect_timeout: Duration,
-    /// Signs of life.
+    /// Keepalive messages.
     pub keep_alive: KeepAlive,
 }

@@ -2,7 +2,7 @@
 //! with two places added, so that clusters with different tokens live side by side: the cluster's own file, which a
 //! person writes, and the file of its secret, which [`Places::keep`] writes.
 //!
-//! Every failure says which place it was and what mends it; no value ever appears in one.
+//! Every error names the place and has a hint; no error shows a token.
 
 mod keep;
 mod layout;
@@ -15,10 +15,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a token file; Ray reads its first line alone.
+/// Maximum size of a token file in bytes; Ray reads its first line only.
 const LONGEST: u64 = 64 << 10;
 
-/// The places to look in, first to last.
+/// The places where a token is searched, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// `RAY_AUTH_TOKEN`; an empty value counts as unset.
@@ -57,25 +57,25 @@ impl fmt::Display for Source {
 pub struct Found {
     /// The token.
     pub token: Secret,
-    /// Its place.
+    /// Where it was found.
     pub source: Source,
-    /// Others can read the file.
+    /// Whether other users can read the file.
     pub exposed: bool,
-    /// It was read from a copy of the cluster's secret: the latest version may replace it.
+    /// Whether it was read from a copy of the cluster's secret: the latest version may replace it.
     pub from_secret: bool,
 }
 
-/// Why there is no token.
+/// Why no token could be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Nothing in any place.
-    #[error("no token: RAY_AUTH_TOKEN is not set and there is no {}", shown(.tried))]
+    /// No place has a token.
+    #[error("no token found: RAY_AUTH_TOKEN is not set, and there is no {}", shown(.tried))]
     NotFound {
         /// Files that do not exist.
         tried: Vec<PathBuf>,
     },
     /// A file exists and cannot be read.
-    #[error("{} cannot be read: {error}", file.display())]
+    #[error("cannot read token file {}: {error}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -83,14 +83,14 @@ pub enum TokenError {
         error: io::Error,
     },
     /// A file cannot be written.
-    #[error("{} cannot be written: {error}", printable(&file.display().to_string()))]
+    #[error("cannot write {}: {error}", printable(&file.display().to_string()))]
     Unwritable {
         /// The file.
         file: PathBuf,
         /// Why.
         error: io::Error,
     },
-    /// A place holds something that is no token.
+    /// The content of a place is not a token.
     #[error("{place} {why}")]
     Unusable {
         /// The place.
@@ -106,7 +106,7 @@ fn shown(files: &[PathBuf]) -> String {
 }
 
 impl TokenError {
-    /// What to do now.
+    /// The hint.
     pub fn mend(&self, cached: &Path) -> String {
         match self {
             Self::NotFound { .. } => {
@@ -117,26 +117,26 @@ impl TokenError {
                     format!("write the token to {}, or correct RAY_AUTH_TOKEN_PATH", file.display())
                 }
                 io::ErrorKind::IsADirectory => {
-                    format!("name a file in place of the folder {}, or remove it", file.display())
+                    format!("remove the folder {}, or use the path of a file", file.display())
                 }
                 _ => format!("check the owner and mode of {}", file.display()),
             },
             Self::Unwritable { file, .. } => {
                 let folder = file.parent().unwrap_or(file);
-                format!("make {} writable, or move it out of the way", folder.display())
+                format!("make {} writable, or remove it", folder.display())
             }
             Self::Unusable { place, .. } => {
-                format!("write the token anew, alone on the first line of {place}")
+                format!("write the token again, alone on the first line of {place}")
             }
         }
     }
 
-    /// That file could not be written.
+    /// Whether this is a failure to write that file.
     pub fn is_of_writing(&self, file: &Path) -> bool {
         matches!(self, Self::Unwritable { file: failed, .. } if failed == file)
     }
 
-    /// What to show for that cluster.
+    /// The problem to show for that cluster.
     pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
         let mend = self.mend(&places.cluster_file(cluster));
         Problem::new(ProblemKind::TokenMissing, self.to_string(), mend, since)
@@ -173,7 +173,7 @@ pub fn find(
             {
                 tried.push(file);
             }
-            // A copy that is broken is no loss: the next one, or Google, has it.
+            // A broken copy is skipped: the next copy or Google has the token.
             Err(e) if from_secret => {
                 tracing::warn!("{e}");
                 broken.get_or_insert(e);
@@ -188,7 +188,7 @@ pub fn find(
     Err(broken.unwrap_or(TokenError::NotFound { tried }))
 }
 
-/// There is no such file. A file in its folder's place is the token of a cluster in the older layout.
+/// Whether the file does not exist. A file in place of its folder is a cluster's token in the older layout.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -208,12 +208,12 @@ pub fn parse_payload(text: &str, place: &str) -> Result<Secret, TokenError> {
     parse(text, &Source::Payload(place.into()))
 }
 
-/// Ray takes the first line only and trims spaces, `\r` and `\n` around it. What could not stand in an HTTP header
-/// (RFC 9110, section 5.5) is refused here, with words, and not by a library later.
+/// Reads the first line only and trims spaces, `\r` and `\n` around it, as Ray does. Characters that are not allowed in
+/// an HTTP header (RFC 9110, section 5.5) are an error here, before a library refuses them without explanation.
 fn parse(text: &str, place: &Source) -> Result<Secret, TokenError> {
     let unusable = |why| TokenError::Unusable { place: place.clone(), why };
     if text.starts_with('\u{feff}') {
-        return Err(unusable("begins with a byte order mark, which Ray would take for a part of the token"));
+        return Err(unusable("starts with a byte order mark, which Ray would read as part of the token"));
     }
     let token =
         text.trim_matches([' ', '\r', '\n']).lines().next().unwrap_or_default().trim_matches([' ', '\r']);
@@ -221,7 +221,7 @@ fn parse(text: &str, place: &Source) -> Result<Secret, TokenError> {
         return Err(unusable("is empty"));
     }
     if !token.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-        return Err(unusable("holds characters that no token has"));
+        return Err(unusable("contains characters that are not allowed in a token"));
     }
     Ok(Secret::new(token))
 }

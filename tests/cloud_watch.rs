@@ -127,7 +127,7 @@ async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
             break problem;
         }
     };
-    assert!(problem.what.contains("Google forbids it") && !problem.mend.is_empty(), "{problem:?}");
+    assert!(problem.what.contains("permission denied by Google") && !problem.mend.is_empty(), "{problem:?}");
     world.double.mend();
     while world.cloud().await.is_err() {}
     world.running.take().unwrap().0.shutdown().await;

@@ -222,7 +222,7 @@ fn trouble(fault: Fault, words: &[&str]) {
 
 #[test]
 fn a_page_of_html_is_not_taken_for_ray() {
-    trouble(Fault::Html, &["this is not a ray dashboard", "check the address"]);
+    trouble(Fault::Html, &["not a Ray dashboard", "check the address"]);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn half_an_answer_is_told() {
 
 #[test]
 fn an_error_status_is_told() {
-    trouble(Fault::Status(500), &["ray answers 500", "dashboard.log on the head"]);
+    trouble(Fault::Status(500), &["Ray returned HTTP 500", "dashboard.log on the head"]);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn an_answer_without_end_is_cut() {
 
 #[test]
 fn a_head_that_hangs_up_is_told() {
-    trouble(Fault::HangUp, &["no answer", "a starting head needs some 10 s"]);
+    trouble(Fault::HangUp, &["no answer", "a starting head needs about 10 s"]);
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn the_token_is_copied_and_found_nowhere_else() {
         assert!(!contains(&fs::read(proc.join(file)).unwrap(), TOKEN.as_bytes()), "{file}");
     }
     place.head().trouble(vec![Trouble { path: String::new(), fault: Fault::Status(500) }]);
-    pty.wait_text("ray answers 500");
+    pty.wait_text("Ray returned HTTP 500");
     quit(&mut pty);
     assert!(!contains(&pty.raw(), TOKEN.as_bytes()), "on the screen");
     let log = fs::read_to_string(place.file(".state/marin-tui/marin-tui.log")).unwrap();
@@ -551,7 +551,7 @@ fn a_name_that_means_no_single_cluster_opens_none() {
     }
     let infra = place.file("infra").display().to_string();
     for (name, words) in [
-        ("us-east", "`us-east` could be marin-us-east1, marin-us-east5; write more of the name"),
+        ("us-east", "`us-east` is ambiguous: marin-us-east1, marin-us-east5; type more of the name"),
         ("us-esat1", "no cluster `us-esat1`, did you mean `us-east1`?"),
     ] {
         let mut pty = place.open(&["--infra", &infra, "--cluster", name], &[], 120, 10);

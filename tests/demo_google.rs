@@ -111,7 +111,7 @@ fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
         program.args(words).envs(env).env("PATH", &path).args(command.split(' '));
         let out = program.output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && said.contains("no ray command is run here"), "{command}: {said}");
+        assert!(!out.status.success() && said.contains("no ray command was run"), "{command}: {said}");
         let name = command.split(' ').next().unwrap();
         world.says("us-west4", &format!("{name} --abandon"));
     }

@@ -248,7 +248,7 @@ fn what_is_in_trouble_says_so_and_is_mended_where_a_new_head_mends_it() {
     served.says("us-central2-staging", "start-cluster --abandon");
     // What is not at Google has nobody who would start it again.
     let said = served.fails("lab", "restart-cluster --yes --others");
-    assert!(said.contains("no ray command is run here"), "{said}");
+    assert!(said.contains("no ray command was run"), "{said}");
     assert!(!served.open("lab").is_empty(), "nothing was stopped");
 }
 

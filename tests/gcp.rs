@@ -296,9 +296,9 @@ async fn a_deletion_is_made_only_of_what_was_chosen() {
         "{deletion:?}"
     );
     let changes = [
-        ("/labels/ray-cluster-name", "b", "its label names cluster b"),
+        ("/labels/ray-cluster-name", "b", "its label ray-cluster-name is b"),
         ("/labels/ray-node-type", "worker", "not labelled as a head"),
-        ("/creationTimestamp", "2026-11-21T08:00:00.000-08:00", "another one"),
+        ("/creationTimestamp", "2026-11-21T08:00:00.000-08:00", "not the one"),
     ];
     for (field, value, words) in changes {
         let mut other = machine.clone();
@@ -350,9 +350,9 @@ async fn a_tpu_made_anew_or_in_other_company_is_not_deleted() {
         other
     };
     let others = [
-        (with(&|n| n["labels"]["ray-cluster-name"] = json!("b")), "its label names cluster b"),
-        (with(&|n| n["id"] = json!("5")), "made anew since it was chosen"),
-        (with(&|n| n["createTime"] = json!("2026-11-21T08:00:00Z")), "made anew since it was chosen"),
+        (with(&|n| n["labels"]["ray-cluster-name"] = json!("b")), "its label ray-cluster-name is b"),
+        (with(&|n| n["id"] = json!("5")), "recreated since it was selected"),
+        (with(&|n| n["createTime"] = json!("2026-11-21T08:00:00Z")), "recreated since it was selected"),
     ];
     for (other, words) in others {
         double.state().nodes = vec![other, second.clone()];
@@ -363,11 +363,11 @@ async fn a_tpu_made_anew_or_in_other_company_is_not_deleted() {
     double.state().nodes = vec![with(&|n| n["labels"]["ray-node-type"] = json!("unmanaged"))];
     assert!(one().await.unwrap_err().to_string().contains("ray-node-type"));
     double.state().nodes = vec![first.clone(), second.clone(), node("late", "a")];
-    assert!(all().await.unwrap_err().to_string().contains("it holds late now, which was not chosen"));
+    assert!(all().await.unwrap_err().to_string().contains("it now holds late, which was not selected"));
     double.state().nodes = vec![first.clone(), second.clone()];
     for (field, value, words) in [
-        ("/tpu/nodeSpec/0/node/labels/ray-cluster-name", "b", "its label names cluster b"),
-        ("/createTime", "2026-11-21T08:00:00Z", "another one than the one that was chosen"),
+        ("/tpu/nodeSpec/0/node/labels/ray-cluster-name", "b", "its label ray-cluster-name is b"),
+        ("/createTime", "2026-11-21T08:00:00Z", "not the one that was selected"),
     ] {
         let mut other = request.clone();
         *other.pointer_mut(field).unwrap() = json!(value);
@@ -377,7 +377,7 @@ async fn a_tpu_made_anew_or_in_other_company_is_not_deleted() {
     let mut mixed = request.clone();
     mixed["tpu"]["nodeSpec"] = json!([spec("a"), spec("b")]);
     double.state().queued = vec![mixed];
-    assert!(all().await.unwrap_err().to_string().contains("its label names cluster b"));
+    assert!(all().await.unwrap_err().to_string().contains("its label ray-cluster-name is b"));
     double.state().queued.clear();
     assert_eq!(all().await.unwrap(), None);
     assert_eq!(double.asked("DELETE"), 0);

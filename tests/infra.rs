@@ -150,7 +150,7 @@ fn a_renamed_cluster_is_asked_about_and_one_that_is_gone_is_told() {
     assert!(code == 1 && out.contains("the machines of a running `marin-us-east1-d` would be orphaned"), "{out}");
     assert!(err.contains("1 file not written"), "{err}");
     let (code, out, _) = configs(place.path(), &["validate"]);
-    assert!(code == 1 && out.contains("[renamed]") && out.contains("`ray down` the old name first"), "{out}");
+    assert!(code == 1 && out.contains("[renamed]") && out.contains("run `ray down` with the old name first"), "{out}");
 
     let place = copy();
     let table = fs::read_to_string(place.path().join("clusters.yaml")).unwrap();
@@ -183,7 +183,7 @@ fn a_template_error_names_template_line_and_cluster() {
     let broken = with("{%- endfor %}", "");
     assert!(broken.contains("tpu-template.yaml:") && broken.contains("syntax error"), "{broken}");
     let tabs = with("  head_default:\n", "\thead_default:\n");
-    assert!(tabs.contains("tpu-template.yaml: gives no valid YAML in line"), "{tabs}");
+    assert!(tabs.contains("tpu-template.yaml: the rendered output is not valid YAML at line"), "{tabs}");
     let place = copy();
     change(place.path(), "vllm-template.yaml", "tpu-template.yaml", "../tpu-template.yaml");
     let outside = refused(&place);
@@ -193,7 +193,7 @@ fn a_template_error_names_template_line_and_cluster() {
     );
     let place = copy();
     change(place.path(), "clusters.yaml", "template: vllm-template.yaml", "template: vlm-template.yaml");
-    assert!(refused(&place).contains("`template:` names a file beside clusters.yaml"));
+    assert!(refused(&place).contains("`template:` must name a file beside clusters.yaml"));
 }
 
 #[test]
@@ -212,11 +212,11 @@ fn a_broken_table_is_told_with_its_line_and_mend() {
         ),
         ("    zone: us-east5-b\n", "    zonn: us-east5-b\n", "unknown key `zonn`; did you mean `zone`?"),
         ("    zone: us-west4-a\n", "", "marin-us-west4 has no `zone`; add `zone:` to it or to `defaults`"),
-        ("    zone: us-west4-a\n", "    zone: 'x; rm -rf /'\n", "is not right; write a name"),
+        ("    zone: us-west4-a\n", "    zone: 'x; rm -rf /'\n", "is not valid; write a name"),
         (
             "    min_workers: 8\n",
             "    min_workers: many\n",
-            "min_workers` is not right; write a whole number",
+            "min_workers` is not valid; write a whole number",
         ),
         ("{v6e-128: 2}", "{v6e-129: 2}", "v6e has no slice `v6e-129`; it has v6e-8,"),
         ("{v6e-128: 2}", "lots", "write slices by type, e.g. {v5p-64: 4}"),
@@ -226,7 +226,7 @@ fn a_broken_table_is_told_with_its_line_and_mend() {
             "have the same cluster_name `marin-us-west4`",
         ),
         ("clusters:\n", "clusters:\n  marin-us-west4: {}\n", "duplicate entry"),
-        ("    tpu: v4\n", "\ttpu: v4\n", "YAML wants spaces where this line has a tab"),
+        ("    tpu: v4\n", "\ttpu: v4\n", "indent this line with spaces: YAML does not allow tabs"),
         ("    base: 16\n", "    base: 16\n    hosts: 1\n", "unknown field `hosts`"),
         ("clusters:\n", "x:\n", "unknown key `x`"),
         ("clusters:\n", "clusters: 1\nbuckets:\n", "duplicate"),

@@ -90,9 +90,9 @@ type Change = fn(&mut Value);
 fn a_resumed_removal_looks_again_what_has_the_name_now() {
     let unavailable = || Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "later" };
     let changes: [(&str, Change); 3] = [
-        ("made anew", |node| node["id"] = json!("5")),
-        ("made anew", |node| node["createTime"] = json!("2026-11-21T08:00:00Z")),
-        ("its label names cluster marin-b", |node| node["labels"]["ray-cluster-name"] = json!("marin-b")),
+        ("recreated", |node| node["id"] = json!("5")),
+        ("recreated", |node| node["createTime"] = json!("2026-11-21T08:00:00Z")),
+        ("its label ray-cluster-name is marin-b", |node| node["labels"]["ray-cluster-name"] = json!("marin-b")),
     ];
     for (words, change) in changes {
         let mut world = World::new();
@@ -159,7 +159,7 @@ fn a_head_is_read_itself_right_before_it_is_deleted() {
     world.double.state().instances[0]["labels"]["ray-cluster-name"] = json!("marin-b");
     hold.add_permits(1);
     let (code, _, said) = stopping.ends();
-    assert!(code == Some(1) && said.contains("its label names cluster marin-b"), "{said}");
+    assert!(code == Some(1) && said.contains("its label ray-cluster-name is marin-b"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 
@@ -195,7 +195,7 @@ fn a_preempted_tpu_that_was_made_anew_is_not_cleaned_away() {
     world.double.state().nodes[0]["createTime"] = json!("2026-11-21T08:00:00Z");
     hold.add_permits(1);
     let (_, out, said) = cleaning.ends();
-    assert!(format!("{out}{said}").contains("deleted and made anew meanwhile"), "{out}{said}");
+    assert!(format!("{out}{said}").contains("deleted and recreated in the meantime"), "{out}{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 

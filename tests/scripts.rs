@@ -91,7 +91,7 @@ fn what_is_wrong_is_said_with_its_mend() {
         (&["clusters", "--infra", "empty"][..], 1, ["no cluster files", "--infra"]),
         (&["clusters", "--config", "typo.yaml"], 1, ["refresh_second", "did you mean `refresh_seconds`?"]),
         (&["clusters", "--config", "none.yaml"], 1, ["none.yaml", "marin-tui:"]),
-        (&["clusters", "--address", "localhost:8265"], 1, ["no dashboard address", "http://HOST:8265"]),
+        (&["clusters", "--address", "localhost:8265"], 1, ["not a dashboard address", "http://HOST:8265"]),
         (&["clusters", "--gcs", "localhost:6379"], 2, ["--address", "Usage"]),
         (&["--clutser", "x"], 2, ["--clutser", "--cluster"]),
         (&["cluster"], 2, ["cluster", "clusters"]),

@@ -259,7 +259,7 @@ async fn a_server_that_stops_answering_is_given_up() {
     let tunnel = Tunnel::open(spec).await.unwrap();
     sshd.signal("STOP");
     let error = timeout(DEADLINE, tunnel.closed()).await.unwrap();
-    assert_eq!(error.to_string(), "the connection to 127.0.0.1 was lost: the host stopped answering");
+    assert_eq!(error.to_string(), "connection to 127.0.0.1 lost: the host does not respond (keepalive timeout)");
 }
 
 #[tokio::test]
@@ -271,7 +271,7 @@ async fn a_refused_key_names_user_and_key() {
     let key = sshd.place().path("key");
     assert_eq!(
         problem.what,
-        format!("127.0.0.1 refused user {} with the key {}", sshd::user(), key.display())
+        format!("127.0.0.1 refused login as {} with key {}", sshd::user(), key.display())
     );
     assert!(problem.mend.contains("authorized_keys"), "{}", problem.mend);
 }

@@ -237,7 +237,7 @@ fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
     }
     let mut command = world.command("clean-preempted --cluster a --yes");
     let ran = Ran::of(&command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere").output().unwrap()).exits(1);
-    assert!(ran.err.contains("credentials file cannot be used"), "{}", ran.err);
+    assert!(ran.err.contains("cannot use the Google credentials file"), "{}", ran.err);
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn one_that_cannot_be_deleted_stops_no_other() {
         world.double.asked("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
         0
     );
-    assert!(world.run("audit").exits(0).out.contains("not deleted: Google forbids it"));
+    assert!(world.run("audit").exits(0).out.contains("not deleted: permission denied by Google"));
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
         (&of("back")["outcome"], &of("back")["reason"]),
         (&json!("skipped"), &json!("it is ready now"))
     );
-    assert_eq!(of("moved")["reason"], "it is another cluster's now");
+    assert_eq!(of("moved")["reason"], "it belongs to another cluster now");
     assert_eq!(of("gone")["outcome"], "already gone");
     assert_eq!(world.double.asked("DELETE"), 0);
 }
@@ -393,7 +393,7 @@ fn a_name_that_would_lead_elsewhere_is_never_deleted() {
     let world = World::new();
     world.nodes(&[node("left?force=true", "v4-8", "PREEMPTED", &[]), node("..", "v4-8", "PREEMPTED", &[])]);
     let ran = world.run("clean-preempted -c a --yes").exits(1);
-    assert!(ran.out.contains("its name is none that google gives"), "{}", ran.out);
+    assert!(ran.out.contains("its name is not a valid Google Cloud name"), "{}", ran.out);
     assert_eq!(world.double.asked("DELETE"), 0);
     assert_eq!(world.left().len(), 2);
 }

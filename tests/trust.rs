@@ -299,7 +299,7 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
         refused(&file, "can be written by its group");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         chown(&file, Some(65_534), None).unwrap();
-        refused(&file, "belongs to another user (uid 65534)");
+        refused(&file, "is owned by another user (uid 65534)");
         chown(&file, Some(0), Some(0)).unwrap();
     }
     // A link that leads through a folder of everybody's.

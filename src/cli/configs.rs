@@ -196,7 +196,9 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
     let source = |s: &Source| match s {
         Source::Cluster(line) => format!("{FILE}:{line}"),
         Source::Defaults(line) => format!("{FILE}:{line}, defaults"),
-        Source::Derived(how) => format!("derived from {how}").replace("derived from nothing given", "not set"),
+        Source::Derived(how) => {
+            format!("derived from {how}").replace("derived from built-in default", "built-in default")
+        }
     };
     if json {
         let values = row.values.iter().map(|v| {

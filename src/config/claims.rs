@@ -1,5 +1,5 @@
-//! What the content of a folder would make us do: the commands, hosts, secrets, files and addresses that a person is
-//! asked about before any of it happens.
+//! The actions that the content of a folder leads to: commands, hosts, secrets, files and addresses, listed for review
+//! before any of them is used.
 
 use super::settings::Settings;
 use crate::model::text::printable;
@@ -8,19 +8,19 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Characters that a list shows of one command; a flood must not push the others off the screen.
+/// Maximum number of characters shown of one command: a long one must not push the others off the screen.
 const LONGEST: usize = 1000;
 
-/// What would be done.
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deed {
-    /// A command on this machine.
+    /// Runs a command.
     Run,
-    /// A connection to a host or a service.
+    /// Connects to a host or a service.
     Contact,
-    /// A file or a secret.
+    /// Reads a file or a secret.
     Read,
-    /// Something of ours to somebody else.
+    /// Sends a file or a value of ours to another machine.
     Send,
 }
 
@@ -36,7 +36,7 @@ impl Deed {
     }
 }
 
-/// One thing that the content would make us do.
+/// One action that the content leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     /// Its kind.
@@ -53,7 +53,7 @@ impl Claim {
     }
 }
 
-/// What a cluster's file leads to; `text` is the file's.
+/// The actions that a cluster file leads to; `text` is the file's.
 pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Claim> {
     let mut all = Vec::new();
     let mut claim = |deed, what: String, why: &str| all.push(Claim::new(deed, what, why));
@@ -62,7 +62,7 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
     let is_google = spec.provider == "gcp";
     let project = spec.google.project.as_deref().filter(|_| is_google);
     if let Some(project) = project {
-        claim(Deed::Contact, format!("Google Cloud, project {project}"), "for the head and the TPUs");
+        claim(Deed::Contact, format!("Google Cloud, project {project}"), "to find the head and the TPUs");
     }
     let user = spec.auth.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
     match &spec.head {
@@ -72,14 +72,14 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
         }
         HeadAddress::AskRay => {
             let when =
-                if project.is_some() { "for the head, when Google cannot be asked" } else { "for the head" };
+                if project.is_some() { "to find the head if Google fails" } else { "to find the head" };
             claim(Deed::Run, format!("{ray} get-head-ip {file}"), when);
-            claim(Deed::Contact, format!("{user}<the head that is found>"), "by ssh");
+            claim(Deed::Contact, format!("{user}<head address>"), "by ssh");
         }
         HeadAddress::Direct { .. } => {}
     }
     claim(Deed::Run, format!("{ray} up, {ray} down {file}"), "when you start, stop or restart the cluster");
-    claim(Deed::Send, "the cluster's Ray token".into(), "to the head, if it wants one");
+    claim(Deed::Send, "the cluster's Ray token".into(), "to the head, if it requires one");
     if let Some(key) = &spec.auth.private_key {
         claim(Deed::Read, key.display().to_string(), "by ssh, to log in");
     }
@@ -87,7 +87,7 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
         claim(
             Deed::Read,
             format!("secret {secret}"),
-            "from Google's Secret Manager, as the cluster's Ray token",
+            "from Google Secret Manager, as the cluster's Ray token",
         );
     }
     let value: Value = serde_yaml::from_str(text).unwrap_or_default();
@@ -95,15 +95,15 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
     all
 }
 
-/// What stands in the file beside the fields of a [`ClusterSpec`]: anchors and merge keys are resolved by the caller's
-/// parser for those, and looked through here in every mapping of the file.
+/// The actions of keys that are no fields of a [`ClusterSpec`]. Every mapping of the file is searched, including those
+/// with anchors and merge keys.
 fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
     let mut all = Vec::new();
     if let Some(proxy) = &spec.auth.proxy_command {
         all.push(Claim::new(Deed::Run, proxy.clone(), "by ssh, to reach the head (ssh_proxy_command)"));
     }
     each_entry(value, &mut |key, value| match key {
-        // Elsewhere than in `auth`, and as a map by region, only ray reads it.
+        // Outside `auth`, and as a map by region, only ray uses it.
         "ssh_proxy_command" => each_text(value, &mut |text| {
             if spec.auth.proxy_command.as_deref() != Some(text) {
                 all.push(Claim::new(Deed::Run, text, "by ray, to reach the machines (ssh_proxy_command)"));
@@ -156,7 +156,7 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
     all
 }
 
-/// A command as far as a list shows it.
+/// A command, cut for display.
 fn cut(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(LONGEST) {
@@ -195,12 +195,12 @@ fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
     }
 }
 
-/// What the variables of `.marin.yaml` lead to. `token_file` is where `RAY_AUTH_TOKEN_PATH` leads, links resolved.
+/// The actions of the variables of `.marin.yaml`. `token_file` is the path in `RAY_AUTH_TOKEN_PATH`, links resolved.
 pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Path>) -> Vec<Claim> {
     let mut all = Vec::new();
     if let Some(address) = variables.get("RAY_ADDRESS") {
         all.push(Claim::new(Deed::Contact, address, "as the cluster's dashboard (RAY_ADDRESS)"));
-        all.push(Claim::new(Deed::Send, format!("the Ray token to {address}"), "if it asks for one"));
+        all.push(Claim::new(Deed::Send, format!("the Ray token to {address}"), "if it requires one"));
     }
     if variables.contains_key("RAY_AUTH_TOKEN") {
         all.push(Claim::new(Deed::Send, "the token in .marin.yaml", "to every cluster (RAY_AUTH_TOKEN)"));
@@ -208,7 +208,7 @@ pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Pa
     if let Some(file) = token_file {
         let what = format!("the first line of {}", file.display());
         all.push(Claim::new(Deed::Read, &what, "as the Ray token of every cluster (RAY_AUTH_TOKEN_PATH)"));
-        all.push(Claim::new(Deed::Send, what, "to every cluster, if it wants a token"));
+        all.push(Claim::new(Deed::Send, what, "to every cluster that requires a token"));
     }
     let others: Vec<&str> =
         variables.keys().map(String::as_str).filter(|name| !super::shared::NAMES.contains(name)).collect();
@@ -219,7 +219,7 @@ pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Pa
     all
 }
 
-/// The claims as lines for a person, those of several clusters once, with whose they are.
+/// The claims as lines for display; a claim of several clusters is one line that names them.
 pub fn lines(claims: &BTreeMap<Claim, Vec<String>>) -> Vec<String> {
     let line = |(claim, of): (&Claim, &Vec<String>)| {
         let of = match of.as_slice() {

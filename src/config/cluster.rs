@@ -1,4 +1,4 @@
-//! Ray cluster-launcher YAML, as far as the console needs it. What it does not need is Ray's business and ignored.
+//! Reads the parts of Ray cluster-launcher YAML that the console needs; other keys are ignored.
 
 use super::settings::{Override, Settings};
 use super::yaml::{self, FileError};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The type that Ray gives to every node of a `local` cluster.
 const LOCAL_TYPE: &str = "local.cluster.node";
-/// Providers of Ray's schema. Any other is taken as an external one.
+/// Providers of Ray's schema.
 const PROVIDERS: [&str; 11] = [
     "local",
     "gcp",
@@ -84,10 +84,10 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
     let missing = |what: &str, mend: &str| FileError::new(path, format!("has no `{what}`"), mend);
     let name = file.cluster_name.as_deref().filter(|n| !n.trim().is_empty());
     let name =
-        name.ok_or_else(|| missing("cluster_name", "this is no Ray cluster file, or the line is missing"))?;
+        name.ok_or_else(|| missing("cluster_name", "add it, or move the file if it is not a cluster file"))?;
     let name = &ClusterName::parse(name).map_err(|why| FileError {
         at: line_of(text, &["cluster_name"]).map(|line| (line, 1)),
-        ..FileError::new(path, why, "write 1 to 63 letters, digits and hyphens")
+        ..FileError::new(path, why, "use 1 to 63 letters, digits and hyphens")
     })?;
     let provider =
         file.provider.as_ref().ok_or_else(|| missing("provider", "add `provider: {type: ...}`"))?;
@@ -98,7 +98,7 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
         return Err(FileError::new(
             path,
             format!("unknown provider `{kind}`{hint}"),
-            "use a provider that Ray knows",
+            "use a provider that Ray supports",
         ));
     }
     if kind == "gcp" {
@@ -142,7 +142,7 @@ fn google(
 /// Project and zone become parts of URLs.
 fn check_google(provider: &Provider, path: &Path) -> Result<(), FileError> {
     let refused = |what: &str, value: &str, mend: &str| {
-        Err(FileError::new(path, format!("`{value}` is not a {what} of Google Cloud"), mend))
+        Err(FileError::new(path, format!("`{value}` is not a Google Cloud {what}"), mend))
     };
     if let Some(project) = provider.project_id.as_deref().filter(|p| !SecretName::is_project(p)) {
         return refused("project", project, "write the project's id as `provider.project_id`");
@@ -169,10 +169,10 @@ fn head(provider: &Provider, kind: &str, chosen: &Override, path: &Path) -> Resu
 
 fn auth(auth: &Auth, chosen: &Override, env: &Env, path: &Path) -> Result<SshAuth, FileError> {
     let user = chosen.user.clone().or_else(|| auth.user.clone());
-    // Ray puts it before an address as one word of a command line: a user like `-oProxyCommand=...` would be an option.
+    // Ray passes it to ssh as `USER@HOST`: a user like `-oProxyCommand=...` would be read as an option.
     if user.as_deref().is_some_and(|user| !is_user(user)) {
-        let what = "`auth.ssh_user` is no name of a user";
-        return Err(FileError::new(path, what, "use letters, digits, `.`, `_` and `-`, and no `-` first"));
+        let what = "`auth.ssh_user` is not a valid user name";
+        return Err(FileError::new(path, what, "use letters, digits, `.`, `_` and `-`, but no leading `-`"));
     }
     let key = chosen.key.as_ref().or(auth.private_key.as_ref());
     Ok(SshAuth {
@@ -206,7 +206,7 @@ fn node_types(file: &File, kind: &str, path: &Path) -> Result<Vec<NodeTypeLimits
             FileError::new(
                 path,
                 format!("available_node_types.{name}: {e}"),
-                "min_workers and max_workers are whole numbers",
+                "min_workers and max_workers must be whole numbers",
             )
         })?;
         let is_head = file.head_node_type.as_deref() == Some(name.as_str());

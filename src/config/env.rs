@@ -1,4 +1,4 @@
-//! The process environment as a value, so that nothing deeper reads it and tests need not change it.
+//! The process environment as a value, so that other code does not read it and tests need not change it.
 
 use super::shared;
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Default)]
 pub struct Env {
     vars: BTreeMap<String, String>,
-    /// Those of `.marin.yaml`, as far as they are not set.
+    /// Variables of `.marin.yaml` that are not set in the environment.
     shared: BTreeMap<String, String>,
     cwd: PathBuf,
 }
 
 impl Env {
-    /// The process's own. Variables that are not UTF-8 are left out: none that we read may be so.
+    /// The environment of this process. Variables that are not UTF-8 are left out.
     pub fn current() -> Self {
         let vars =
             std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
@@ -23,14 +23,14 @@ impl Env {
         Self { vars: vars.collect(), cwd, ..Self::default() }
     }
 
-    /// A made-up one.
+    /// An environment with given variables, for tests.
     pub fn new(vars: &[(&str, &str)], cwd: impl Into<PathBuf>) -> Self {
         let vars = vars.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         Self { vars, cwd: cwd.into(), ..Self::default() }
     }
 
-    /// This one with the variables of a `.marin.yaml` that are not set. They go into no child's environment: ours
-    /// stays as it is.
+    /// A copy with the variables of a `.marin.yaml` that are not set. Child processes do not inherit them: the process
+    /// environment does not change.
     #[must_use]
     pub(super) fn with_shared(mut self, shared: BTreeMap<String, String>) -> Self {
         self.shared = shared;
@@ -38,14 +38,14 @@ impl Env {
         self
     }
 
-    /// This one in another working folder.
+    /// A copy with another working folder.
     #[must_use]
     pub fn within(mut self, cwd: PathBuf) -> Self {
         self.cwd = cwd;
         self
     }
 
-    /// This one with some variables changed.
+    /// A copy with some variables changed.
     #[must_use]
     pub fn with(&self, vars: &[(&str, String)]) -> Self {
         let mut changed = self.clone();
@@ -53,8 +53,7 @@ impl Env {
         changed
     }
 
-    /// A variable; none when unset or empty. `.marin.yaml` gives those that say how to reach a cluster, and no other of
-    /// our settings.
+    /// A variable; `None` when unset or empty. From `.marin.yaml` only the variables for reaching a cluster are used.
     pub fn var(&self, name: &str) -> Option<&str> {
         let shared = shared::NAMES.contains(&name).then(|| self.shared.get(name)).flatten();
         self.vars.get(name).or(shared).map(String::as_str).filter(|v| !v.is_empty())
@@ -65,7 +64,7 @@ impl Env {
         self.var(name).or_else(|| self.shared.get(name).map(String::as_str).filter(|v| !v.is_empty()))
     }
 
-    /// Who we are, as jobs name their owners and logs their authors: `USER`, else `LOGNAME`.
+    /// The user's name, for owners of jobs and the audit log: `USER`, else `LOGNAME`.
     pub fn user(&self) -> Option<&str> {
         self.var("USER").or_else(|| self.var("LOGNAME"))
     }

@@ -1,4 +1,4 @@
-//! What a cluster file says of Google Cloud: its project, and the secret that holds its Ray token.
+//! The Google Cloud names in a cluster file: its project, and the secret that holds its Ray token.
 //!
 //! No field of Ray's schema names the secret; the setup command that writes `auth_token` on the nodes does.
 
@@ -6,7 +6,7 @@ use super::settings::{Override, Settings};
 use crate::model::{GoogleNames, SecretName};
 use serde_yaml::Value;
 
-/// Of a cluster file: the commands it runs, its provider's `type`, `project_id` and `use_internal_ips`.
+/// The parts of a cluster file that are read: its commands, and `type`, `project_id` and `use_internal_ips`.
 pub struct Said<'a> {
     /// Lists of shell commands.
     pub commands: [&'a Value; 4],
@@ -18,7 +18,7 @@ pub struct Said<'a> {
     pub internal_ips: bool,
 }
 
-/// The file's words, else the settings', else (provider `gcp`) the settings' secret for all.
+/// Names from the file, else from the cluster's settings, else (provider `gcp`) the default secret of the settings.
 pub fn names(said: &Said, chosen: &Override, settings: &Settings) -> GoogleNames {
     let project = said.project.map(str::to_owned).or_else(|| chosen.project.clone());
     let in_file = said.commands.iter().find_map(|list| in_commands(list));
@@ -27,7 +27,7 @@ pub fn names(said: &Said, chosen: &Override, settings: &Settings) -> GoogleNames
         None if said.provider == "gcp" => {
             Some(chosen.token_secret.as_ref().unwrap_or(&settings.token_secret).clone())
         }
-        // Also when the file names a shell variable: only a person can know its value.
+        // This applies also when the file names a shell variable, whose value is not known here.
         _ => chosen.token_secret.clone(),
     };
     let elsewhere = in_file.and_then(|access| access.project).filter(|p| SecretName::is_project(p));
@@ -35,7 +35,7 @@ pub fn names(said: &Said, chosen: &Override, settings: &Settings) -> GoogleNames
     GoogleNames { project, internal_ips: said.internal_ips, token_secret: secret }
 }
 
-/// A reading of a secret, as a command line says it.
+/// A secret that a command line reads.
 #[derive(Debug, PartialEq, Eq)]
 struct Access {
     secret: String,

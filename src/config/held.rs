@@ -1,4 +1,4 @@
-//! A file of the working folder, read once: what was checked and hashed is what is used.
+//! A file of the working folder, read once, so that the content that was checked and hashed is the content in use.
 
 use super::safe::{Unsafe, Us};
 use super::yaml::{self, FileError};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 /// A file as it was read.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The file as it was named.
+    /// Its path as given.
     pub path: PathBuf,
-    /// Its text; an error of reading is a row of its own in the console.
+    /// Its text, or the error of reading it, which becomes a row in the console.
     pub text: Result<String, FileError>,
-    /// What was read, and where.
+    /// Digest of the path and the content.
     pub digest: Digest,
-    /// Who else could change it.
+    /// Why another user could change it; `None` when none can.
     pub fault: Option<Unsafe>,
 }
 
@@ -35,17 +35,17 @@ impl Held {
             Ok(Err(fault)) => (path.to_owned(), Some(fault)),
             Err(_) => (path.to_owned(), None),
         };
-        // The way was looked at after the file was opened: both must have come to the same one.
+        // The path was checked after the file was opened: both must be the same file.
         let same = |(dev, ino)| fs::metadata(&place).is_ok_and(|m| m.dev() == dev && m.ino() == ino);
         if fault.is_none() && seen.is_some_and(|seen| !same(seen)) {
-            let why = "was replaced while it was read".to_owned();
+            let why = "was replaced while it was being read".to_owned();
             fault = Some(Unsafe { place: path.into(), why, fix: "start again".into() });
         }
         let bytes = text.as_ref().map(String::as_bytes).unwrap_or_default();
         Self { digest: digest(&place, bytes), path: path.into(), text, fault }
     }
 
-    /// A file that is only led to, and not read yet: its place counts.
+    /// A file that is named but not read yet: the digest covers its path only.
     pub fn place_of(path: &Path, us: &Us) -> (Self, PathBuf) {
         let (place, fault) = match us.walk(path) {
             Ok(Ok(place)) => (place, None),
@@ -69,7 +69,7 @@ pub(super) fn unchanged(path: &Path, accepted: &Digest) -> Result<String, FileEr
     if digest(&place, text.as_bytes()) == *accepted {
         return Ok(text);
     }
-    let mend = "start marin-tui again: it asks whether you trust the new content";
+    let mend = "start marin-tui again to review the new content";
     Err(FileError::new(path, "has changed since its folder was trusted", mend))
 }
 

@@ -1,5 +1,5 @@
-//! What a cluster file says of how its workers are made and started (Ray cluster YAML reference: `docker`,
-//! `available_node_types`, the commands). Read when a worker is to be added, not at every start.
+//! How a cluster file defines and starts its workers (Ray cluster YAML reference: `docker`, `available_node_types`,
+//! the commands). Read when a worker is added, not at every start.
 
 use super::held;
 use super::yaml::{self, FileError};
@@ -27,7 +27,7 @@ pub struct Launch {
     pub in_container: bool,
     /// Port of the GCS, as the workers' start commands name it.
     pub port: u16,
-    /// `file_mounts`: what is copied to every node, by where to; the path here as it is written.
+    /// `file_mounts`: local path as written, by the path on the nodes.
     pub file_mounts: BTreeMap<String, String>,
     /// `provider.worker_ips`: hosts that the autoscaler of a `local` cluster starts by itself.
     pub worker_ips: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Launch {
     pub types: BTreeMap<String, NodeLaunch>,
 }
 
-/// How workers of one type are.
+/// The definition of one worker type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeLaunch {
     /// `docker.worker_image` of the type.
@@ -105,13 +105,13 @@ struct Type {
 }
 
 impl Launch {
-    /// Reads it from the file of a cluster; one that was trusted must be what it was then.
+    /// Reads it from the file of a cluster; a file that was trusted must not have changed since.
     pub fn of(spec: &ClusterSpec) -> Result<Self, FileError> {
         match (&spec.file, &spec.accepted) {
             (Some(file), Some(accepted)) => Self::parse(&held::unchanged(file, accepted)?, file),
             (Some(file), None) => Self::read(file),
             (None, _) => {
-                Err(FileError::new(Path::new("-"), "the cluster has no file", "name one with --infra"))
+                Err(FileError::new(Path::new("-"), "the cluster has no file", "pass its folder with --infra"))
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Where a key stands in a YAML text, which the YAML library does not tell once it has parsed it.
+//! Finds the line of a key in a YAML text; the YAML library does not keep lines after parsing.
 
-/// The line (from 1) of the key at `path` in block style; the nearest parent's line where the key itself stands inside
-/// `{...}` or comes from an anchor; none when not even the first key is there.
+/// The line (from 1) of the key at `path` in block style; the line of the nearest parent when the key is inside `{...}`
+/// or comes from an anchor; `None` when the first key does not exist.
 pub fn line_of(text: &str, path: &[&str]) -> Option<usize> {
     block_of(text, path).last().copied()
 }

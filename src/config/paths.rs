@@ -1,4 +1,4 @@
-//! Folders of our own, and how they are made.
+//! Folders of this program, and how they are created.
 
 use super::Env;
 use rustix::process::getuid;
@@ -40,8 +40,8 @@ impl Folders {
     }
 }
 
-/// Makes the folder for its owner alone, parents as usual. An existing one must be ours, and nobody else may have been
-/// able to put something into it or to swap it: in /tmp somebody may have been first.
+/// Creates the folder with mode 0700, parents as usual. An existing folder must be ours, and no other user may be able
+/// to write into it or to replace it: in /tmp another user may have created it first.
 pub fn create_private(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent)?;
@@ -51,7 +51,7 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
         made => return made,
     }
     if let Some(why) = not_ours(folder, &fs::symlink_metadata(folder)?) {
-        let what = format!("{} {why}; look who made it, then remove it", folder.display());
+        let what = format!("{} {why}; check who created it, then remove it", folder.display());
         let hint =
             if folder.starts_with("/tmp") { ", or set XDG_RUNTIME_DIR to a folder of your own" } else { "" };
         return Err(io::Error::other(format!("{what}{hint}")));
@@ -59,20 +59,20 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-/// Why a folder is not to be trusted with what is private, if it is not.
+/// Why a folder is not safe for private files; `None` when it is.
 fn not_ours(folder: &Path, meta: &fs::Metadata) -> Option<String> {
     let us = getuid().as_raw();
     let parent = folder.parent().and_then(|p| fs::metadata(p).ok());
     if meta.is_symlink() {
         Some("is a symbolic link".to_owned())
     } else if !meta.is_dir() {
-        Some("is no folder".to_owned())
+        Some("is not a folder".to_owned())
     } else if meta.uid() != us {
-        Some(format!("belongs to user {}, and we are {us}", meta.uid()))
+        Some(format!("is owned by uid {}, not by uid {us}", meta.uid()))
     } else if meta.mode() & 0o022 != 0 {
         Some(format!("can be written by others (mode {:o})", meta.mode() & 0o777))
     } else if parent.is_some_and(|p| p.mode() & 0o1002 == 0o002) {
-        Some("lies in a folder where anybody can replace it".to_owned())
+        Some("is in a folder where any user can replace it".to_owned())
     } else {
         None
     }
@@ -115,11 +115,11 @@ mod tests {
         assert!(why.contains("can be written by others (mode 770)") && why.contains("remove it"), "{why}");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(create_private(&folder).unwrap_err().to_string().contains("anybody can replace it"));
+        assert!(create_private(&folder).unwrap_err().to_string().contains("any user can replace it"));
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         create_private(&folder).unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
-        assert!(create_private(&dir.path().join("file")).unwrap_err().to_string().contains("is no folder"));
+        assert!(create_private(&dir.path().join("file")).unwrap_err().to_string().contains("is not a folder"));
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             folder = PathBuf::from("/usr");
         }
         let why = create_private(&folder).unwrap_err().to_string();
-        assert!(why.contains("belongs to user"), "{why}");
+        assert!(why.contains("is owned by uid"), "{why}");
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! Which cluster a name on the command line means. Never guesses.
+//! Resolves the name of a cluster on the command line. Never guesses.
 
 use super::Entry;
 use super::nearest::nearest;
 use crate::model::ClusterSpec;
 
-/// Marin's clusters are all named so; leaving it out is what everybody does.
+/// Prefix of all of Marin's clusters; users leave it out.
 const PREFIX: &str = "marin-";
 
-/// Why a name means no cluster.
+/// Why a name could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// Several clusters begin so.
-    #[error("`{name}` could be {}; write more of the name", .candidates.join(", "))]
+    /// Several clusters begin with the name.
+    #[error("`{name}` is ambiguous: {}; type more of the name", .candidates.join(", "))]
     Ambiguous {
         /// The name.
         name: String,
         /// The clusters.
         candidates: Vec<String>,
     },
-    /// None does.
+    /// No cluster has the name.
     #[error("no cluster `{name}`{}; `marin-tui clusters` lists them", .nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
         /// The name.

@@ -1,8 +1,8 @@
 //! Whether a file can be changed or swapped by another user, as sshd's `StrictModes` asks before it believes
 //! `authorized_keys` (`safe_path` in OpenSSH's `misc.c`).
 //!
-//! Every folder on the way is looked at, and every symbolic link: who may write in one of them decides what the file
-//! is. The superuser may, and is not counted as another user.
+//! Every folder and every symbolic link of the path is checked: whoever can write to one of them can replace the file.
+//! The superuser is not counted as another user.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,18 +16,18 @@ const MOST_LINKS: usize = 40;
 /// A folder in which only its owner may remove or rename an entry.
 const STICKY: u32 = 0o1000;
 
-/// Why a file is not ours alone.
+/// Why another user can change a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsafe {
     /// The file, folder or link that another user can change.
     pub place: PathBuf,
-    /// Who can.
+    /// Who can change it.
     pub why: String,
-    /// What to do about it.
+    /// The hint.
     pub fix: String,
 }
 
-/// Who we are, and which groups have no other member.
+/// The current user, and the groups without other members.
 pub struct Us {
     uid: u32,
     passwd: String,
@@ -69,16 +69,16 @@ impl Us {
         same.peek().is_some() && same.all(is_private) && !others_primary
     }
 
-    /// What another user could do with this entry, whose metadata are those of the link where it is one.
+    /// How another user could change this entry; for a link the metadata are the link's own.
     fn fault(&self, place: &Path, meta: &Metadata) -> Option<Unsafe> {
         let shown = place.display();
         let found = |why: String, fix: String| Some(Unsafe { place: place.into(), why, fix });
         if !self.owns(meta.uid()) {
-            let why = format!("belongs to another user (uid {})", meta.uid());
-            return found(why, "copy the folder, so that it is yours".to_owned());
+            let why = format!("is owned by another user (uid {})", meta.uid());
+            return found(why, "copy the folder, so that you own it".to_owned());
         }
         let mode = meta.mode();
-        // A link's mode says nothing; in a sticky folder others cannot touch what is ours.
+        // A link's mode has no meaning; in a sticky folder other users cannot remove or rename our entries.
         if meta.is_symlink() || (meta.is_dir() && mode & STICKY != 0) {
             return None;
         }
@@ -93,8 +93,8 @@ impl Us {
         None
     }
 
-    /// Goes to the file as the system does and returns where it lies, links resolved; refuses on the way what another
-    /// user could change. `path` is absolute.
+    /// Resolves the path as the system does, including links, and fails at the first entry that another user can change.
+    /// `path` is absolute.
     pub fn walk(&self, path: &Path) -> io::Result<Result<PathBuf, Unsafe>> {
         let mut left: VecDeque<OsString> = VecDeque::new();
         let push_front = |left: &mut VecDeque<OsString>, path: &Path| {

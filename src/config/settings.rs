@@ -17,7 +17,7 @@ pub const DEFAULTS: &str = include_str!("../../assets/config.yaml");
 pub struct Settings {
     /// Folders or files with Ray cluster YAML.
     pub infra: Vec<PathBuf>,
-    /// What differs from the YAML, by `cluster_name`.
+    /// Overrides of the cluster files, by `cluster_name`.
     pub clusters: BTreeMap<String, Override>,
     /// The ssh program.
     pub ssh: PathBuf,
@@ -29,13 +29,13 @@ pub struct Settings {
     pub refresh_seconds: f64,
     /// The same for the others.
     pub background_refresh_seconds: f64,
-    /// Seconds between two questions to Google Cloud about a cluster's TPUs; 0: none is asked.
+    /// Poll interval of Google Cloud for a cluster's TPUs, in seconds; 0 disables it.
     pub cloud_refresh_seconds: u64,
     /// Secret that holds the Ray token of `gcp` clusters whose file names none.
     pub token_secret: String,
-    /// How capacity is asked for when a worker is added; what is missing is as in [`DEFAULTS`].
+    /// How capacity is requested when a worker is added; missing entries are as in [`DEFAULTS`].
     pub tpu_capacity: BTreeMap<String, CapacityField>,
-    /// Nothing is changed on any cluster.
+    /// Whether every change to a cluster is refused.
     pub read_only: bool,
     /// Base URL of Google's APIs in place of `https://SERVICE.googleapis.com`.
     pub google_endpoint: Option<String>,
@@ -47,7 +47,7 @@ pub struct Settings {
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
-/// How one kind of capacity is asked for.
+/// How one kind of capacity is requested.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapacityField {
@@ -63,11 +63,11 @@ pub struct CapacityField {
 pub enum TpuVersion {
     /// The stable one.
     V2,
-    /// The one that knows best effort.
+    /// The version with best effort.
     V2Alpha1,
 }
 
-/// What the settings change of one cluster.
+/// The settings' overrides of one cluster.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Override {
@@ -125,7 +125,7 @@ fn capacities() -> BTreeMap<String, CapacityField> {
 }
 
 impl Settings {
-    /// How each kind of capacity is asked for, by its word.
+    /// How each kind of capacity is requested, by name.
     pub fn capacities(&self) -> BTreeMap<String, CapacityField> {
         let mut all = capacities();
         all.extend(self.tpu_capacity.clone());
@@ -136,7 +136,7 @@ impl Settings {
     pub fn read(file: Option<&Path>, env: &Env) -> Result<Self, FileError> {
         let path = match file {
             Some(named) => env.expand(named),
-            // Without a home the platform's folder would lie in the working folder.
+            // Without a home folder the settings file would be in the working folder.
             None if env.home().is_none() && env.var("XDG_CONFIG_HOME").is_none() => {
                 return Ok(Self::default());
             }
@@ -158,8 +158,8 @@ impl Settings {
         }
         let mine = settings.clusters.values().filter_map(|c| c.token_secret.as_ref());
         if let Some(name) = mine.chain([&settings.token_secret]).find(|n| !SecretName::is_name(n)) {
-            let mend = "write its short name: letters, digits, - and _; the project stands in `project`";
-            return Err(FileError::new(&path, format!("`token_secret: {name}` is no secret's name"), mend));
+            let mend = "write its short name: letters, digits, - and _; set the project in `project`";
+            return Err(FileError::new(&path, format!("`token_secret: {name}` is not a secret name"), mend));
         }
         if let Some(url) = &settings.google_endpoint {
             let host = ["https://", "http://"].iter().find_map(|s| url.strip_prefix(s));
@@ -174,7 +174,7 @@ impl Settings {
             let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(FileError::new(
                 &path,
-                format!("`tpu_capacity.{name}` is no capacity"),
+                format!("unknown capacity `tpu_capacity.{name}`"),
                 format!("use {names}"),
             ));
         }
@@ -188,7 +188,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The age from which a backup of jobs is offered for deletion; none: it never is.
+    /// The age from which a backup of jobs is offered for deletion; `None` means never.
     pub fn backup_age(&self) -> Option<Duration> {
         let seconds = self.backup_days.saturating_mul(24 * 3600);
         Some(Duration::from_secs(seconds)).filter(|d| !d.is_zero())
@@ -204,13 +204,13 @@ impl Settings {
         Duration::from_secs_f64(self.background_refresh_seconds)
     }
 
-    /// Time between two questions to Google Cloud; none: it is not asked.
+    /// Poll interval of Google Cloud; `None` means that it is disabled.
     pub fn cloud_refresh(&self) -> Option<Duration> {
         Some(Duration::from_secs(self.cloud_refresh_seconds)).filter(|d| !d.is_zero())
     }
 }
 
-/// serde says "unknown field `x`, expected one of `a`, `b`": turn the list into the one that was meant.
+/// Turns serde's "unknown field `x`, expected one of `a`, `b`" into a suggestion of the nearest name.
 fn with_hint(mut e: FileError) -> FileError {
     let mut quoted = e.why.split('`').skip(1).step_by(2);
     if let (true, Some(word)) = (e.why.contains("unknown field"), quoted.next()) {
@@ -218,7 +218,7 @@ fn with_hint(mut e: FileError) -> FileError {
         let hint = nearest(word, known.iter().copied());
         e.mend = match hint {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "`marin-tui config print` shows every setting".into(),
+            None => "run `marin-tui config print` to list all settings".into(),
         };
         e.why = format!("unknown setting `{word}`");
     }

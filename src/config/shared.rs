@@ -1,4 +1,4 @@
-//! `.marin.yaml`: variables that a project's people share, in its `env` map.
+//! `.marin.yaml`: variables shared by a project's members, in its `env` map.
 //!
 //! Its values may be secrets: no error shows one.
 
@@ -17,17 +17,17 @@ pub fn parse(text: &str, file: &Path) -> Result<BTreeMap<String, String>, FileEr
     if text.trim().is_empty() {
         return Ok(BTreeMap::new());
     }
-    // To a value first: that tells of the place of an error, and never of what stands there.
+    // Parsing into a value first gives errors that show the place and never the content.
     let parsed: Value = yaml::parse(text, file)?;
     let variables = match parsed.get("env") {
         None | Some(Value::Null) => return Ok(BTreeMap::new()),
         Some(Value::Mapping(variables)) => variables,
-        Some(_) => return Err(FileError::new(file, "`env` is no table", "write NAME: value below it")),
+        Some(_) => return Err(FileError::new(file, "`env` is not a mapping", "write `NAME: value` below it")),
     };
     let mut read = BTreeMap::new();
     for (name, value) in variables {
         let Some(name) = name.as_str().filter(|n| !n.is_empty() && !n.contains(['=', '\0'])) else {
-            return Err(FileError::new(file, "`env` holds a name that no variable has", "correct that name"));
+            return Err(FileError::new(file, "`env` has an invalid name", "use a name without `=`"));
         };
         let value = match value {
             Value::Null => continue,
@@ -35,11 +35,11 @@ pub fn parse(text: &str, file: &Path) -> Result<BTreeMap<String, String>, FileEr
             Value::Number(number) => number.to_string(),
             Value::Bool(yes) => yes.to_string(),
             _ => {
-                // With a slip of the pen in the file, what seems to be a name holds the value.
+                // After a typing error the name may contain the value, so it is shown only when it looks like a name.
                 let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
                 let what = if is_plain { format!("`env.{name}`") } else { "a variable in `env`".to_owned() };
-                let why = format!("{what} is no single value");
-                return Err(FileError::new(file, why, "write it as one text, in quotes"));
+                let why = format!("{what} is not a single value");
+                return Err(FileError::new(file, why, "write it as one string, in quotes"));
             }
         };
         read.insert(name.to_owned(), value);

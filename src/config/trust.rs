@@ -1,7 +1,7 @@
 //! Which folders are trusted, with which content: one record for each, in the state folder, its owner's alone.
 //!
-//! A record names every file of the folder that was accepted and what it held. What has changed since, or was added,
-//! is asked about again, as direnv does.
+//! A record has a digest of every accepted file of the folder. Changed and added files must be confirmed again, as with
+//! direnv.
 
 use super::Env;
 use super::claims::Claim;
@@ -17,27 +17,27 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the working folder brings, before anybody said that it is trusted.
+/// The files of the working folder, to be reviewed before they are trusted.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// The folder, links resolved.
     pub folder: PathBuf,
-    /// Its files that would be used, and the files that they lead to.
+    /// Its files that would be used, and the files that they name.
     pub(super) files: Vec<Held>,
-    /// What they would make us do, and which clusters would.
+    /// The actions they lead to, each with the clusters or files that ask for it.
     pub claims: BTreeMap<Claim, Vec<String>>,
 }
 
-/// How a folder stands.
+/// The trust status of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Somebody else could have written what is there. It is not used, whatever anybody answers.
+    /// Another user can change its files. They are not used, even after confirmation.
     Unsafe(Unsafe),
-    /// Accepted as it is.
+    /// Accepted with its current content.
     Trusted,
-    /// Nobody was asked yet.
+    /// Not reviewed yet.
     New,
-    /// These files are not as they were when the folder was trusted.
+    /// These files have changed since the folder was trusted.
     Changed(Vec<PathBuf>),
 }
 
@@ -46,14 +46,14 @@ pub enum Standing {
 pub struct Trusted {
     /// The folder.
     pub folder: PathBuf,
-    /// What each file held that was accepted, `sha256:...`.
+    /// Digest of each accepted file, `sha256:...`.
     pub files: BTreeMap<PathBuf, String>,
     /// When it was accepted, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
 impl Review {
-    /// How the folder stands, as the records have it.
+    /// The folder's trust status according to the records.
     pub fn standing(&self, records: &Records) -> Standing {
         if let Some(fault) = self.files.iter().find_map(|held| held.fault.clone()) {
             return Standing::Unsafe(fault);
@@ -65,7 +65,7 @@ impl Review {
         if changed.is_empty() { Standing::Trusted } else { Standing::Changed(changed) }
     }
 
-    /// The list that a person is asked about, a line for each thing.
+    /// The actions to confirm, one line for each.
     pub fn lines(&self) -> Vec<String> {
         super::claims::lines(&self.claims)
     }
@@ -73,13 +73,13 @@ impl Review {
 
 /// The records of trust.
 pub struct Records {
-    /// None where no folder of ours is known.
+    /// `None` when there is no state folder.
     folder: Option<PathBuf>,
 }
 
 impl Records {
-    /// Those of this user. Without a home there are none: our own files lie in the working folder then, where a
-    /// stranger's would be taken for ours.
+    /// The records of this user. Without a home folder there are none: they would be in the working folder, where another
+    /// person's records would count as ours.
     pub fn of(env: &Env) -> Self {
         let is_ours = env.home().is_some() || env.var("XDG_STATE_HOME").is_some();
         let state = Folders::new(env).state;
@@ -92,7 +92,7 @@ impl Records {
         self.folder.as_ref().map(|records| records.join(name))
     }
 
-    /// The record of a folder. One that somebody else could have written is none.
+    /// The record of a folder. A record that another user can change is ignored.
     fn find(&self, folder: &Path) -> Option<Trusted> {
         read(&self.file(folder)?).filter(|record| record.folder == folder)
     }
@@ -105,10 +105,10 @@ impl Records {
         all
     }
 
-    /// Writes down that the folder is trusted with this content. What was accepted of other files of it stays.
+    /// Records that the folder is trusted with this content. Other accepted files of the folder stay in the record.
     pub fn accept(&self, review: &Review, now: Timestamp) -> io::Result<()> {
         let (Some(records), Some(file)) = (&self.folder, self.file(&review.folder)) else {
-            return Err(io::Error::other("there is no home folder; set HOME"));
+            return Err(io::Error::other("no home folder: set HOME"));
         };
         let mut files = self.find(&review.folder).map(|known| known.files).unwrap_or_default();
         files.extend(review.files.iter().map(|held| (held.path.clone(), held.digest.as_str().to_owned())));
@@ -127,13 +127,13 @@ impl Records {
             fs::rename(&draft, &file)
         })();
         if written.is_err() {
-            // Why it failed is what counts.
+            // The error that is returned is the one of writing.
             let _ = fs::remove_file(&draft);
         }
         written
     }
 
-    /// Forgets the folder; whether it was trusted.
+    /// Removes the folder's record; true when it was trusted.
     pub fn remove(&self, folder: &Path) -> io::Result<bool> {
         let Some(file) = self.file(folder) else { return Ok(false) };
         match fs::remove_file(file) {
@@ -151,7 +151,7 @@ fn read(file: &Path) -> Option<Trusted> {
     let held = Held::read(&std::path::absolute(file).ok()?, &Us::here());
     match held {
         Held { fault: Some(fault), .. } => {
-            tracing::warn!("{} is not believed: {} {}", file.display(), fault.place.display(), fault.why);
+            tracing::warn!("ignoring {}: {} {}", file.display(), fault.place.display(), fault.why);
             None
         }
         Held { text: Ok(text), .. } => serde_json::from_str(&text).ok(),

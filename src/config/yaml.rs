@@ -6,10 +6,10 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// No cluster file or settings file is as large; one that is was named by mistake.
+/// Maximum size in bytes. A larger file is not a cluster or settings file.
 const LIMIT: u64 = 2 << 20;
 
-/// What is wrong with a file, where, and the mend.
+/// An error in a file, with its place and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     /// The file.
@@ -18,7 +18,7 @@ pub struct FileError {
     pub at: Option<(usize, usize)>,
     /// What is wrong.
     pub why: String,
-    /// What to do.
+    /// The hint.
     pub mend: String,
 }
 
@@ -53,7 +53,7 @@ pub fn read(file: &Path) -> Result<String, FileError> {
 }
 
 pub(super) fn unreadable(file: &Path, e: &std::io::Error) -> FileError {
-    FileError::new(file, format!("cannot be read: {e}"), "check that it exists and that you may read it")
+    FileError::new(file, format!("cannot be read: {e}"), "check that it exists and is readable")
 }
 
 /// The text of a file that is open.
@@ -64,7 +64,7 @@ pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError
         return Err(FileError::new(
             file,
             "is larger than 2 MB",
-            "this is no cluster file; move it elsewhere",
+            "this is not a cluster file; move it to another folder",
         ));
     }
     String::from_utf8(bytes).map_err(|e| {
@@ -74,7 +74,7 @@ pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError
     })
 }
 
-/// Parses the text into `T`, its merge keys (`<<`) applied as `PyYAML` does, and thus Ray.
+/// Parses the text into `T`, with merge keys (`<<`) applied as `PyYAML` and Ray do.
 pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileError> {
     if text.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
         return Err(FileError::new(file, "is empty", "fill it in or delete it"));
@@ -86,14 +86,14 @@ pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<
     let value: Value = serde_yaml::from_str(text).map_err(|e| fail(&e))?;
     let value = merged(value).map_err(|why| FileError::new(file, why, "correct the `<<` key"))?;
     serde_yaml::from_value(value).map_err(|e| {
-        // A value knows no lines: the text does, where it has the same error.
+        // A value has no line numbers. Parse the text again to get the line, if that gives the same error.
         let in_text =
             serde_yaml::from_str::<T>(text).err().filter(|t| t.to_string().contains(&e.to_string()));
         fail(&in_text.unwrap_or(e))
     })
 }
 
-/// An error of the library with its place.
+/// Converts an error of the library, with its place.
 fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     let at = e.location().map(|l| nearer(text, &e.to_string(), (l.line(), l.column())));
     let tab = at
@@ -103,15 +103,15 @@ fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     let why = e.to_string();
     let why = why.split(" at line ").next().unwrap_or(&why);
     let mend = match at {
-        _ if tab => "YAML wants spaces where this line has a tab",
+        _ if tab => "indent this line with spaces: YAML does not allow tabs",
         Some(_) => "correct this line",
         None => "correct it",
     };
     FileError { at, ..FileError::new(file, why, mend) }
 }
 
-/// Of a value that is refused the library knows the place of its mapping: the first line from there on that holds the
-/// value, which stands in the error between backticks, is nearer.
+/// For a refused value the library reports the place of its mapping. The first line from there on that contains the
+/// value (which the error has between backticks) is nearer.
 fn nearer(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
     let Some(value) = error.split('`').nth(1).filter(|_| error.contains("is not a host")) else { return at };
     let mut lines = text.lines().enumerate().skip(at.0.saturating_sub(1));
@@ -119,13 +119,13 @@ fn nearer(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
     found.filter(|_| !value.is_empty()).unwrap_or(at)
 }
 
-/// Whether the text may hold a merge key; a shell's `<<EOF` is none.
+/// Whether the text may contain a merge key; a shell's `<<EOF` does not count.
 fn may_merge(text: &str) -> bool {
     text.split("<<").skip(1).any(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
 }
 
-/// The value with its merge keys applied, the innermost first: what is merged may merge itself, which the library's
-/// `apply_merge` leaves undone. What a mapping says itself wins; of a list the earlier wins (`flatten_mapping` in
+/// Applies merge keys, the innermost first: a merged mapping may contain a merge key itself, which the library's
+/// `apply_merge` does not handle. A mapping's own keys win; in a list the earlier mapping wins (`flatten_mapping` in
 /// `constructor.py` of `PyYAML`).
 fn merged(value: Value) -> Result<Value, &'static str> {
     match value {
@@ -148,7 +148,7 @@ fn merged(value: Value) -> Result<Value, &'static str> {
                 };
                 for one in from.into_iter().rev() {
                     let Value::Mapping(one) = one else {
-                        return Err("`<<` merges what is no list of `key: value`");
+                        return Err("`<<` needs a mapping of `key: value`");
                     };
                     all.extend(one);
                 }
@@ -195,7 +195,7 @@ mod tests {
     fn what_cannot_be_merged_is_an_error() {
         for text in ["x: {<<: 1}", "x: {<<: [1]}", "x: {<<: [[{a: 1}]]}", "x: {<<: }"] {
             let error = parse::<Value>(text, Path::new("c.yaml")).unwrap_err();
-            assert_eq!(error.what(), "c.yaml: `<<` merges what is no list of `key: value`", "{text}");
+            assert_eq!(error.what(), "c.yaml: `<<` needs a mapping of `key: value`", "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The simulated cluster: its nodes and jobs, and what happens to them second by second.
+//! The simulated cluster: its nodes and jobs, and how they change second by second.
 //!
 //! `node`, `job` and its `log`, the demand and its `autoscaling`, the `machines` that Google has of it,
 //! workers that are added `by_hand`, what `drivers` hold, the `draining` of nodes, and its `rebirth` under another Ray.
@@ -30,9 +30,9 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 const SECOND: i64 = 1000;
 /// Seconds that are played one by one after a pause; longer ones are skipped over.
 const MOST_STEPS: i64 = 600;
-/// Ray sends SIGTERM and gives the job three seconds; a plain program is gone after this.
+/// Milliseconds until a plain program ends after a stop; Ray sends SIGTERM and allows three seconds.
 const STOP_TAKES: i64 = 1400;
-/// A package with nothing in it.
+/// An empty package.
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// The cluster at one moment.
@@ -55,7 +55,7 @@ pub(super) struct Cluster {
     pub monitor: Monitor,
     /// The moment when the simulation began.
     pub began: i64,
-    /// Log files that somebody wrote, by name; every node has them.
+    /// Written log files by name; every node has them.
     pub files: HashMap<String, Log>,
     /// Uploaded packages by URI.
     pub packages: HashMap<String, Bytes>,
@@ -70,7 +70,7 @@ pub(super) struct Cluster {
     counted: u64,
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
-    /// What happens by itself.
+    /// Its simulated activity.
     pub(super) life: Option<Engine>,
     random: Random,
     steps: i64,
@@ -162,7 +162,7 @@ impl Cluster {
         job
     }
 
-    /// Adds a job that somebody has uploaded a package for; false when a job of that id exists.
+    /// Adds a job with an uploaded package; false when a job of that id exists.
     pub fn add_packed(&mut self, job: SimJob) -> bool {
         if let Some(uri) = job.package().filter(|_| !job.status.is_ended()) {
             self.packages.insert(uri.to_owned(), Bytes::from_static(EMPTY_ZIP));
@@ -197,7 +197,7 @@ impl Cluster {
         self.by_submission.get(id).copied().or_else(by_driver)
     }
 
-    /// Forgets a submission. Its place stays: the others are known by theirs.
+    /// Deletes a submission. Its place stays, because jobs are referred to by place.
     pub fn forget(&mut self, id: &str) {
         if let Some(at) = self.by_submission.remove(id) {
             let job = &mut self.jobs[at];
@@ -270,7 +270,7 @@ impl Cluster {
         self.nodes[0].id
     }
 
-    /// Lets time pass: everything that happens up to `now`, second by second.
+    /// Advances the simulation to `now`, second by second.
     pub fn advance(&mut self, now: i64) {
         let due = (now - self.now) / SECOND;
         if due > MOST_STEPS {
@@ -314,7 +314,7 @@ impl Cluster {
                 self.nodes[random.below(alive)].work(random, now);
             }
         }
-        // Each agent measures every five seconds, not all at once.
+        // Each agent measures every five seconds, at different times.
         let first = usize::try_from((5 - step % 5) % 5).unwrap_or(0);
         for node in self.nodes.iter_mut().skip(first).step_by(5).filter(|n| n.is_alive()) {
             node.sample(random, now);

@@ -1,4 +1,4 @@
-//! The simulated dashboard's front door: HTTP/1.1 on a loopback socket, Ray's token check, and the faults.
+//! The simulated dashboard's HTTP server: HTTP/1.1 on a loopback socket, Ray's token check, and the faults.
 //!
 //! `routes` says who answers what: `jobs` (`tail`: a live log), `packages`, `logs`, `nodes`, `tasks`,
 //! `status`; `query` is what was asked, `rows` the state API's lists. `metrics` stands apart, on a socket of
@@ -50,7 +50,7 @@ const IN_TROUBLE: &str = "500 Internal Server Error\n\nServer got itself in trou
 /// Serves the dashboard on one connection.
 pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
     let service = service_fn(|request| answer(request, shared.clone()));
-    // An error is a client that went away, or a fault that hung up: nobody is left to tell.
+    // An error means that the client disconnected, or that a fault closed the connection.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).with_upgrades().await;
 }
 

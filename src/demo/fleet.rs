@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 /// A running fleet. Dropping it ends every head and removes its folder.
 #[derive(Debug)]
 pub struct Fleet {
-    // In this order: nobody writes into the folder any more when it goes.
+    // The order matters: the folder is dropped last, when nothing writes into it any more.
     members: Vec<Member>,
     #[allow(dead_code, reason = "it serves until it is dropped")]
     google: Google,
@@ -149,7 +149,7 @@ async fn head(scenario: super::Scenario, manners: Vec<Trouble>) -> io::Result<He
     Ok(head)
 }
 
-/// 128 bits that nobody can guess, in hexadecimal.
+/// 128 random bits in hexadecimal.
 fn new_token() -> io::Result<Secret> {
     let mut text = String::new();
     for byte in entropy::bytes::<16>()? {

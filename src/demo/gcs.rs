@@ -1,8 +1,8 @@
 //! The simulated GCS: unary gRPC over HTTP/2 without TLS, with the token in the metadata.
 //!
-//! A message in gRPC is five bytes of frame before the protobuf, and the outcome stands in the trailers; that
-//! is all of the protocol that a server of unary calls needs. `methods` answers them, `drain` the one that
-//! sends nodes away, in the messages of `wire`.
+//! A gRPC message is the protobuf after a frame header of five bytes, and the status is in the trailers; a server of
+//! unary calls needs no more of the protocol. `methods` implements the calls, `drain` the one that drains nodes, with
+//! the messages of `wire`.
 
 mod drain;
 mod methods;
@@ -28,7 +28,7 @@ pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
         return;
     }
     let service = service_fn(|request| call(request, shared.clone()));
-    // An error is a client that went away: nobody is left to tell.
+    // An error means that the client disconnected.
     let _ =
         hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await;
 }

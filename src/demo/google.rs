@@ -1,8 +1,8 @@
-//! Google in our place: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry and the OAuth token endpoint on one loopback port,
-//! with the wire shapes, paging, long-running operations and errors that were recorded of the real services' clients.
+//! A simulated Google: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry and the OAuth token endpoint on one
+//! loopback port, with the wire formats, paging, long-running operations and errors recorded from the real services.
 //!
-//! Who asks without a token that `/token` gave out is refused, as there. `tests/real_google.rs` holds it to Google's own
-//! clients. A test puts there what it wants; a simulated fleet puts its clusters behind it.
+//! Requests without a token of `/token` are refused. `tests/real_google.rs` checks it with Google's own clients. Tests
+//! set its state directly; a simulated fleet shows its clusters there.
 
 pub mod compute;
 mod groups;
@@ -37,14 +37,14 @@ use tokio::task::JoinHandle;
 
 pub use secrets::Stored;
 
-/// The project that everything lies in, unless it was started for another.
+/// The default project.
 pub const PROJECT: &str = "hai-test";
-/// Its number, which Secret Manager answers with in place of the name.
+/// Its number, which Secret Manager returns instead of the name.
 pub const NUMBER: &str = "1234567890";
 /// The bearer token that `/token` gives out.
 const BEARER: &str = "ya29.made-up-access-token";
 
-/// What goes wrong, at every path that holds the given words.
+/// A fault of every request whose path contains the given words.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// A status with Google's error body; `reason` is that of its `ErrorInfo`.
@@ -75,7 +75,7 @@ pub enum Fault {
         /// Google's addition to it.
         subtype: Option<&'static str>,
     },
-    /// The token endpoint finds that our clock is wrong.
+    /// The token endpoint reports that the client's clock is wrong.
     Skew,
     /// Closes the connection without an answer.
     HangUp,
@@ -86,7 +86,7 @@ pub enum Fault {
 pub struct State {
     /// The project that everything lies in.
     project: String,
-    /// Where TPUs come from; none: those are there that were put there.
+    /// The source of TPUs; without one only the lists below count.
     cloud: Option<Cloud>,
     /// By secret's name.
     pub secrets: BTreeMap<String, Vec<Stored>>,
@@ -108,12 +108,12 @@ pub struct State {
     operations: BTreeMap<String, (u32, Value)>,
     /// Fails operations that begin from now on with this message.
     pub failing_operations: Option<String>,
-    /// Deletions of TPU nodes succeed in words only.
+    /// Deletions of TPU nodes report success without an effect.
     pub idle_deletions: bool,
-    /// Method (empty: any), words in the path, what goes wrong.
+    /// Faults: method (empty: any), words in the path, fault.
     faults: Vec<(&'static str, String, Fault)>,
     requests: Vec<String>,
-    /// Who hears what clients change.
+    /// Called with each change by a client.
     pub witness: Witness,
     made: u32,
 }
@@ -130,7 +130,7 @@ impl State {
         self.operations.insert(name, (2, finished));
     }
 
-    /// How an operation stands now; `None` when there is none of that name.
+    /// The current state of an operation; `None` when there is none of that name.
     fn operation(&mut self, name: &str, pending: impl Fn(&Value) -> Value) -> Option<Value> {
         let (left, finished) = self.operations.get_mut(name)?;
         if *left > 1 {
@@ -187,7 +187,7 @@ impl Google {
                 let shared = shared.clone();
                 tokio::spawn(async move {
                     let service = service_fn(move |request| serve(request, shared.clone()));
-                    // An error is a client that went away, or a fault that hung up.
+                    // An error means that the client disconnected, or that a fault closed the connection.
                     let _ = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), service)
                         .await;
@@ -207,7 +207,7 @@ impl Google {
         locked(&self.state)
     }
 
-    /// From now on this goes wrong at every path that holds `words`.
+    /// Adds a fault for every path that contains `words`.
     pub fn fail(&self, words: &str, fault: Fault) {
         self.fail_at("", words, fault);
     }
@@ -217,7 +217,7 @@ impl Google {
         self.state().faults.push((method, words.into(), fault));
     }
 
-    /// All is well again.
+    /// Removes all faults.
     pub fn mend(&self) {
         self.state().faults.clear();
     }
@@ -227,7 +227,7 @@ impl Google {
         self.state().requests.clone()
     }
 
-    /// How many requests held these words.
+    /// The number of requests whose method and path contain these words.
     pub fn asked(&self, words: &str) -> usize {
         self.state().requests.iter().filter(|r| r.contains(words)).count()
     }
@@ -404,7 +404,7 @@ fn route(asked: &Asked, state: &mut State, fault: Option<&Fault>) -> Answer {
         [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {
             let place = tpu::Place { version, project, zone };
             let Some(cloud) = state.cloud.clone() else { return tpu::answer(asked, state, &place, rest) };
-            // A list of thousands is not made for nothing.
+            // Built only when needed: the list may have thousands of entries.
             let reads = asked.method == Method::GET;
             let kinds = if reads { rest.get(..1).unwrap_or_default() } else { &["nodes", "queuedResources"] };
             cloud.around(zone, kinds, state, |state| tpu::answer(asked, state, &place, rest))

@@ -1,5 +1,5 @@
-//! What makes a simulated cluster live: TPU slices that come host by host and are preempted, people who submit jobs,
-//! an autoscaler that launches, fails or is stuck. Plain values, which a scenario file can give.
+//! The activity of a simulated cluster: TPU slices that join host by host and are preempted, users who submit jobs, an
+//! autoscaler that launches, fails or is stuck. Plain values, which a scenario file can set.
 //!
 //! `engine` plays them out, with `slices`, `jobs` (`again`: submitted once more) and the `machines` that
 //! Google sees; `tale` is the text of a log, in the words of the autoscaler's `monitor` or of a job that is
@@ -89,7 +89,7 @@ pub struct Life {
     pub refused: f64,
     /// Accelerator types that jobs wait for though no node type offers them: one job each.
     pub infeasible: Vec<String>,
-    /// Nobody works: no job runs and none arrives.
+    /// Whether the cluster is unused: no job runs and none arrives.
     pub idle: bool,
     /// The autoscaler has failed to notice that all spot TPUs died: only the head is left, and it asks Google again
     /// and again for a machine that is gone (ray#29698).

@@ -23,7 +23,7 @@ pub struct Scenario {
     pub dead: usize,
     /// Jobs in the job table, most of them ended.
     pub jobs: usize,
-    /// Jobs of a plain `ray job submit` that run: nobody's name is on them.
+    /// Running jobs of a plain `ray job submit`, without an owner.
     pub unowned: usize,
     /// Which autoscaler reports.
     pub autoscaler: AutoscalerVersion,

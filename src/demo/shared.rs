@@ -52,7 +52,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Nothing is wrong yet.
+    /// A state without faults.
     pub fn new(scenario: Scenario, metrics: SocketAddr) -> Self {
         let token = scenario.token.clone();
         Self {
@@ -77,7 +77,7 @@ impl Shared {
         look(&mut cluster)
     }
 
-    /// A big answer, made anew only when the cluster has changed.
+    /// A large response, rebuilt only when the cluster has changed.
     pub fn kept(&self, name: &'static str, make: impl FnOnce(&mut Cluster) -> Bytes) -> Bytes {
         self.now(|cluster| {
             let mut kept = locked(&self.kept);
@@ -102,12 +102,12 @@ impl Shared {
         locked(&self.manners).token = token;
     }
 
-    /// Whether stop requests are answered and not heard.
+    /// Whether stop requests are answered and ignored.
     pub fn deaf_to_stop(&self) -> bool {
         locked(&self.manners).deaf_to_stop
     }
 
-    /// Answers stop requests and does not hear them, or hears them again.
+    /// Sets whether stop requests are answered and ignored.
     pub fn ignore_stop(&self, ignore: bool) {
         locked(&self.manners).deaf_to_stop = ignore;
     }
@@ -166,7 +166,7 @@ impl Shared {
         manners.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
     }
 
-    /// Who hears what clients change.
+    /// The callback for changing requests.
     pub fn set_witness(&self, witness: Witness) {
         *locked(&self.witness) = witness;
     }
@@ -177,7 +177,7 @@ impl Shared {
         witness.hear(method, path, body);
     }
 
-    /// The head's machine is gone, and with it the autoscaler; the TPUs stay until somebody deletes them.
+    /// The head's machine and its autoscaler are gone; the TPUs stay until they are deleted.
     pub fn fall(&self) {
         self.now(|c| c.monitor.alive = false);
         self.drop_connections();

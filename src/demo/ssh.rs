@@ -1,4 +1,4 @@
-//! An SSH server in front of a simulated head, inside this process: what the console's own `ssh` logs in to.
+//! An SSH server in front of a simulated head, inside this process, for the console's own `ssh`.
 //!
 //! It listens on a free loopback port, knows one host key and one client key, both made when it starts, and offers
 //! what the console needs of a head: connections to Ray's ports, commands, a small shell.
@@ -124,7 +124,7 @@ impl Drop for SshServer {
 fn config(host_key: &PrivateKey) -> Config {
     Config {
         methods: MethodSet::from(&[MethodKind::PublicKey][..]),
-        // What is refused here is refused to its owner: there is nobody to slow down.
+        // No delay after a refused login: only the owner of this process connects.
         auth_rejection_time: Duration::ZERO,
         keys: vec![host_key.clone()],
         preferred: Preferred {
@@ -156,7 +156,7 @@ async fn accept(
     }
 }
 
-/// Serves one connection until the client has enough or connections are closed.
+/// Serves one connection until the client disconnects or all connections are closed.
 async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut door: watch::Receiver<Doorway>) {
     // Small answers must not wait for an acknowledgement; an error only costs speed.
     let _ = stream.set_nodelay(true);
@@ -184,7 +184,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     if let Ok(session) = server::run_stream(config, stream, connection).await {
-        // An error is a client that went away: nobody is left to tell.
+        // An error means that the client disconnected.
         let _ = session.await;
     }
 }
@@ -299,7 +299,7 @@ impl server::Handler for Connection {
     }
 }
 
-/// Carries bytes between a channel and a port of the head; where nobody listens the answer is sshd's.
+/// Forwards bytes between a channel and a port of the head; without a listener it fails as sshd does.
 async fn forward(channel: Channel<Msg>, to: Option<SocketAddr>, reply: ChannelOpenHandle) {
     let stream = match to {
         Some(to) => TcpStream::connect(to).await.ok(),

@@ -1,5 +1,5 @@
-//! Who hears what clients change at a simulated head or at the simulated Google: each request that does more than read,
-//! when it has come in and before it is answered.
+//! A callback for changing requests at a simulated head or at the simulated Google. It is called when a request has
+//! arrived and before it is answered.
 
 use serde_json::Value;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 type Hears = dyn Fn(&str, &str, &Value) + Send + Sync;
 
-/// Hears the method, the path with its query, and the JSON body (null without one) of each changing request.
+/// Called with the method, the path with its query, and the JSON body (null without one) of each changing request.
 #[derive(Clone, Default)]
 pub struct Witness(Option<Arc<Hears>>);
 
 impl Witness {
-    /// One that does this with each of them; it must not look at the double meanwhile.
+    /// A witness with this callback, which must not access the simulated service.
     pub fn new(hears: impl Fn(&str, &str, &Value) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hears)))
     }

@@ -1,5 +1,5 @@
-//! Requests that change something at Google. Each is built as a value before it is sent, so that a dry run shows exactly
-//! what would be sent, and a person can compare the two.
+//! Requests that change something at Google. Each is built as a value before it is sent, so that a dry run can print
+//! exactly the request.
 
 use super::compute::last_part;
 use super::rest::Call;
@@ -16,7 +16,7 @@ pub struct Change {
     pub url: String,
     /// The JSON that is sent; null when nothing is.
     pub body: Value,
-    /// Where the state of the long-running operation is read that Google answers with.
+    /// Where the state of the resulting long-running operation is read.
     operations: Operations,
 }
 
@@ -29,12 +29,12 @@ enum Operations {
 }
 
 impl Google {
-    /// Sends a change and waits until Google calls it done (an accepted request for capacity is done).
+    /// Sends a change and waits until its operation is done (for a request for capacity: until it is accepted).
     ///
     /// # Errors
     ///
-    /// What Google refuses the request with, or why the long-running operation failed. It is sent once: whether a request
-    /// without an answer has arrived can only be seen in what Google lists afterwards.
+    /// Google's refusal, or the error of the long-running operation. The request is sent once: after a timeout only
+    /// Google's lists show whether it arrived.
     pub async fn execute(&self, change: &Change) -> Result<(), GcpError> {
         let method = match change.method {
             "DELETE" => Method::DELETE,
@@ -72,19 +72,19 @@ impl Google {
         self.tpu_change(TpuApi::V2, "DELETE", (project, zone), &what, Value::Null)
     }
 
-    /// Deletes a queued resource unless it still holds a TPU VM; then it fails with [`GcpError::State`].
+    /// Deletes a queued resource; fails with [`GcpError::State`] while it still holds a TPU VM.
     pub(super) fn idle_queued_deletion(&self, project: &str, zone: &str, name: &str) -> Change {
         let what = format!("queuedResources/{name}");
         self.tpu_change(TpuApi::V2, "DELETE", (project, zone), &what, Value::Null)
     }
 
-    /// Requests TPU VMs; `body` is the queued resource as the API of that version takes it.
+    /// Requests TPU VMs; `body` is the queued resource in the format of that API version.
     pub fn queued_request(&self, api: TpuApi, place: (&str, &str), name: &str, body: Value) -> Change {
         self.tpu_change(api, "POST", place, &format!("queuedResources?queuedResourceId={name}"), body)
     }
 
-    /// Sets one value of a TPU VM's metadata and keeps the others; none when it has that value already. Reads the TPU VM,
-    /// because Google replaces the whole map.
+    /// Sets one value of a TPU VM's metadata and keeps the others; `None` when it has that value already. Reads the TPU VM
+    /// first, because Google replaces the whole map.
     pub async fn metadata_change(
         &self,
         place: (&str, &str),

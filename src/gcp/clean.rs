@@ -1,7 +1,7 @@
-//! Deletes what Google took away: TPU VMs that are preempted, and the queued resources that held them.
+//! Deletes preempted TPU VMs and the queued resources that held them.
 //!
-//! Between the list and the deletion anything may have happened, so each is looked at once more right before. No
-//! deletion is forced: of a queued resource that still holds a living TPU VM Google refuses it.
+//! Each is read again right before its deletion, because it may have changed since it was listed. No deletion is
+//! forced: Google refuses to delete a queued resource that still holds a running TPU VM.
 
 use super::{GcpError, Google};
 use crate::model::cloud::{CloudView, QueuedState, VmState};
@@ -10,9 +10,9 @@ use futures_util::stream::{self, StreamExt};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Deletions under way at the same time.
+/// Maximum number of concurrent deletions.
 const SIDE_BY_SIDE: usize = 16;
-/// For a queued resource to notice that its TPU VMs are gone: it passes through `SUSPENDING` first.
+/// Timeout for a queued resource to notice that its TPU VMs are gone: it passes through `SUSPENDING` first.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// Where a cluster's TPUs are.
@@ -27,8 +27,8 @@ pub struct TpuPlace {
 }
 
 impl Google {
-    /// Deletes these leftovers of that cluster, then looks whether they are gone. `told` hears of each as it ends; what
-    /// comes back has been verified.
+    /// Deletes these leftovers of the cluster, then verifies that they are gone. `told` is called with each result as it
+    /// comes; the returned results are verified.
     pub async fn clean(
         &self,
         place: &TpuPlace,
@@ -54,7 +54,7 @@ impl Google {
             let told = &told;
             async move {
                 let cleaned = match held {
-                    Some(vm) => Cleaned::LeftAlone(format!("its tpu vm {vm} is still there")),
+                    Some(vm) => Cleaned::LeftAlone(format!("its TPU VM {vm} still exists")),
                     None => self.clean_queued(place, &leftover).await.unwrap_or_else(|e| failed(&e)),
                 };
                 told(&leftover, &cleaned);
@@ -66,8 +66,8 @@ impl Google {
         self.verify(place, &mut done).await;
         done.extend(odd.into_iter().map(|leftover| {
             let cleaned = Cleaned::Failed {
-                what: "its name is none that google gives".into(),
-                mend: "look at it in the Google Cloud console".into(),
+                what: "its name is not a valid Google Cloud name".into(),
+                mend: "check it in the Google Cloud console".into(),
             };
             told(&leftover, &cleaned);
             (leftover, cleaned)
@@ -109,7 +109,7 @@ impl Google {
             }
             match self.execute(&self.idle_queued_deletion(&place.project, &place.zone, name)).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
-                // It may not have noticed yet that its TPU VMs are gone.
+                // The queued resource may not have noticed yet that its TPU VMs are gone.
                 Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {
                     tokio::time::sleep(self.inner.look).await;
                 }
@@ -118,24 +118,24 @@ impl Google {
         }
     }
 
-    /// The list tells, not the operations: one that Google calls done may have done nothing, and one whose end was
-    /// never heard of may have done all.
+    /// Checks against the list, not the operations: a successful operation may have deleted nothing, and one without an
+    /// answer may have deleted everything.
     async fn verify(&self, place: &TpuPlace, done: &mut [(Leftover, Cleaned)]) {
         if done.iter().all(|(_, cleaned)| matches!(cleaned, Cleaned::LeftAlone(_))) {
             return;
         }
-        // When it was asked matters to nobody here.
+        // The time of the list is not used here.
         let listed = self.tpus(&place.project, &place.zone, Timestamp::default()).await;
         for (leftover, cleaned) in done {
             let seen = match (&*cleaned, &listed) {
                 (Cleaned::Deleted | Cleaned::GoneAlready, Err(e)) => Cleaned::Failed {
-                    what: format!("google says that it is deleted, but not whether it is gone: {e}"),
+                    what: format!("Google reports it deleted, but the deletion could not be verified: {e}"),
                     mend: e.mend(),
                 },
                 (Cleaned::Deleted | Cleaned::GoneAlready, Ok(view)) if lists(view, leftover) => {
                     Cleaned::Failed {
-                        what: "google says that it is deleted, and still lists it".into(),
-                        mend: "run it again in some minutes".into(),
+                        what: "Google reports it deleted, but still lists it".into(),
+                        mend: "run it again in a few minutes".into(),
                     }
                 }
                 (Cleaned::Failed { .. }, Ok(view)) if view.complete && !lists(view, leftover) => {
@@ -151,14 +151,14 @@ impl Google {
 fn failed(e: &GcpError) -> Cleaned {
     let mend = match e {
         GcpError::State { .. } => {
-            "look at it in the Google Cloud console, or run it again in some minutes".into()
+            "check it in the Google Cloud console, or run it again in a few minutes".into()
         }
         e => e.mend(),
     };
     Cleaned::Failed { what: e.to_string(), mend }
 }
 
-/// Names become parts of addresses. Google's are letters, digits and dashes (TPU API v2, `nodeId`).
+/// Names become parts of URLs. Google's consist of letters, digits and dashes (TPU API v2, `nodeId`).
 fn is_id(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
@@ -174,13 +174,13 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
     }
 }
 
-/// One of the same name was made since it was looked at.
+/// It was recreated under the same name since it was read.
 fn made_anew() -> Cleaned {
-    Cleaned::LeftAlone("it was deleted and made anew meanwhile".into())
+    Cleaned::LeftAlone("it was deleted and recreated in the meantime".into())
 }
 
 fn left_alone(state: &str, label: Option<&Text>, place: &TpuPlace) -> Cleaned {
     let ours = label.is_some_and(|l| l.raw() == place.cluster);
-    let why = if ours { format!("it is {state} now") } else { "it is another cluster's now".into() };
+    let why = if ours { format!("it is {state} now") } else { "it belongs to another cluster now".into() };
     Cleaned::LeftAlone(why)
 }

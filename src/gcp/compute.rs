@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// The number that Google gave it and gives no other machine; empty when it named none.
+    /// Its unique numeric id; empty when Google returned none.
     pub id: String,
     /// Its name.
     pub name: String,
@@ -30,25 +30,25 @@ pub struct Instance {
 /// A machine that is labelled as a head, whether it runs or not.
 pub type Head = Instance;
 
-/// Heads by label, as far as Google could tell.
+/// Heads by label; the list is incomplete when a zone was unreachable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
     /// Those found, the newest first.
     pub found: Vec<Head>,
-    /// Zones that Google itself could not reach: a head may be there.
+    /// Zones that Google could not reach: a head may exist there.
     pub unreachable: Vec<Text>,
 }
 
 impl Heads {
-    /// Leaves those in this zone, or in a zone of this region. To Ray's launcher a cluster is its name and its zone
-    /// (`availability_zone`): one of the same name elsewhere is somebody else's.
+    /// Keeps the heads in this zone, or in the zones of this region. Ray's launcher identifies a cluster by name and zone
+    /// (`availability_zone`): a cluster of the same name elsewhere is a different one.
     pub fn keep_within(&mut self, place: &str) {
         let is_within = |zone: &str| format!("{zone}-").starts_with(&format!("{place}-"));
         self.found.retain(|head| is_within(&head.zone));
         self.unreachable.retain(|zone| is_within(zone.raw()));
     }
 
-    /// The newest head that runs.
+    /// The newest running head.
     pub fn running(&self) -> Option<&Head> {
         self.found.iter().find(|h| h.status == "RUNNING")
     }
@@ -71,7 +71,7 @@ struct Scope {
 impl Google {
     /// Machines labelled as heads by Ray's launcher, of one cluster or (`None`) of all, in every zone of the project.
     pub async fn heads(&self, project: &str, cluster: Option<&str>) -> Result<Heads, GcpError> {
-        // Labels are letters, digits, - and _; another cluster name can have no head there.
+        // Labels consist of letters, digits, - and _; a cluster with another name cannot have a labelled head.
         let quoted = cluster.map(|c| c.replace(['"', '\\'], ""));
         let clause = quoted.map(|c| format!(" AND (labels.ray-cluster-name = \"{c}\")"));
         let filter = format!("(labels.ray-node-type = \"head\"){}", clause.unwrap_or_default());
@@ -84,7 +84,7 @@ impl Google {
             heads.unreachable.extend(page.unreachables.iter().map(|z| Text::new(last_part(z))));
             heads.found.extend(page.items.values().flat_map(|s| &s.instances).filter_map(instance));
         }
-        // Every page names them.
+        // Every page repeats the unreachable zones.
         heads.unreachable.sort();
         heads.unreachable.dedup();
         heads.found.sort_by_key(|h| std::cmp::Reverse(h.created));
@@ -100,7 +100,7 @@ pub(super) fn instance(value: &Value) -> Option<Instance> {
     let word = |v: &Value| v.as_str().map(str::to_owned);
     let card = &value["networkInterfaces"][0];
     let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(str::to_owned);
-    // It becomes a part of an address.
+    // The id becomes a part of a URL.
     let id = word(&value["id"]).filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
     Some(Instance {
         id: id.unwrap_or_default(),
@@ -114,7 +114,7 @@ pub(super) fn instance(value: &Value) -> Option<Instance> {
     })
 }
 
-/// Addresses go to ssh's command line: nothing else may.
+/// Whether the text is an IP address. It becomes an argument of ssh, so nothing else is accepted.
 pub(super) fn is_address(text: &str) -> bool {
     text.parse::<std::net::IpAddr>().is_ok()
 }

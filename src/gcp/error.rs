@@ -1,6 +1,6 @@
-//! What can go wrong with Google Cloud, told apart by what a person does about it.
+//! Errors of Google Cloud, one variant for each hint.
 //!
-//! Sources of the shapes: the crates' error chains as observed, google.rpc.ErrorInfo, RFC 6749 section 5.2.
+//! Sources of the formats: the crates' error chains as observed, google.rpc.ErrorInfo, RFC 6749 section 5.2.
 
 use crate::model::text::printable;
 use google_cloud_auth::build_errors::Error as BuildError;
@@ -12,119 +12,119 @@ use std::time::Duration;
 
 const LOGIN: &str = "run `gcloud auth application-default login`";
 
-/// Why Google Cloud gave no answer of use.
+/// Why a call to Google Cloud failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GcpError {
-    /// No application-default credentials, and this machine is none of Google's.
-    #[error("you are not logged in to Google Cloud on this machine (no application-default credentials)")]
+    /// There are no application-default credentials, and this machine is not one of Google's.
+    #[error("not logged in to Google Cloud on this machine (no application-default credentials)")]
     NoCredentials,
     /// The credentials file is missing, broken or of an unknown type.
-    #[error("the Google credentials file cannot be used: {why}")]
+    #[error("cannot use the Google credentials file: {why}")]
     CredentialsFile {
-        /// Which and why, in the words of Google's crate.
+        /// The file and the cause, in the words of Google's crate.
         why: String,
     },
     /// The grant has expired, or was revoked.
     #[error("your Google login has expired or was revoked (invalid_grant)")]
     GrantExpired,
-    /// The organisation wants a fresh login every so often.
-    #[error("your organisation wants you to log in to Google Cloud again (invalid_rapt)")]
+    /// The organization requires periodic reauthentication.
+    #[error("your organization requires you to log in to Google Cloud again (invalid_rapt)")]
     Reauthenticate,
-    /// Our clock is wrong.
-    #[error("Google refuses our clock: {why}")]
+    /// This machine's clock is wrong.
+    #[error("this machine's clock is wrong: {why}")]
     Clock {
-        /// Who says so.
+        /// The error message that shows it.
         why: String,
     },
     /// 401 although we sent a token.
-    #[error("Google does not accept this login (401): {message}")]
+    #[error("Google rejected this login (401): {message}")]
     Unauthenticated {
         /// Google's words.
         message: String,
     },
     /// The API is not enabled in the project.
-    #[error("the API {service} is off in {project}")]
+    #[error("API {service} is not enabled in project {project}")]
     ApiOff {
         /// E.g. `secretmanager.googleapis.com`.
         service: String,
         /// The project.
         project: String,
     },
-    /// We may not.
-    #[error("Google forbids it: {message}")]
+    /// 403: a permission is missing.
+    #[error("permission denied by Google: {message}")]
     Forbidden {
         /// The permission that is missing, when Google names it.
         permission: String,
         /// Google's words.
         message: String,
     },
-    /// There is no such thing.
-    #[error("Google knows no such thing: {message}")]
+    /// 404.
+    #[error("not found at Google: {message}")]
     NotFound {
         /// Google's words.
         message: String,
     },
-    /// There is one already.
-    #[error("it exists already: {message}")]
+    /// 409: the name is taken.
+    #[error("already exists: {message}")]
     Exists {
         /// Google's words.
         message: String,
     },
     /// Its state does not allow it: a disabled version of a secret, a busy queued resource.
-    #[error("its state does not allow that: {message}")]
+    #[error("not possible in its current state: {message}")]
     State {
         /// Google's words.
         message: String,
     },
-    /// What was to be deleted is not what was chosen any more; nothing was sent.
-    #[error("it is not what was to be deleted, so nothing was sent: {what}")]
+    /// The target of a deletion is not the one that was selected; no request was sent.
+    #[error("it changed since it was selected, so nothing was sent: {what}")]
     Changed {
-        /// Which, and what differs.
+        /// The target and the difference.
         what: String,
     },
     /// Too many requests, or no quota left.
-    #[error("quota: {message}")]
+    #[error("quota exceeded: {message}")]
     Quota {
         /// Google's words.
         message: String,
     },
     /// 500 and above.
-    #[error("Google is unavailable just now ({code})")]
+    #[error("Google is unavailable ({code})")]
     Unavailable {
         /// HTTP status.
         code: u16,
     },
-    /// A page in place of JSON: a load balancer's error, or a network that wants a sign-in.
-    #[error("a page came in place of JSON ({code}): {begins}")]
+    /// An HTML page instead of JSON: a load balancer's error, or a network that requires a sign-in.
+    #[error("the answer is not JSON ({code}): {begins}")]
     NotJson {
         /// HTTP status.
         code: u16,
         /// Its first words.
         begins: String,
     },
-    /// No certificates to trust.
-    #[error("this machine has no CA certificates, so nobody can be trusted")]
+    /// No CA certificates are installed.
+    #[error("no CA certificates found on this machine")]
     NoCaBundle,
     /// The system gave no random bytes.
-    #[error("this machine gives no random bytes")]
+    #[error("cannot read random bytes from the system")]
     NoRandomness,
-    /// The payload is damaged.
-    #[error("the secret arrived damaged: its checksum is wrong")]
+    /// The payload does not match its checksum.
+    #[error("the secret is damaged: wrong checksum")]
     Checksum,
-    /// No answer.
+    /// No answer came in time.
     #[error("Google did not answer within {} s", .after.as_secs())]
     Timeout {
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// No way there.
-    #[error("Google cannot be reached: {why}")]
+    /// The connection failed.
+    #[error("cannot reach Google: {why}")]
     Unreachable {
         /// The cause.
         why: String,
     },
-    /// An operation that Google began did not succeed.
-    #[error("Google began and then failed: {message}")]
+    /// A long-running operation failed.
+    #[error("Google's operation failed: {message}")]
     Operation {
         /// Google's words.
         message: String,
@@ -140,7 +140,7 @@ pub enum GcpError {
 }
 
 impl GcpError {
-    /// What to do now, exactly.
+    /// The hint: what to do, with the exact command where there is one.
     pub fn mend(&self) -> String {
         match self {
             Self::NoCredentials | Self::GrantExpired | Self::Reauthenticate => LOGIN.into(),
@@ -157,11 +157,11 @@ impl GcpError {
                 format!("run `gcloud services enable {service} --project={project}`, or ask its owner to")
             }
             Self::Forbidden { permission, .. } if permission.is_empty() => {
-                "ask the project's owner for access, and check that the project is the right one".into()
+                "ask the project's owner for access, and check that it is the right project".into()
             }
             Self::Forbidden { permission, .. } => {
                 format!(
-                    "ask the project's owner for a role with {permission}{}, unless the project is the wrong one",
+                    "ask the owner for a role with {permission}{}, and check that it is the right project",
                     if permission.starts_with("secretmanager.versions.access") {
                         " (roles/secretmanager.secretAccessor)"
                     } else {
@@ -170,23 +170,23 @@ impl GcpError {
                 )
             }
             Self::NotFound { .. } => "check the name and the project".into(),
-            Self::Exists { .. } => "choose another name, or use what is there".into(),
+            Self::Exists { .. } => "choose another name, or use the existing one".into(),
             Self::State { .. } => "enable it (`gcloud secrets versions enable`), or add a new version".into(),
             Self::Changed { .. } => {
-                "look what is there now (`marin-tui tpus`, the Google Cloud console), and begin anew".into()
+                "check what exists now (`marin-tui tpus`, the Google Cloud console), then start again".into()
             }
-            Self::Quota { .. } => "wait a minute; if it stays, ask for more quota".into(),
-            Self::Unavailable { .. } => "wait; status.cloud.google.com tells whether it is known".into(),
-            Self::NotJson { code: 500.., .. } => "wait; a load balancer of Google's answered".into(),
+            Self::Quota { .. } => "wait a minute; if it persists, request more quota".into(),
+            Self::Unavailable { .. } => "wait, or check status.cloud.google.com".into(),
+            Self::NotJson { code: 500.., .. } => "wait; a Google load balancer returned this error".into(),
             Self::NotJson { .. } => "sign in to this network, or check the proxy and the endpoint".into(),
             Self::NoCaBundle => "install the ca-certificates package, or correct SSL_CERT_FILE".into(),
-            Self::NoRandomness => "make the token elsewhere: `openssl rand -hex 32`".into(),
+            Self::NoRandomness => "create the token on another machine: `openssl rand -hex 32`".into(),
             Self::Checksum => {
-                "try again; if it stays, something between here and Google changes answers".into()
+                "try again; if it persists, a proxy on the way to Google is changing answers".into()
             }
             Self::Timeout { .. } | Self::Unreachable { .. } => "check the network, a VPN or a proxy".into(),
             Self::Operation { .. } | Self::Refused { .. } => {
-                "read the message; the Google Cloud console tells more".into()
+                "see the message; the Google Cloud console shows more".into()
             }
         }
     }
@@ -196,7 +196,7 @@ impl GcpError {
         matches!(self, Self::Unavailable { code: 500 | 502 | 503 | 504 } | Self::Unreachable { .. })
     }
 
-    /// No login of use on this machine: whoever asked goes on without Google.
+    /// Whether this machine has no usable login; the caller continues without Google.
     pub fn is_login(&self) -> bool {
         matches!(
             self,
@@ -205,7 +205,7 @@ impl GcpError {
     }
 
     pub(super) fn not_json(code: u16, text: &str) -> Self {
-        // Tags say less than what stands between them.
+        // The text between the tags says more than the tags.
         let mut begins = String::new();
         let mut tag = false;
         for c in text.chars().take(2000) {
@@ -223,12 +223,12 @@ impl GcpError {
         Self::NotJson { code, begins: clean(&words.join(" ")) }
     }
 
-    /// From the crate that could not make credentials.
+    /// Converts an error of the crate that builds credentials.
     pub(super) fn from_build(e: &BuildError) -> Self {
         Self::CredentialsFile { why: clean(&e.to_string()) }
     }
 
-    /// From anything that failed below HTTP's answer: the credentials, the connection, TLS.
+    /// Converts an error below the HTTP response: credentials, connection, TLS.
     pub(super) fn from_chain(e: &(dyn Error + 'static)) -> Self {
         let chain = chain(e);
         let says = |words: &[&str]| words.iter().any(|w| chain.contains(w));
@@ -242,7 +242,7 @@ impl GcpError {
             "Token used too early",
             "certificate not valid yet",
             "NotValidYet",
-            // Google's are renewed in time: who sees an expired one lives in the future.
+            // Google renews its certificates in time: an expired one means that our clock is ahead.
             "certificate expired",
         ]) {
             Self::Clock { why: last(&chain) }
@@ -259,7 +259,7 @@ impl GcpError {
         }
     }
 
-    /// From an error body of a REST call.
+    /// Converts the error body of a REST call.
     pub(super) fn from_body(code: u16, body: &Value) -> Self {
         let error = &body["error"];
         let info = error["details"].as_array().into_iter().flatten().find(|d| d["reason"].is_string());
@@ -278,7 +278,7 @@ impl GcpError {
         .told()
     }
 
-    /// From Google's own client.
+    /// Converts an error of Google's own client.
     pub(super) fn from_client(e: &google_cloud_gax::error::Error) -> Self {
         let Some(status) = e.status() else {
             return match e.http_status_code() {
@@ -309,7 +309,7 @@ impl GcpError {
     }
 }
 
-/// What an error body says.
+/// The fields of an error body.
 struct Refusal<'a> {
     code: u16,
     status: &'a str,
@@ -325,7 +325,7 @@ impl Refusal<'_> {
         let message = clean(self.message);
         match (self.code, self.reason, self.status) {
             (_, "SERVICE_DISABLED" | "accessNotConfigured", _) => GcpError::ApiOff {
-                service: clean(if self.service.is_empty() { "it needs" } else { self.service }),
+                service: clean(if self.service.is_empty() { "API_NAME" } else { self.service }),
                 project: clean(self.consumer.trim_start_matches("projects/")),
             },
             (401, ..) => GcpError::Unauthenticated { message },
@@ -347,7 +347,7 @@ impl Refusal<'_> {
     }
 }
 
-/// One line, safe to print, short enough for a screen.
+/// The text as one line of at most 400 characters, safe to print.
 fn clean(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     printable(&words.join(" ")).chars().take(400).collect()
@@ -368,7 +368,7 @@ fn chain(e: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The innermost cause: the others repeat it less exactly.
+/// The innermost cause: the outer ones repeat it less exactly.
 fn last(chain: &str) -> String {
     clean(chain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default())
 }

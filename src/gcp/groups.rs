@@ -1,8 +1,8 @@
-//! Compute Engine's unmanaged instance groups of a zone, as far as they carry a note: created atomically, changed against
+//! Compute Engine's unmanaged instance groups of a zone, used to store a small note: created atomically, changed against
 //! a fingerprint, deleted by id.
 //!
-//! An empty group costs nothing, outlives every machine, and needs no more than `roles/compute.instanceAdmin.v1`, which
-//! launching machines needs too (Compute Engine v1, `instanceGroups`).
+//! An empty group is free, outlives every machine, and needs only `roles/compute.instanceAdmin.v1`, which launching
+//! machines needs too (Compute Engine v1, `instanceGroups`).
 
 use super::compute::last_part;
 use super::rest::Call;
@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 /// An instance group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceGroup {
-    /// The number that Google gave it and gives no other group.
+    /// Its unique numeric id.
     pub id: String,
-    /// What it was described as when it was created; it cannot be changed.
+    /// Its description, set at creation; it cannot be changed.
     pub description: String,
-    /// Names and ports; all of them are set at once.
+    /// Its named ports; they are always set together.
     pub named_ports: Vec<(String, u16)>,
-    /// Of the named ports: whoever sets them against an older one is refused.
+    /// Fingerprint of the named ports: setting them with an older fingerprint is refused.
     pub fingerprint: String,
 }
 
 impl InstanceGroup {
-    /// Its id, without which nothing is changed: the address would be that of all groups.
+    /// Its id, or an error: a URL without an id would address all groups.
     fn known_id(&self) -> Result<&str, GcpError> {
-        let message = || "Google gave the instance group no id".to_owned();
+        let message = || "Google returned no id for the instance group".to_owned();
         Some(self.id.as_str())
             .filter(|id| !id.is_empty())
             .ok_or_else(|| GcpError::Refused { code: 200, message: message() })
@@ -51,7 +51,7 @@ impl Google {
     ///
     /// # Errors
     ///
-    /// [`GcpError::Exists`] when there is one of that name; whoever comes second gets it.
+    /// [`GcpError::Exists`] when a group of that name exists; of two creators the second gets it.
     pub async fn create_instance_group(
         &self,
         (project, zone): (&str, &str),
@@ -68,7 +68,7 @@ impl Google {
     ///
     /// # Errors
     ///
-    /// [`GcpError::NotFound`] when it is gone, [`GcpError::Refused`] with 412 when somebody has set them since.
+    /// [`GcpError::NotFound`] when it is gone, [`GcpError::Refused`] with 412 when they were changed since.
     pub async fn set_named_ports(
         &self,
         (project, zone): (&str, &str),
@@ -80,7 +80,7 @@ impl Google {
         self.change_groups((project, zone), Method::POST, url, Some(&body)).await
     }
 
-    /// Deletes exactly that group: another one of its name has another id.
+    /// Deletes exactly that group: a recreated group of its name has another id.
     pub async fn delete_instance_group(
         &self,
         (project, zone): (&str, &str),

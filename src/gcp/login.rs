@@ -1,4 +1,4 @@
-//! Application-default credentials, asked before every call, so that a missing login is said at once.
+//! Application-default credentials, requested before every call, so that a missing login is reported at once.
 
 use super::GcpError;
 use google_cloud_auth::build_errors::Error as BuildError;
@@ -17,10 +17,10 @@ use tokio::time::timeout;
 pub use google_cloud_auth::credentials;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
-/// For a new access token.
+/// Timeout for a new access token.
 const TOKEN: Duration = Duration::from_secs(10);
-/// The metadata server of every machine of Google's (Compute Engine documentation, "VM metadata"), and how long a
-/// machine of Google's may take to connect to it: it is next door.
+/// The metadata server of Google's machines (Compute Engine documentation, "VM metadata"), and the timeout for
+/// connecting to it, which is local to the machine.
 const METADATA: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
 const NEXT_DOOR: Duration = Duration::from_millis(800);
 /// Below the home folder, where `gcloud auth application-default login` writes.
@@ -28,11 +28,11 @@ const WELL_KNOWN: &str = ".config/gcloud/application_default_credentials.json";
 
 type Make = dyn Fn() -> Result<google::Credentials, GcpError> + Send + Sync;
 
-/// Who we are. Holds how credentials are made, not the credentials: after a new login they are made anew.
+/// Where the credentials come from. Not the credentials themselves: they are read again after a new login.
 #[derive(Clone)]
 pub struct Login {
     make: Arc<Make>,
-    /// From where Google's crate finds them by itself.
+    /// Google's own search order.
     ambient: bool,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// The credentials in force.
+/// The current credentials.
 #[derive(Debug)]
 pub(super) struct Credentials {
     login: Login,
@@ -79,8 +79,8 @@ impl Credentials {
         if let Some(credentials) = &*made {
             return Ok(credentials.clone());
         }
-        // Google's crate, having found no file, asks the metadata server by its name; a network that swallows the
-        // question would let everybody wait for a login that is not there.
+        // Without a file Google's crate asks the metadata server; on a network that drops the request every call
+        // would wait for credentials that do not exist.
         if self.login.ambient && !is_somewhere(|name| std::env::var_os(name), METADATA).await {
             return Err(GcpError::NoCredentials);
         }
@@ -88,14 +88,14 @@ impl Credentials {
         Ok(made.insert(credentials).clone())
     }
 
-    /// Headers that authorize a call. Credentials whose grant is gone never work again, even after a new login: they
-    /// are dropped then, and made anew at the next call.
+    /// Headers that authorize a call. Credentials with a revoked grant never work again, even after a new login: they
+    /// are dropped and read again at the next call.
     pub(super) async fn headers(&self) -> Result<HeaderMap, GcpError> {
         let credentials = self.get().await?;
         let answer = tokio::time::timeout(TOKEN, credentials.headers(Extensions::new())).await;
         let error = match answer {
             Ok(Ok(CacheableResource::New { data, .. })) => return Ok(data),
-            // Only for a caller that sent an entity tag.
+            // This is returned only to a caller that sent an entity tag.
             Ok(Ok(CacheableResource::NotModified)) => return Ok(HeaderMap::new()),
             Ok(Err(e)) => GcpError::from_chain(&e),
             Err(_) => GcpError::Timeout { after: TOKEN },
@@ -112,12 +112,12 @@ fn from_file(path: &Path) -> Result<google::Credentials, GcpError> {
     let made = match grant["type"].as_str() {
         Some("authorized_user") => google::user_account::Builder::new(grant).build(),
         Some("service_account") => google::service_account::Builder::new(grant).build(),
-        _ => return Err(wrong("its `type` is neither authorized_user nor service_account".into())),
+        _ => return Err(wrong("its `type` must be authorized_user or service_account".into())),
     };
     made.map_err(|e| GcpError::from_build(&e))
 }
 
-/// Whether there is a place that application-default credentials can come from: a file, or a machine of Google's.
+/// Whether application-default credentials can exist: there is a file, or this is one of Google's machines.
 async fn is_somewhere(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr) -> bool {
     if ["GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"].iter().any(|name| variable(name).is_some()) {
         return true;
@@ -146,7 +146,7 @@ mod tests {
         let words = [
             (None, "No such file"),
             (Some("{"), "EOF"),
-            (Some("{\"type\": \"other\"}"), "neither authorized_user"),
+            (Some("{\"type\": \"other\"}"), "must be authorized_user"),
             (Some("{\"type\": \"authorized_user\"}"), "missing field"),
         ];
         for (text, wanted) in words {

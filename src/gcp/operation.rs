@@ -4,11 +4,11 @@ use super::{GcpError, Inner};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Longest wait for an operation; deleting a large slice takes minutes.
+/// Timeout of an operation; deleting a large slice takes minutes.
 const LONGEST: Duration = Duration::from_secs(600);
 
 impl Inner {
-    /// Looks until the operation is over; its response, or why it failed. `url` makes an address of its name.
+    /// Polls the operation until it has ended and returns its response or its error. `url` builds the URL from its name.
     pub(super) async fn follow(
         &self,
         operation: Value,
@@ -16,7 +16,7 @@ impl Inner {
     ) -> Result<Value, GcpError> {
         let wait = async {
             let mut operation = operation;
-            // What is quick is seen soon.
+            // The first polls come quickly, for short operations.
             let mut pause = self.look / 16;
             loop {
                 if let Some(over) = outcome(&operation) {
@@ -43,6 +43,6 @@ fn outcome(operation: &Value) -> Option<Result<Value, GcpError>> {
         return Some(Ok(operation["response"].clone()));
     }
     let message = error["message"].as_str().or_else(|| error["errors"][0]["message"].as_str());
-    let message = message.unwrap_or("it did not say why");
+    let message = message.unwrap_or("no reason given");
     Some(Err(GcpError::Operation { message: crate::model::text::printable(message).into_owned() }))
 }

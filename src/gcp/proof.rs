@@ -1,8 +1,8 @@
-//! Deletions that prove their target: what is to be deleted is read right before, compared with what it was when it was
-//! chosen, and only then is there a request that deletes it.
+//! Deletions that verify their target: it is read right before, compared with its state when it was selected, and only
+//! then is the deletion request built.
 //!
-//! Outside this room nobody can make such a request without that look. Machines of Compute Engine are deleted by their
-//! number, which Google never gives twice; Cloud TPU knows only names, so a number and a time of creation are compared.
+//! Code outside this module cannot build such a request without that check. Compute Engine machines are deleted by
+//! their unique id; Cloud TPU only has names, so the id and the creation time are compared.
 
 use super::change::Change;
 use super::compute::{Head, instance};
@@ -14,12 +14,12 @@ use crate::model::{Text, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A TPU VM as it was when it was chosen for deletion.
+/// A TPU VM as it was when it was selected for deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenTpu {
     /// Its name.
     pub name: String,
-    /// The number that Google gave it; empty when Google named none.
+    /// Its unique numeric id; empty when Google returned none.
     pub id: String,
     /// When it was created.
     pub created: Option<Timestamp>,
@@ -32,7 +32,7 @@ impl From<&TpuVm> for ChosenTpu {
     }
 }
 
-/// A queued resource as it was when it was chosen for deletion, with every TPU VM that goes with it.
+/// A queued resource as it was when it was selected for deletion, with every TPU VM that is deleted with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenQueued {
     /// Its name.
@@ -43,27 +43,27 @@ pub struct ChosenQueued {
     pub vms: Vec<ChosenTpu>,
 }
 
-/// That something is not what it was.
+/// The error for a target that has changed.
 fn changed(what: impl AsRef<str>) -> GcpError {
     GcpError::Changed { what: printable(what.as_ref()).into_owned() }
 }
 
-/// The label of the cluster, where it is not this one: in words.
+/// A message when the cluster label is not this cluster's.
 fn other_label(cluster: &str, label: Option<&str>) -> Option<String> {
     match label {
         Some(label) if label == cluster => None,
-        Some(label) => Some(format!("its label names cluster {label}")),
-        None => Some("it has no label of a cluster".to_owned()),
+        Some(label) => Some(format!("its label ray-cluster-name is {label}")),
+        None => Some("it has no label ray-cluster-name".to_owned()),
     }
 }
 
 impl Google {
-    /// The deletion of a head, after it was read once more by its number: name, time of creation and both labels must be
-    /// those of the head that was chosen. None when it is gone.
+    /// The deletion request of a head, after reading it by its id: name, creation time and both labels must be those of
+    /// the selected head. `None` when it is gone.
     pub async fn head_deletion(&self, place: &TpuPlace, chosen: &Head) -> Result<Option<Change>, GcpError> {
         let what = |why: &str| changed(format!("machine {} in {}: {why}", chosen.name, chosen.zone));
         if chosen.id.is_empty() {
-            return Err(what("google names no number of it"));
+            return Err(what("Google returned no id for it"));
         }
         let base = format!("{}/compute/v1/projects/{}", self.inner.endpoints.compute, place.project);
         let url = format!("{base}/zones/{}/instances/{}", chosen.zone, chosen.id);
@@ -80,13 +80,13 @@ impl Google {
         }
         let same = (&now.id, &now.name, now.created) == (&chosen.id, &chosen.name, chosen.created);
         if !same {
-            return Err(what("it is another one than the one that was chosen"));
+            return Err(what("it is not the one that was selected"));
         }
         Ok(Some(self.instance_deletion(&place.project, &chosen.zone, &now.id)))
     }
 
-    /// The deletion of a TPU VM, after it was read once more. `kind` is the label `ray-node-type` that it must have.
-    /// None when it is gone.
+    /// The deletion request of a TPU VM, after reading it again. `kind` is the value that its label `ray-node-type` must
+    /// have. `None` when it is gone.
     pub async fn tpu_deletion_of(
         &self,
         place: &TpuPlace,
@@ -102,8 +102,8 @@ impl Google {
         Ok(Some(self.tpu_deletion(&place.project, &place.zone, &chosen.name)))
     }
 
-    /// The deletion of a queued resource with its TPU VMs, after it and every TPU VM of its zone were read once more: all
-    /// of its TPU VMs must be this cluster's, and be among those that were chosen. None when it is gone.
+    /// The deletion request of a queued resource with its TPU VMs, after reading it and every TPU VM of its zone again:
+    /// all its TPU VMs must belong to this cluster and be among the selected ones. `None` when it is gone.
     pub async fn queued_deletion_of(
         &self,
         place: &TpuPlace,
@@ -117,7 +117,7 @@ impl Google {
         };
         let specs = now["tpu"]["nodeSpec"].as_array().map_or(&[][..], Vec::as_slice);
         if specs.is_empty() {
-            return Err(what("it does not say which cluster it is of".to_owned()));
+            return Err(what("it does not name its cluster".to_owned()));
         }
         for spec in specs {
             let label = spec["node"]["labels"]["ray-cluster-name"].as_str();
@@ -127,19 +127,19 @@ impl Google {
         }
         let now = queued_resource(&now);
         if now.created.is_none() || now.created != chosen.created || now.name.raw() != chosen.name {
-            return Err(what("it is another one than the one that was chosen".to_owned()));
+            return Err(what("it is not the one that was selected".to_owned()));
         }
         for node in self.nodes_of(place, &now).await? {
             let name = vm(&node).name.raw().to_owned();
             let Some(one) = chosen.vms.iter().find(|one| one.name == name) else {
-                return Err(what(format!("it holds {name} now, which was not chosen")));
+                return Err(what(format!("it now holds {name}, which was not selected")));
             };
             proven(&node, place, None, one)?;
         }
         Ok(Some(self.queued_deletion(&place.project, &place.zone, &chosen.name)))
     }
 
-    /// The TPU VMs that are in a queued resource, by what either of them says.
+    /// The TPU VMs of a queued resource, according to the queued resource or to the TPU VMs.
     async fn nodes_of(&self, place: &TpuPlace, queued: &QueuedResource) -> Result<Vec<Value>, GcpError> {
         let named: BTreeSet<&str> = queued.nodes.iter().map(Text::raw).collect();
         let nodes = self.raw_nodes(place).await?;
@@ -151,18 +151,18 @@ impl Google {
     }
 }
 
-/// An error unless the TPU VM that was read is the one that was chosen, and this cluster's.
+/// Fails unless the TPU VM that was read is the selected one and belongs to this cluster.
 fn proven(node: &Value, place: &TpuPlace, kind: Option<&str>, chosen: &ChosenTpu) -> Result<(), GcpError> {
     let what = |why: &str| changed(format!("TPU VM {}: {why}", chosen.name));
     if let Some(why) = other_label(&place.cluster, node["labels"]["ray-cluster-name"].as_str()) {
         return Err(what(&why));
     }
     if kind.is_some_and(|kind| node["labels"]["ray-node-type"] != kind) {
-        return Err(what("its label ray-node-type is another one now"));
+        return Err(what("its label ray-node-type has changed"));
     }
     if ChosenTpu::from(&vm(node)) == *chosen {
         Ok(())
     } else {
-        Err(what("it was deleted and made anew since it was chosen"))
+        Err(what("it was deleted and recreated since it was selected"))
     }
 }

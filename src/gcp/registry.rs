@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Image {
     /// `sha256:…`.
     pub digest: Text,
-    /// What it is called now.
+    /// Its current tags.
     pub tags: Vec<Text>,
     /// When it was pushed.
     pub uploaded: Option<Timestamp>,
@@ -24,26 +24,26 @@ struct Page {
     docker_images: Vec<Shown>,
 }
 
-/// As Artifact Registry v1 shows a `DockerImage`.
+/// A `DockerImage` of Artifact Registry v1.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Shown {
     name: String,
     tags: Vec<String>,
     upload_time: String,
-    /// An int64, which JSON gets as a string.
+    /// An int64, which JSON encodes as a string.
     image_size_bytes: String,
 }
 
 impl Google {
-    /// Every build of the image that its repository holds, the newest first.
+    /// Every build of the image in its repository, newest first.
     pub async fn images(&self, image: &ImageName) -> Result<Vec<Image>, GcpError> {
         let ImageName { location, project, repository, .. } = image;
         let base = &self.inner.endpoints.artifact_registry;
         let url = format!(
             "{base}/v1/projects/{project}/locations/{location}/repositories/{repository}/dockerImages"
         );
-        // 1000 is the most of one page; without it there are 100 (the API's reference, `dockerImages.list`).
+        // 1000 is the maximum page size; the default is 100 (API reference, `dockerImages.list`).
         let pages: Vec<Page> = self.inner.pages(&url, &[("pageSize", "1000")]).await?;
         let mut images: Vec<Image> = pages
             .into_iter()

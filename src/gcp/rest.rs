@@ -1,4 +1,4 @@
-//! One REST call: authorized, limited, and every answer that is not JSON told apart.
+//! One REST call: authorized, limited in time and size; an answer that is not JSON is an error of its own.
 
 use super::{GcpError, Inner, Tries};
 use reqwest::Method;
@@ -6,27 +6,27 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-/// Bytes of one answer; a page of 500 instances with their metadata is some megabytes.
+/// Maximum size of one answer in bytes; a page of 500 instances with their metadata has a few megabytes.
 const BODY: usize = 64 << 20;
-/// Pages of one list.
+/// Maximum number of pages of one list.
 const PAGES: usize = 200;
 
-/// What to ask.
+/// One request.
 pub(super) struct Call<'a> {
     pub method: Method,
-    /// With the service's base URL.
+    /// The full URL without its query.
     pub url: String,
     pub query: &'a [(&'a str, &'a str)],
     pub body: Option<&'a Value>,
 }
 
 impl Inner {
-    /// Asks. Only what changes nothing is tried again.
+    /// Sends the request. Only requests that change nothing are retried.
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value, GcpError> {
         read(&self.text(call).await?)
     }
 
-    /// The answer's JSON, as text.
+    /// The answer's JSON, as bytes.
     async fn text(&self, call: &Call<'_>) -> Result<Vec<u8>, GcpError> {
         let mut tries = Tries::new();
         loop {
@@ -90,7 +90,7 @@ impl Inner {
     }
 }
 
-/// Where a list goes on.
+/// The token of a list's next page.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Next {

@@ -1,4 +1,4 @@
-//! Secret Manager: the latest version of a secret, and a secret's first.
+//! Secret Manager: reads the latest version of a secret, creates secrets and adds versions.
 
 use super::{GcpError, Google, Tries};
 use crate::model::Secret;
@@ -31,19 +31,19 @@ impl Google {
             }
         };
         let version = answer.name.rsplit('/').next().unwrap_or_default();
-        // A number; it goes to screens.
+        // The version is a number; it is cleaned because it is displayed.
         let version = version.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
         let payload = answer.payload.unwrap_or_default();
         if payload.data_crc32c != Some(i64::from(crc32c(&payload.data))) {
             return Err(GcpError::Checksum);
         }
         let value = String::from_utf8(payload.data.to_vec());
-        // What is no text is no token; whoever uses the value says so.
+        // A payload that is not UTF-8 is no token; the caller reports that.
         let value = value.unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
         Ok(SecretVersion { version, value: Secret::new(value) })
     }
 
-    /// Makes the secret, replicated by Google's choice. [`GcpError::Exists`] when there is one of that name.
+    /// Creates the secret with automatic replication. [`GcpError::Exists`] when there is one of that name.
     pub async fn create_secret(&self, project: &str, secret: &str) -> Result<(), GcpError> {
         self.preflight().await?;
         let client = self.secret_manager().await?;
@@ -85,7 +85,7 @@ impl Google {
     }
 }
 
-/// A token that nobody can guess: 32 random bytes as hexadecimal digits.
+/// A random token: 32 bytes as hexadecimal digits.
 pub fn random_token() -> Result<Secret, GcpError> {
     let mut bytes = [0_u8; 32];
     let random = rustls::crypto::ring::default_provider().secure_random;
@@ -94,8 +94,8 @@ pub fn random_token() -> Result<Secret, GcpError> {
     Ok(Secret::new(bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect::<String>()))
 }
 
-/// CRC-32C (Castagnoli; RFC 3720, appendix B.4), which Secret Manager protects payloads with. Bit by bit: a token has
-/// some dozens of bytes.
+/// CRC-32C (Castagnoli; RFC 3720, appendix B.4), Secret Manager's checksum of payloads. Computed bit by bit: a token
+/// has a few dozen bytes.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     let bit = |c: u32| (c >> 1) ^ (0x82F6_3B78 & (c & 1).wrapping_neg());
     !bytes.iter().fold(!0u32, |c, b| (0..8).fold(c ^ u32::from(*b), |c, _| bit(c)))

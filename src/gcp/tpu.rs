@@ -55,7 +55,7 @@ fn requests<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<QueuedResource>, D
     list.deserialize_seq(Each(queued_resource))
 }
 
-/// Reads a list one after another: a zone of a thousand TPU VMs, each with its startup script, is many megabytes.
+/// Reads a list element by element: a zone of a thousand TPU VMs, each with its startup script, has many megabytes.
 struct Each<T>(fn(&Value) -> T);
 
 impl<'de, T> Visitor<'de> for Each<T> {
@@ -75,9 +75,10 @@ impl<'de, T> Visitor<'de> for Each<T> {
 }
 
 impl Google {
-    /// Everything of one zone (`-` for all); the lists know no filter, so the caller picks its cluster's by label.
+    /// All TPU VMs and queued resources of one zone (`-` for all). The API has no filter, so the caller selects its
+    /// cluster's by label.
     pub async fn tpus(&self, project: &str, zone: &str, now: Timestamp) -> Result<CloudView, GcpError> {
-        // v2alpha1 shows what v2 shows, and how best-effort resources were asked for.
+        // v2alpha1 returns what v2 returns, and also the best-effort field.
         let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
         let nodes: Vec<Page> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
         let queued: Vec<Page> = self.inner.pages(&format!("{base}/queuedResources"), &[]).await?;
@@ -87,8 +88,8 @@ impl Google {
         Ok(CloudView { vms, queued, complete, asked: now })
     }
 
-    /// TPU VMs of this cluster by who looks after them, label `ray-node-type`: `worker` are the autoscaler's,
-    /// `unmanaged` a person's.
+    /// TPU VMs of this cluster with this label `ray-node-type`: `worker` is managed by the autoscaler, `unmanaged` was
+    /// added by a person.
     pub async fn tpus_of_kind(&self, place: &TpuPlace, kind: &str) -> Result<Vec<TpuVm>, GcpError> {
         let nodes = self.raw_nodes(place).await?;
         let is_ours = |node: &&Value| {
@@ -98,12 +99,12 @@ impl Google {
         Ok(nodes.iter().filter(is_ours).map(vm).collect())
     }
 
-    /// Every TPU VM of the zone as Google has it; an error where one could be missing.
+    /// The raw JSON of every TPU VM of the zone; an error when the list may be incomplete.
     pub(super) async fn raw_nodes(&self, place: &TpuPlace) -> Result<Vec<Value>, GcpError> {
         let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
         let pages: Vec<RawPage> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
         if let Some(zone) = pages.iter().flat_map(|p| &p.unreachable).next() {
-            let message = format!("the list of TPU VMs lacks {}", last_part(zone));
+            let message = format!("the list of TPU VMs is incomplete: {} was unreachable", last_part(zone));
             return Err(GcpError::Refused { code: 200, message });
         }
         Ok(pages.into_iter().flat_map(|p| p.nodes).collect())
@@ -141,7 +142,7 @@ fn short(value: &Value) -> Option<Text> {
 
 pub(super) fn vm(node: &Value) -> TpuVm {
     let endpoints = || node["networkEndpoints"].as_array().into_iter().flatten();
-    // Addresses go to ssh's command line.
+    // Addresses become arguments of ssh.
     let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(Text::new);
     let scheduling = &node["schedulingConfig"];
     let capacity = match () {
@@ -157,7 +158,7 @@ pub(super) fn vm(node: &Value) -> TpuVm {
         accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
         state: VmState::from_api(node["state"].as_str().unwrap_or_default()),
         unhealthy: health.map(|h| text(&node["healthDescription"]).unwrap_or_else(|| Text::new(h))),
-        // A host without an address keeps its number.
+        // A host without an address keeps its position in the list.
         hosts: endpoints().map(|e| address(&e["ipAddress"]).unwrap_or_else(|| Text::new(""))).collect(),
         external: endpoints().map(|e| address(&e["accessConfig"]["externalIp"])).collect(),
         capacity,

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generation {
-    /// What an accelerator type begins with, e.g. `v5litepod`.
+    /// Prefix of its accelerator types, e.g. `v5litepod`.
     pub accelerator: String,
     /// The TPU VM's image.
     pub runtime_version: String,
     /// 2 where the number in a type counts `TensorCores`, 1 where it counts chips.
     pub cores_per_chip: u32,
-    /// Chips of one host, which is also the `TPU` resource that Ray gives it.
+    /// Chips of one host, which is also the host's `TPU` resource in Ray.
     pub chips_per_host: u32,
     /// Number of the base worker's type.
     pub base: u32,
@@ -24,7 +24,7 @@ pub struct Generation {
     pub zones: Vec<String>,
 }
 
-/// One of `available_node_types`, as a template sees it.
+/// One of `available_node_types`, as a variable of templates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkerType {
     /// Its name in Ray: `tpu_worker`, or `tpu_slice_v4_32`.
@@ -37,9 +37,9 @@ pub struct WorkerType {
     pub chips_per_host: u32,
     /// Chips of the whole slice.
     pub chips: u32,
-    /// How many are always kept.
+    /// `min_workers`.
     pub min_workers: u32,
-    /// How many there may be.
+    /// `max_workers`.
     pub max_workers: u32,
 }
 

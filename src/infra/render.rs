@@ -1,4 +1,4 @@
-//! Renders templates: Jinja, strict, so that a value which is missing is an error and never an empty text.
+//! Renders Jinja templates in strict mode: a missing value is an error, never an empty text.
 
 use super::table::{Row, Table};
 use crate::config::yaml;
@@ -37,7 +37,7 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     let place = folder.to_owned();
     environment.set_loader(move |name| {
-        // A template may extend its neighbours, and nothing else on this machine.
+        // A template may extend files of its own folder only.
         let outside = name.contains(['/', '\\']);
         match (!outside).then(|| yaml::read(&place.join(name))) {
             Some(Ok(text)) => Ok(Some(text)),
@@ -50,7 +50,7 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
     let context = context! { worker_types => row.types, ..minijinja::Value::from_serialize(&values) };
     let rendered = environment.get_template(&name).and_then(|t| t.render(context)).map_err(|e| {
         let mut cause = &e;
-        // The innermost says what it is, and where.
+        // The innermost error has the cause and the line.
         while let Some(inner) = std::error::Error::source(cause).and_then(|s| s.downcast_ref()) {
             cause = inner;
         }
@@ -58,14 +58,15 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
             cause.detail().map_or_else(|| cause.kind().to_string(), |d| format!("{}: {d}", cause.kind()));
         let mend = match cause.kind() {
             minijinja::ErrorKind::UndefinedError => "correct the name, or add the key to clusters.yaml",
-            minijinja::ErrorKind::TemplateNotFound => "`template:` names a file beside clusters.yaml",
+            minijinja::ErrorKind::TemplateNotFound => "`template:` must name a file beside clusters.yaml",
             _ => "correct this line",
         };
         error(cause.name().unwrap_or(&name), cause.line(), why, mend)
     })?;
     let parsed = yaml::parse::<serde_yaml::Value>(&rendered, &table.file);
     parsed.map(|_| rendered).map_err(|e| {
-        let at = e.at.map(|(line, _)| format!(" in line {line} of what it makes")).unwrap_or_default();
-        error(&name, None, format!("gives no valid YAML{at}: {}", e.why), "correct the template")
+        let at = e.at.map(|(line, _)| format!(" at line {line}")).unwrap_or_default();
+        let why = format!("the rendered output is not valid YAML{at}: {}", e.why);
+        error(&name, None, why, "correct the template")
     })
 }

@@ -1,4 +1,4 @@
-//! `clusters.yaml`: every cluster defined once. Keys a cluster leaves out come from `defaults` or are derived.
+//! `clusters.yaml`: defines every cluster. Keys that a cluster leaves out come from `defaults` or are derived.
 
 use super::generation::{Generation, WorkerType};
 use crate::config::line_of;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 /// The table's file name.
 pub const FILE: &str = "clusters.yaml";
 
-/// What a value must be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A name as Google Cloud and Docker accept it, which is also safe to stand in YAML and in a shell.
+    /// A name that Google Cloud and Docker accept, and that needs no quoting in YAML and in a shell.
     Name,
     /// A whole number.
     Count,
@@ -45,7 +45,7 @@ pub enum Source {
     Cluster(usize),
     /// `defaults`, on that line.
     Defaults(usize),
-    /// Made of other values.
+    /// Derived from other values.
     Derived(&'static str),
 }
 
@@ -135,7 +135,7 @@ impl Table {
             None => BTreeMap::new(),
         };
         let clusters = root.get("clusters").ok_or_else(|| {
-            FileError::new(file, "has no `clusters`", "list them under `clusters:`, each by its file's name")
+            FileError::new(file, "has no `clusters`", "list them under `clusters:`, each by its file name")
         })?;
         let mut rows = Vec::new();
         for (stem, value) in reader.mapping(clusters, &["clusters"])? {
@@ -146,7 +146,7 @@ impl Table {
         Ok(Self { file: file.into(), generations, buckets, rows, text })
     }
 
-    /// The cluster whose file or `cluster_name` is so called, also without `marin-`.
+    /// The cluster with this file name or `cluster_name`, also without `marin-`.
     pub fn find(&self, name: &str) -> Option<&Row> {
         let is = |own: &str| own == name || own.strip_prefix("marin-") == Some(name);
         self.rows
@@ -169,7 +169,7 @@ impl Reader<'_> {
 
     fn mapping<'v>(&self, value: &'v Value, path: &[&str]) -> Result<&'v Mapping, FileError> {
         let what = path.last().unwrap_or(&"the file");
-        let fail = || self.error(path, format!("{what} is no list of `key: value`"), "write one key a line");
+        let fail = || self.error(path, format!("{what} is not a `key: value` mapping"), "write one key per line");
         value.as_mapping().ok_or_else(fail)
     }
 
@@ -186,7 +186,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A section that serde reads, entry by entry, so that an error says which one.
+    /// Parses a section entry by entry, so that an error names the entry.
     fn section<T: serde::de::DeserializeOwned>(
         &self,
         root: &Mapping,
@@ -217,14 +217,14 @@ impl Reader<'_> {
             let path = [path, &[key]].concat();
             let wanted = match kind {
                 Kind::Name if value.as_str().is_some_and(is_name) => None,
-                Kind::Name => Some("a name: letters, digits and . _ - only (in quotes if it is a number)"),
+                Kind::Name => Some("a name of letters, digits, . _ and - (in quotes if it is a number)"),
                 Kind::Count if count(value).is_some() => None,
                 Kind::Count => Some("a whole number"),
                 Kind::Slices if value.as_mapping().is_some_and(|m| targets(value).len() == m.len()) => None,
                 Kind::Slices => Some("slices by type, e.g. {v5p-64: 4}"),
             };
             if let Some(wanted) = wanted {
-                let why = format!("`{}` is not right", path.join("."));
+                let why = format!("`{}` is not valid", path.join("."));
                 return Err(self.error(&path, why, format!("write {wanted}")));
             }
             let line = line_of(self.text, &path).unwrap_or(1);
@@ -242,8 +242,8 @@ impl Reader<'_> {
     ) -> Result<Row, FileError> {
         let path = ["clusters", stem];
         if !is_name(stem) || stem.contains("template") {
-            let mend = "it becomes a file's name: letters, digits and . _ - only, and not `template`";
-            return Err(self.error(&path, format!("`{stem}` cannot name a cluster's file"), mend));
+            let mend = "it is used as a file name: use letters, digits, . _ and -, and not `template`";
+            return Err(self.error(&path, format!("`{stem}` is not valid as a cluster file name"), mend));
         }
         let own = self.values(entry, &path)?;
         let mut values = Vec::new();
@@ -294,31 +294,31 @@ impl Reader<'_> {
         Ok(generation.worker_types(tpu, row.count("min_workers"), row.count("max_workers"), &slices))
     }
 
-    /// Two clusters of one name would share tags, and each would take down the other's machines.
+    /// Two clusters of the same name would share tags and terminate each other's machines.
     fn distinct(&self, rows: &[Row]) -> Result<(), FileError> {
         let mut seen = BTreeMap::new();
         for row in rows {
             let name = row.text("cluster_name");
             if let Some(first) = seen.insert(name, &row.stem) {
                 let why = format!("{} and {first} have the same cluster_name `{name}`", row.stem);
-                return Err(self.error(&["clusters", &row.stem], why, "give each its own name"));
+                return Err(self.error(&["clusters", &row.stem], why, "give each cluster its own name"));
             }
         }
         Ok(())
     }
 }
 
-/// What a key is when nobody gives it; `before` are the values of the keys before it.
+/// The derived value of a missing key; `before` are the values of the keys before it.
 fn derived(key: &str, stem: &str, before: &[Sourced]) -> Option<(Value, &'static str)> {
     match key {
-        "cluster_name" => Some((stem.into(), "the file's name")),
+        "cluster_name" => Some((stem.into(), "the file name")),
         "region" => {
             let zone = before.iter().find(|v| v.key == "zone")?.value.as_str()?;
             Some((zone.rsplit_once('-')?.0.into(), "the zone"))
         }
-        "min_workers" => Some((0.into(), "nothing given")),
-        "max_workers" => Some((1024.into(), "nothing given")),
-        "slices" => Some((Value::Mapping(Mapping::new()), "nothing given")),
+        "min_workers" => Some((0.into(), "built-in default")),
+        "max_workers" => Some((1024.into(), "built-in default")),
+        "slices" => Some((Value::Mapping(Mapping::new()), "built-in default")),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The rules that cost people time when they are broken, for any Ray cluster-launcher file.
+//! Validation rules for Ray cluster-launcher files.
 
 mod keys;
 mod tpu;
@@ -10,12 +10,12 @@ use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// `ray up` will refuse it, or it will do harm.
+    /// `ray up` refuses it, or it does harm.
     Error,
-    /// It works and is probably not meant.
+    /// It works, but is probably a mistake.
     Warning,
 }
 
@@ -24,9 +24,9 @@ pub enum Severity {
 pub struct Finding {
     /// The file.
     pub file: PathBuf,
-    /// Its line, from 1, where one is to blame.
+    /// Its line, from 1, when the finding belongs to one.
     pub line: Option<usize>,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The rule's name, for scripts.
     pub rule: &'static str,
@@ -36,8 +36,8 @@ pub struct Finding {
     pub mend: String,
 }
 
-/// Checks every file, alone and against each other. The table beside them, if there is one, knows which zones offer
-/// which TPU, where buckets are, and what its clusters are called.
+/// Checks every file by itself and against the others. The table beside them, if there is one, has the zones of the
+/// TPU generations, the regions of buckets and the names of clusters.
 pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -60,9 +60,9 @@ pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
         if let Some(name) = rules.root.get("cluster_name").and_then(Value::as_str) {
             let name = name.to_owned();
             if let Some(first) = names.get(&name) {
-                let what = format!("cluster_name `{name}` is also that of {}", first.display());
+                let what = format!("cluster_name `{name}` is already used by {}", first.display());
                 let mend =
-                    "give each its own: two clusters of one name share tags and end each other's machines";
+                    "rename one: two clusters of the same name share tags and terminate each other's machines";
                 rules.error("same-name", &["cluster_name"], what, mend);
             }
             names.entry(name).or_insert_with(|| file.clone());
@@ -84,11 +84,11 @@ struct Rules<'a> {
 impl<'a> Rules<'a> {
     fn read(file: &'a Path, table: Option<&'a Table>) -> Result<Self, FileError> {
         let text = yaml::read(file)?;
-        // What the console cannot read of it is said in the console's words.
+        // Keys that the console needs are checked by the console's own parser.
         cluster_of(&text, file, &Settings::default())?;
         let root: Value = yaml::parse(&text, file)?;
         let Value::Mapping(root) = root else {
-            return Err(FileError::new(file, "is no list of `key: value`", "write one key a line"));
+            return Err(FileError::new(file, "is not a `key: value` mapping", "write one key per line"));
         };
         Ok(Self { file, text, root, table, findings: Vec::new() })
     }
@@ -135,7 +135,7 @@ impl<'a> Rules<'a> {
         self.text_at(&["head_node_type"]).map(str::to_owned)
     }
 
-    /// Minimum and maximum of each type, and of all.
+    /// Checks `min_workers` and `max_workers` of each type and of the cluster.
     fn limits(&mut self) {
         const TYPES: &str = "available_node_types";
         let number = |value: Option<&Value>| value.and_then(Value::as_u64);
@@ -146,30 +146,30 @@ impl<'a> Rules<'a> {
             let max = number(value.get("max_workers")).or(all);
             sum += min;
             if max.is_some_and(|max| min > max) {
-                let what = format!("{name}: min_workers {min} is over its maximum of {}", max.unwrap_or(0));
+                let what = format!("{name}: min_workers {min} exceeds its max_workers {}", max.unwrap_or(0));
                 self.error(
                     "min-over-max",
                     &[TYPES, &name, "min_workers"],
                     what,
-                    "lower it, or raise the maximum",
+                    "lower min_workers, or raise max_workers",
                 );
             }
         }
         if all.is_some_and(|all| sum > all) {
             let what = format!(
-                "min_workers of all types are {sum}, over the cluster's max_workers {}",
+                "the sum of min_workers, {sum}, exceeds the cluster's max_workers {}",
                 all.unwrap_or(0)
             );
-            self.error("min-over-max", &["max_workers"], what, "raise max_workers, or lower the minima");
+            self.error("min-over-max", &["max_workers"], what, "raise max_workers, or lower min_workers");
         }
         let (min, max) = (number(self.root.get("min_workers")), all);
         if min > max && max.is_some() {
-            let what = format!("min_workers {} is over max_workers {}", min.unwrap_or(0), max.unwrap_or(0));
-            self.error("min-over-max", &["min_workers"], what, "lower it, or raise max_workers");
+            let what = format!("min_workers {} exceeds max_workers {}", min.unwrap_or(0), max.unwrap_or(0));
+            self.error("min-over-max", &["min_workers"], what, "lower min_workers, or raise max_workers");
         }
     }
 
-    /// A head that runs tasks dies with them, and the cluster with the head.
+    /// Checks the head's type. Tasks on the head can exhaust its memory, and the cluster fails with the head.
     fn head(&mut self) {
         let types = self.types();
         if types.is_empty() {
@@ -180,7 +180,7 @@ impl<'a> Rules<'a> {
             return self.error(
                 "head-type",
                 &["available_node_types"],
-                "there is no head_node_type".into(),
+                "no head_node_type".into(),
                 mend,
             );
         };
@@ -195,26 +195,26 @@ impl<'a> Rules<'a> {
         let path = ["available_node_types", &name, "resources"];
         if cpu != Some(0) && types.len() > 1 {
             let what = format!(
-                "the head ({name}) would run tasks: its CPU is {}",
-                cpu.map_or_else(|| "not given, so Ray counts the machine's".into(), |n| n.to_string())
+                "the head ({name}) would run tasks: its CPU resource is {}",
+                cpu.map_or_else(|| "not set, so Ray uses the machine's CPU count".into(), |n| n.to_string())
             );
             let mend =
-                "write `CPU: 0` in its resources: a task that eats its memory takes the whole cluster down";
+                "set `CPU: 0` in its resources: a task that uses up its memory takes the whole cluster down";
             self.warn("head-runs-tasks", &path, what, mend);
         }
         let max = head.get("max_workers").and_then(Value::as_u64);
         if max.is_some_and(|n| n > 0) {
-            let what = format!("the head's type {name} may also have {} workers", max.unwrap_or(0));
+            let what = format!("the head's type {name} allows {} workers", max.unwrap_or(0));
             self.warn(
                 "head-type",
                 &["available_node_types", &name, "max_workers"],
                 what,
-                "write `max_workers: 0`",
+                "set `max_workers: 0`",
             );
         }
     }
 
-    /// Data and images that cross regions cost money and time.
+    /// Checks for data and images in other regions, which cost money and time.
     fn regions(&mut self) {
         let region = self.text_at(&["provider", "region"]).unwrap_or_default().to_owned();
         let zone = self.text_at(&["provider", "availability_zone"]).unwrap_or_default().to_owned();
@@ -243,8 +243,8 @@ impl<'a> Rules<'a> {
                     continue;
                 }
                 said.push(bucket.to_owned());
-                let what = format!("bucket {bucket} is in {place}, the cluster in {region}");
-                let mend = "use the region's own bucket: traffic between regions is charged";
+                let what = format!("bucket {bucket} is in {place}, but the cluster is in {region}");
+                let mend = "use a bucket in the cluster's region: traffic between regions is charged";
                 self.error("bucket-region", &[], what, mend);
                 if let Some(finding) = self.findings.last_mut() {
                     finding.line = Some(number + 1);
@@ -257,33 +257,33 @@ impl<'a> Rules<'a> {
             // Multi-regions (us, europe, asia) serve their own regions.
             && !region.starts_with(place)
         {
-            let what = format!("the image comes from {place}, the cluster is in {region}");
-            let mend = "use the region's own registry: every node pulls it at each start";
+            let what = format!("the image is in {place}, but the cluster is in {region}");
+            let mend = "use a registry in the cluster's region: every node pulls the image at each start";
             self.warn("image-region", &["docker", "image"], what, mend);
         }
     }
 
-    /// Ray finds its machines by the cluster's name.
+    /// Checks for a renamed cluster: Ray finds its machines by the cluster's name.
     fn rename(&mut self) {
         let stem = self.file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let Some(row) = self.table.and_then(|t| t.rows.iter().find(|r| r.stem == stem)) else { return };
         let (now, meant) = (self.text_at(&["cluster_name"]).unwrap_or_default(), row.text("cluster_name"));
         if now != meant && generated::is_generated(&self.text) {
-            let what = format!("cluster_name is `{now}`, in clusters.yaml it is `{meant}`");
-            let mend = "`ray down` the old name first: Ray finds its machines by it, and would orphan them";
+            let what = format!("cluster_name is `{now}`, but `{meant}` in clusters.yaml");
+            let mend = "run `ray down` with the old name first: Ray would orphan its machines";
             self.error("renamed", &["cluster_name"], what, mend);
         }
     }
 
-    /// A cluster file is shared and committed: no secret may stand in it.
+    /// Checks for secrets: a cluster file is shared and committed.
     fn secrets(&mut self) {
         const SIGNS: [(&str, &str); 6] = [
-            ("PRIVATE KEY-----", "a private key"),
-            ("hf_", "a Hugging Face token"),
-            ("AIza", "a Google API key"),
-            ("ghp_", "a GitHub token"),
-            ("sk-", "an API key"),
-            ("ya29.", "a Google access token"),
+            ("PRIVATE KEY-----", "private key"),
+            ("hf_", "Hugging Face token"),
+            ("AIza", "Google API key"),
+            ("ghp_", "GitHub token"),
+            ("sk-", "API key"),
+            ("ya29.", "Google access token"),
         ];
         for (number, line) in self.text.clone().lines().enumerate() {
             let words = line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ':'));
@@ -296,8 +296,8 @@ impl<'a> Rules<'a> {
                 found = Some(&SIGNS[0]);
             }
             if let Some((_, what)) = found {
-                let mend = "remove it, revoke it, and let the machines read it from a secret store";
-                self.error("secret", &[], format!("there seems to stand {what}"), mend);
+                let mend = "remove and revoke it, and read it from a secret store on the machines";
+                self.error("secret", &[], format!("possible {what}"), mend);
                 if let Some(finding) = self.findings.last_mut() {
                     finding.line = Some(number + 1);
                 }

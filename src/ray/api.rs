@@ -13,7 +13,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One job with what a table has no room for.
+/// One job with its details.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobDetail {
     /// The job.
@@ -23,7 +23,7 @@ pub struct JobDetail {
 }
 
 impl Client {
-    /// Whether the cluster asks for a token (`GET /api/authentication_mode`). Needs none itself.
+    /// Whether the cluster requires a token (`GET /api/authentication_mode`). The request itself needs none.
     pub async fn wants_token(&self) -> Result<bool, RayError> {
         #[derive(Deserialize)]
         struct Mode {
@@ -34,11 +34,11 @@ impl Client {
         Ok(mode.authentication_mode != "disabled")
     }
 
-    /// Whether the GCS answers, and whether it wants a token: the head's other voice, for when the dashboard is silent.
+    /// Whether the GCS answers, and whether it requires a token. Used when the dashboard does not respond.
     pub async fn gcs_wants_token(&self) -> Result<bool, RayError> {
         match Gcs::of(self)? {
             Some(gcs) => gcs.wants_token().await,
-            None => Err(RayError::Setup("no address of the gcs is known".to_owned())),
+            None => Err(RayError::Setup("no address of the GCS is known".to_owned())),
         }
     }
 
@@ -60,8 +60,8 @@ impl Client {
         Ok(JobDetail { job: jobs::one(&route, &body, Some(&id.0), &Words::default())?, runtime_env })
     }
 
-    /// Asks Ray to stop a job (`POST /api/jobs/{id}/stop`). True is Ray's word for "asked", not for "stopped"; false
-    /// means that it had ended already.
+    /// Requests Ray to stop a job (`POST /api/jobs/{id}/stop`). True means that the stop was requested, not that the job
+    /// has stopped; false means that it had ended already.
     pub async fn stop_job(&self, id: &SubmissionId) -> Result<bool, RayError> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
@@ -87,20 +87,20 @@ impl Client {
         Ok(log.logs)
     }
 
-    /// What a machine measured (`GET /nodes/{id}`); `None` for a node that is dead, unknown, or has not reported.
+    /// A node's machine metrics (`GET /nodes/{id}`); `None` for a node that is dead, unknown, or has not reported.
     pub async fn physical(&self, node: NodeId) -> Result<Option<Physical>, RayError> {
-        // Without `nocache` Ray answers what it last answered, however old.
+        // Without `nocache` Ray returns its last response, however old.
         let route = format!("/nodes/{node}?nocache=1");
         physical::one(&route, &self.get(&route).await?)
     }
 
-    /// What all machines measured, in one answer of 10 to 17 kB a node: for small clusters only.
+    /// The machine metrics of all nodes in one response of 10 to 17 kB per node: for small clusters only.
     pub async fn physical_all(&self) -> Result<Vec<(NodeId, Physical)>, RayError> {
         Ok(self.summary().await?.physical)
     }
 }
 
-/// Hides every value under `env_vars`, wherever it stands.
+/// Masks every value under `env_vars`, at any depth.
 fn mask(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,6 +1,6 @@
-//! The dashboard's HTTP, as far as every route shares it: connection, token, limits, errors, and what it cost.
+//! The HTTP client of the dashboard: connection, token, limits, errors, and counters of requests and bytes.
 //!
-//! Connections are kept alive, bodies are capped, nothing is redirected. Which routes there are is said elsewhere.
+//! Connections are kept alive, bodies are limited, redirects are not followed. The routes are in other modules.
 
 use super::RayError;
 use super::error::message_of;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Where a head answers.
+/// The addresses of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Addresses that can be reached from this machine.
@@ -25,12 +25,12 @@ pub enum Endpoint {
         /// `host:port` of the GCS, when it can be reached.
         gcs: Option<String>,
     },
-    /// Unix sockets that a connection to the head listens on: no other user can reach them, and nobody else can take
-    /// their place when the connection is gone.
+    /// Unix sockets of the forwards of an SSH connection: other users cannot connect to them, nor replace them when the
+    /// connection is closed.
     Sockets {
-        /// Of the dashboard.
+        /// The socket of the dashboard.
         dashboard: PathBuf,
-        /// Of the GCS.
+        /// The socket of the GCS.
         gcs: PathBuf,
     },
 }
@@ -40,20 +40,20 @@ impl Endpoint {
     fn base(&self) -> &str {
         match self {
             Self::Direct { dashboard, .. } => dashboard.trim_end_matches('/'),
-            // As the head itself would say it.
+            // The address as seen on the head.
             Self::Sockets { .. } => "http://localhost:8265",
         }
     }
 }
 
-/// How long and how much a call may take.
+/// Timeouts and size limit of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// To open a connection.
+    /// Timeout for opening a connection.
     pub connect: Duration,
-    /// For a whole call, its body included. A starting head accepts some 10 s before it answers.
+    /// Timeout of a whole call, including its body. A starting head accepts connections about 10 s before it responds.
     pub call: Duration,
-    /// Bytes of one answer.
+    /// Maximum size of one response in bytes.
     pub body: usize,
 }
 
@@ -63,7 +63,7 @@ impl Default for Limits {
     }
 }
 
-/// What one channel has cost so far.
+/// Counters of one channel.
 #[derive(Debug, Default)]
 pub struct Counter {
     requests: AtomicU64,
@@ -90,7 +90,7 @@ impl Counter {
     }
 }
 
-/// What we have cost a head so far.
+/// The load that this console has caused on a head: requests and bytes.
 #[derive(Debug, Default)]
 pub struct Meter {
     /// Calls to the dashboard, its log streams included.
@@ -99,7 +99,7 @@ pub struct Meter {
     pub gcs: Counter,
 }
 
-/// A head as a client sees it. Cheap to clone; clones share connections and meter.
+/// A client of one head. Cheap to clone; clones share connections and counters.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(super) inner: Arc<Inner>,
@@ -115,20 +115,20 @@ pub(super) struct Inner {
     pub(super) meter: Meter,
 }
 
-/// What an id must not bring into a path or query: everything but RFC 3986's unreserved characters.
+/// The characters that are encoded in a path or query: everything but RFC 3986's unreserved characters.
 const OUTSIDE_ID: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// An id or a value, percent-encoded for a path segment or a query (RFC 3986).
 pub(super) fn encoded(id: &str) -> String {
     match id {
-        // A URL parser would resolve these away, encoded or not; no id of Ray is one.
+        // A URL parser would resolve these path segments, encoded or not; no id of Ray has this form.
         "." | ".." => id.replace('.', "%252E"),
         _ => utf8_percent_encode(id, OUTSIDE_ID).to_string(),
     }
 }
 
 impl Client {
-    /// A client with the usual limits. Nothing is connected yet.
+    /// A client with the default limits. It does not connect yet.
     pub fn new(endpoint: Endpoint, token: Option<Secret>) -> Result<Self, RayError> {
         Self::with_limits(endpoint, token, Limits::default())
     }
@@ -142,7 +142,7 @@ impl Client {
                 let mut value =
                     HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| {
                         RayError::Setup(
-                            "the token holds characters that cannot be sent in a header".to_owned(),
+                            "the token contains characters that are not allowed in an HTTP header".to_owned(),
                         )
                     })?;
                 value.set_sensitive(true);
@@ -153,7 +153,7 @@ impl Client {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Where this client goes.
+    /// The addresses of this client.
     pub fn endpoint(&self) -> &Endpoint {
         &self.inner.endpoint
     }
@@ -163,17 +163,17 @@ impl Client {
         self.inner.token.as_ref()
     }
 
-    /// Whether both are clones of one.
+    /// Whether both are clones of the same client.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// What it has cost the head so far.
+    /// The load that it has caused on the head.
     pub fn meter(&self) -> &Meter {
         &self.inner.meter
     }
 
-    /// A request with the token in it. No `Origin`, no `Referer`: Ray refuses what looks like a browser.
+    /// A request with the token. It has no `Origin` and no `Referer`: Ray refuses requests that look like a browser's.
     pub(super) fn request(&self, method: Method, route: &str) -> RequestBuilder {
         let request = self.inner.http.request(method, format!("{}{route}", self.inner.endpoint.base()));
         match &self.inner.authorization {
@@ -182,7 +182,7 @@ impl Client {
         }
     }
 
-    /// Sends a request; anything but success is an error.
+    /// Sends a request; a status other than success is an error.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, RayError> {
         self.inner.meter.http.ask();
         let response = request.send().await.map_err(|e| silent(&e))?;
@@ -192,33 +192,33 @@ impl Client {
         Err(self.refusal(response).await)
     }
 
-    /// [`Client::send`] for an answer without an end: only its beginning is waited for.
+    /// [`Client::send`] for an endless response: it waits for the headers only.
     pub(super) async fn open(&self, request: RequestBuilder) -> Result<Response, RayError> {
         let began = tokio::time::timeout(self.inner.limits.call, self.send(request)).await;
-        began.map_err(|_| RayError::Silent("the answer timed out".to_owned()))?
+        began.map_err(|_| RayError::Silent("the response timed out".to_owned()))?
     }
 
     async fn refusal(&self, response: Response) -> RayError {
         const ENOUGH: usize = 256 << 10;
         let status = response.status();
         let html = is_html(&response);
-        // An error page that cannot be read is still that error.
+        // The status is reported even when the error page cannot be read.
         let body = self.body(response, ENOUGH).await.unwrap_or_default();
         let message = self.without_token(&message_of(&body));
         match status {
             StatusCode::UNAUTHORIZED => RayError::TokenMissing,
             StatusCode::FORBIDDEN if message.contains("authentication token") => RayError::TokenRefused,
-            _ if html => RayError::NotRay(format!("it answers {status} with HTML")),
-            _ if status.is_redirection() => RayError::NotRay(format!("it answers {status}, a redirect")),
+            _ if html => RayError::NotRay(format!("it returned {status} with HTML")),
+            _ if status.is_redirection() => RayError::NotRay(format!("it returned {status}, a redirect")),
             StatusCode::FORBIDDEN => RayError::Forbidden(message),
             StatusCode::NOT_FOUND => RayError::NotFound(message),
             _ => RayError::Status { code: status.as_u16(), message },
         }
     }
 
-    /// Words of a server, with our token masked: Ray repeats what it was sent in some of its errors.
+    /// A server's message with our token masked: some of Ray's errors repeat the request.
     pub(super) fn without_token(&self, words: &str) -> String {
-        /// A shorter token is part of ordinary words, and no secret.
+        /// A shorter token is not masked: it may be part of an ordinary word.
         const SECRET: usize = 8;
         let token = self.inner.token.as_ref().map(Secret::expose).filter(|t| t.len() >= SECRET);
         token.map_or_else(|| words.to_owned(), |token| words.replace(token, "***"))
@@ -241,12 +241,12 @@ impl Client {
         Ok(body.freeze())
     }
 
-    /// GET of a route, whole.
+    /// The complete response of a GET request.
     pub(super) async fn get(&self, route: &str) -> Result<Bytes, RayError> {
         let request = self.request(Method::GET, route).timeout(self.inner.limits.call);
         let response = self.send(request).await?;
         if is_html(&response) {
-            return Err(RayError::NotRay("it answers with HTML".to_owned()));
+            return Err(RayError::NotRay("it returned HTML".to_owned()));
         }
         self.body(response, self.inner.limits.body).await
     }
@@ -257,15 +257,15 @@ fn is_html(response: &Response) -> bool {
     kind.is_some_and(|v| v.starts_with("text/html"))
 }
 
-/// The failure of a connection, in words without the URL.
+/// The error of a connection, without the URL.
 pub(super) fn silent(error: &reqwest::Error) -> RayError {
     use std::error::Error;
     if error.is_timeout() {
-        let what = if error.is_connect() { "connecting timed out" } else { "the answer timed out" };
+        let what = if error.is_connect() { "connection timed out" } else { "the response timed out" };
         return RayError::Silent(what.to_owned());
     }
     if error.is_builder() {
-        return RayError::Setup(format!("the address cannot be used: {error}"));
+        return RayError::Setup(format!("invalid address: {error}"));
     }
     let mut cause: &dyn Error = error;
     while let Some(next) = cause.source() {
@@ -277,11 +277,11 @@ pub(super) fn silent(error: &reqwest::Error) -> RayError {
 fn connector(endpoint: &Endpoint, limits: Limits) -> Result<reqwest::Client, RayError> {
     let dashboard = endpoint.base();
     let url = reqwest::Url::parse(dashboard)
-        .map_err(|e| RayError::Setup(format!("{dashboard:?} is not an address: {e}")))?;
+        .map_err(|e| RayError::Setup(format!("{dashboard:?} is not a valid address: {e}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(RayError::Setup(format!("{dashboard:?} is not an http or https address")));
     }
-    // Fails when another room has installed a provider before us, which is as good.
+    // This fails when another module has installed a provider before, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .http1_only()
@@ -291,7 +291,7 @@ fn connector(endpoint: &Endpoint, limits: Limits) -> Result<reqwest::Client, Ray
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("marin-tui/", env!("CARGO_PKG_VERSION")));
     if url.scheme() == "http" {
-        // Otherwise a machine without certificate authorities could not even speak plain HTTP.
+        // Otherwise a machine without CA certificates could not even use plain HTTP.
         builder = builder.tls_certs_only([]);
     }
     if is_loopback(&url) {
@@ -306,7 +306,7 @@ fn connector(endpoint: &Endpoint, limits: Limits) -> Result<reqwest::Client, Ray
     })
 }
 
-/// A proxy of the environment must not see what is meant for this machine.
+/// Whether the host is this machine: such requests must not go through a proxy of the environment.
 fn is_loopback(url: &reqwest::Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"

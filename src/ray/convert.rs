@@ -1,6 +1,6 @@
-//! From what the wire carries to the model. Pure: bytes and messages in, plain data out.
+//! Converts responses to the model. Pure: bytes and messages in, plain data out.
 //!
-//! Both channels end in the same model; where one of them does not tell, the field says so.
+//! Both channels yield the same model; fields that a channel does not have are optional.
 
 pub mod demand;
 pub mod envelope;
@@ -45,7 +45,7 @@ impl Types {
     }
 }
 
-/// Machines of a type, or jobs, that a report may name: more is a lie, and would overflow sums.
+/// Maximum plausible count of machines or jobs in a report: larger ones are wrong and would overflow sums.
 const MOST: u32 = 1_000_000;
 
 /// Counts more of them.
@@ -53,7 +53,7 @@ pub fn add(count: &mut u32, more: u32) {
     *count = count.saturating_add(more).min(MOST);
 }
 
-/// Puts demands largest first and failures newest first.
+/// Sorts demands largest first and failures newest first.
 pub fn in_order(mut report: Autoscaler) -> Autoscaler {
     report.demands.iter_mut().for_each(|d| d.count = d.count.min(MOST.into()));
     report.demands.sort_by_key(|d| std::cmp::Reverse(d.count));

@@ -1,4 +1,4 @@
-//! A node that is to go: what runs there, and the request that it takes no new work (`DrainNode` of the GCS).
+//! Draining a node: what runs there, and the request to accept no new work (`DrainNode` of the GCS).
 //!
 //! Ray's field numbers were read from the descriptors of 2.53.0 and 2.60.0 and agree in both.
 
@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const DRAIN_NODE: &str = "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode";
-/// `DRAIN_NODE_REASON_PREEMPTION`: the one that Ray accepts although something runs there.
+/// `DRAIN_NODE_REASON_PREEMPTION`: the reason that Ray accepts while work is running on the node.
 const PREEMPTION: i32 = 2;
-/// Rows that are read of each kind; more on one node are counted, not named.
+/// Maximum number of rows of each kind; further ones are counted, not named.
 const ROWS: usize = 1000;
 
 #[derive(Clone, PartialEq, Message)]
@@ -38,14 +38,14 @@ struct DrainNodeReply {
     rejection_reason_message: String,
 }
 
-/// A request that a node takes no new work, and goes when it is idle or out of time.
+/// A request that a node accepts no new work and is removed when it is idle or at the deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drain {
     /// The node.
     pub node: NodeId,
-    /// What Ray's logs say of it.
+    /// The message in Ray's logs.
     pub why: String,
-    /// When it goes at the latest.
+    /// The deadline.
     pub deadline: Timestamp,
 }
 
@@ -75,10 +75,10 @@ impl Drain {
     }
 }
 
-/// Something that runs on a node.
+/// A task or actor that runs on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Running {
-    /// Whose it is.
+    /// The job that it belongs to.
     pub job: JobId,
     /// `task` or `actor`.
     pub kind: &'static str,
@@ -125,7 +125,7 @@ impl Client {
         read_with("/api/v0", &body, |text| {
             let listed = envelope::listed::<Row>(text)?;
             let here = listed.result.0.iter().filter(|r| {
-                // A method of an actor is told with the actor.
+                // An actor's method is listed as the actor.
                 NodeId::from_hex(&r.node_id.0) == Some(node) && r.state.0 == state
             });
             Ok(here
@@ -138,10 +138,10 @@ impl Client {
         })
     }
 
-    /// Asks that a node takes no new work. Ray's refusal comes back in its own words.
+    /// Requests that a node accepts no new work. Ray's refusal is returned in its own words.
     pub async fn drain(&self, drain: &Drain) -> Result<Result<(), Text>, RayError> {
         let gcs = Gcs::of(self)?.ok_or_else(|| {
-            RayError::Setup("a node is drained through the GCS, which cannot be reached".into())
+            RayError::Setup("draining a node needs the GCS, which cannot be reached".into())
         })?;
         let request = drain.message();
         let reply: DrainNodeReply = decode(DRAIN_NODE, gcs.call(DRAIN_NODE, &request).await?)?;

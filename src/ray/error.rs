@@ -1,64 +1,64 @@
-//! What can go wrong between us and a head, in the words a person acts on.
+//! Errors of requests to a head, over HTTP or gRPC, each with a hint.
 //!
-//! One error for both channels. Must never carry a token, a traceback or more than a line of what a server said.
+//! An error never contains a token, a traceback or more than one line of a server's response.
 
 use crate::model::{Problem, ProblemKind, Timestamp};
 
-/// Why Ray did not answer as asked.
+/// Why a request to Ray failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RayError {
     /// HTTP 401 or gRPC `UNAUTHENTICATED` with no token sent.
-    #[error("the cluster asks for a token and none is known")]
+    #[error("the cluster requires a token, and none was found")]
     TokenMissing,
     /// HTTP 403 or gRPC `UNAUTHENTICATED` with a token sent.
     #[error("the cluster refuses this token")]
     TokenRefused,
-    /// HTTP 403 for another reason, in Ray's words (profiling is off, say).
-    #[error("ray forbids it: {0}")]
+    /// HTTP 403 for another reason, in Ray's words (e.g. profiling is off).
+    #[error("forbidden by Ray: {0}")]
     Forbidden(String),
-    /// Something answers, but it is not a Ray dashboard; what was seen.
-    #[error("this is not a ray dashboard: {0}")]
+    /// The server is not a Ray dashboard; with what it returned.
+    #[error("not a Ray dashboard: {0}")]
     NotRay(String),
     /// No answer: refused, reset, timed out.
     #[error("no answer: {0}")]
     Silent(String),
     /// An HTTP error status and the message that came with it.
-    #[error("ray answers {code}: {message}")]
+    #[error("Ray returned HTTP {code}: {message}")]
     Status {
         /// HTTP status code.
         code: u16,
         /// The body's message on one line, shortened; of a traceback the innermost exception's.
         message: String,
     },
-    /// The answer is larger than we take; the limit in bytes.
-    #[error("the answer is larger than {} MiB", .0 >> 20)]
+    /// The response exceeds this limit in bytes.
+    #[error("the response is larger than {} MiB", .0 >> 20)]
     TooLarge(usize),
-    /// The answer cannot be read as what it should be.
-    #[error("the answer of {route} cannot be read: {why}")]
+    /// The response could not be parsed.
+    #[error("cannot parse the response of {route}: {why}")]
     Malformed {
-        /// What was asked.
+        /// The route.
         route: String,
-        /// What the parser said.
+        /// The parser's error.
         why: String,
     },
-    /// The GCS refuses a call; gRPC code and words.
-    #[error("the gcs answers {0}")]
+    /// A gRPC error of the GCS: code and message.
+    #[error("the GCS returned {0}")]
     Grpc(String),
-    /// No such thing, in Ray's words.
+    /// Not found, in Ray's words.
     #[error("{0}")]
     NotFound(String),
-    /// The client itself could not be made (a bad URL, no certificate authorities on this machine).
+    /// The client could not be created (a bad URL, no CA certificates on this machine).
     #[error("{0}")]
     Setup(String),
 }
 
 impl RayError {
-    /// Whether only a person can mend it: asking again with the same token is pointless.
+    /// Whether the token is missing or rejected: retrying with the same token is pointless.
     pub fn is_token(&self) -> bool {
         matches!(self, Self::TokenMissing | Self::TokenRefused)
     }
 
-    /// The error as a problem of the link, with what to do about it.
+    /// The error as a problem of the connection, with its hint.
     pub fn problem(&self, since: Timestamp) -> Problem {
         let (kind, mend) = match self {
             Self::TokenMissing => (
@@ -67,37 +67,37 @@ impl RayError {
             ),
             Self::TokenRefused => (
                 ProblemKind::TokenRefused,
-                "the token is another cluster's or outdated: replace it in ~/.ray/auth_token or RAY_AUTH_TOKEN, \
+                "the token is outdated or belongs to another cluster: replace it in ~/.ray/auth_token or RAY_AUTH_TOKEN, \
                  then reconnect",
             ),
             Self::NotRay(_) => (
                 ProblemKind::NotRay,
-                "check the address and the dashboard port (8265 unless the cluster was started with another)",
+                "check the address and the dashboard port (default 8265)",
             ),
             Self::Silent(_) => (
                 ProblemKind::DashboardSilent,
-                "a starting head needs some 10 s; otherwise look at dashboard.log on the head",
+                "a starting head needs about 10 s; otherwise check dashboard.log on the head",
             ),
             Self::Setup(_) => {
-                (ProblemKind::Config, "correct the address; https needs certificate authorities")
+                (ProblemKind::Config, "correct the address; https needs CA certificates on this machine")
             }
             Self::TooLarge(_) => {
-                (ProblemKind::Other, "this cluster is larger than the console can read this way")
+                (ProblemKind::Other, "the cluster is too large for this request")
             }
             Self::Malformed { .. } => (
                 ProblemKind::Other,
-                "the answer was cut off, or this ray version is unknown here; refresh, or look at dashboard.log on the head",
+                "the response was cut off, or this Ray version is not supported; refresh, or check dashboard.log on the head",
             ),
             Self::Forbidden(_) | Self::NotFound(_) => (ProblemKind::Other, ""),
             Self::Status { .. } | Self::Grpc(_) => {
-                (ProblemKind::Other, "dashboard.log on the head tells more")
+                (ProblemKind::Other, "check dashboard.log on the head")
             }
         };
         Problem::new(kind, self.to_string(), mend, since)
     }
 }
 
-/// Most characters of a server's words that an error repeats.
+/// Maximum number of characters of a server's message in an error.
 const WORDS: usize = 300;
 
 /// What an error body says, on one line: `msg` of Ray's JSON envelope or the text itself; of a Python traceback the

@@ -1,7 +1,7 @@
-//! Unary gRPC calls to the GCS: the light, structured channel.
+//! Unary gRPC calls to the GCS.
 //!
-//! Requests are made of [`NodeId`]s and names only: an id of another length than 28 bytes kills the real
-//! `gcs_server`, and the cluster with it. Must not know what an answer becomes.
+//! Requests contain only [`NodeId`]s and names: an id of any length other than 28 bytes crashes the real
+//! `gcs_server`, and the cluster with it. Decoding is left to the callers.
 
 use super::client::{self, Client, Meter};
 use super::{RayError, weigh, wire};
@@ -22,9 +22,9 @@ pub(super) struct Gcs {
     channel: Channel,
     client: Client,
     authorization: Option<MetadataValue<Ascii>>,
-    /// What a call may take.
+    /// Timeout of a call.
     patience: Duration,
-    /// Bytes of an answer.
+    /// Maximum size of a response in bytes.
     most: usize,
 }
 
@@ -37,12 +37,12 @@ impl Gcs {
             client::Endpoint::Sockets { gcs, .. } => format!("unix:{}", gcs.display()),
         };
         let limits = client.inner.limits;
-        let bad = |_| RayError::Setup(format!("{address:?} is not the address of a gcs"));
+        let bad = |_| RayError::Setup(format!("{address:?} is not a GCS address"));
         let endpoint = Endpoint::from_shared(address.clone())
             .map_err(bad)?
             .connect_timeout(limits.connect)
             .tcp_nodelay(true)
-            // The state of a large cluster is one message: do not wait for a window in the middle of it.
+            // The state of a large cluster is one message: a small window would stall in the middle of it.
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(8 << 20);
         let authorization = match &client.inner.token {
@@ -62,7 +62,7 @@ impl Gcs {
         self.client.meter()
     }
 
-    /// One call; the answer is not decoded yet, so that a large one can be decoded off the event loop.
+    /// One call; the response is returned undecoded, so that a large one can be decoded off the event loop.
     pub async fn call(&self, path: &'static str, message: &impl Message) -> Result<Bytes, RayError> {
         let mut request = Request::new(Bytes::from(message.encode_to_vec()));
         if let Some(value) = &self.authorization {
@@ -75,14 +75,14 @@ impl Gcs {
             let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
             answer.map_err(|s| self.refusal(&s))
         };
-        // The channel's own limit ends with the headers: a body may stall too.
+        // The channel's own timeout covers the headers only; the body may stall too.
         let answer = tokio::time::timeout(self.patience, answer).await;
-        let body = answer.map_err(|_| RayError::Silent("the gcs timed out".to_owned()))??.into_inner();
+        let body = answer.map_err(|_| RayError::Silent("the GCS timed out".to_owned()))??.into_inner();
         self.meter().gcs.receive(body.len());
         Ok(body)
     }
 
-    /// Puts the token in.
+    /// Adds the token.
     pub(super) fn authorize(&self, headers: &mut http::HeaderMap) -> Result<(), RayError> {
         if let Some(token) = &self.client.inner.token {
             let mut value =
@@ -105,10 +105,10 @@ impl Gcs {
         GrpcService::call(&mut channel, request).await.map_err(silent)
     }
 
-    /// A body that broke off.
+    /// The error of an incomplete body.
     pub(super) fn told(&self, status: &Status) -> RayError {
         match status.code() {
-            // Of the connection, not of the GCS.
+            // An error of the connection, not of the GCS.
             Code::Unknown | Code::Internal | Code::Cancelled => RayError::Silent(deepest(status)),
             _ => self.refusal(status),
         }
@@ -116,7 +116,7 @@ impl Gcs {
 
     pub(super) fn refusal(&self, status: &Status) -> RayError {
         match status.code() {
-            // Only what the connection itself met has a cause.
+            // Only an error of the connection itself has a cause.
             _ if std::error::Error::source(status).is_some() => RayError::Silent(deepest(status)),
             Code::Unauthenticated if self.authorization.is_some() => RayError::TokenRefused,
             Code::Unauthenticated => RayError::TokenMissing,
@@ -139,7 +139,7 @@ impl Gcs {
         }
     }
 
-    /// Whether the GCS wants a token of whoever asks it (`CheckAlive` without ids); an error when it does not answer.
+    /// Whether the GCS requires a token (`CheckAlive` without ids); an error when it does not respond.
     pub async fn wants_token(&self) -> Result<bool, RayError> {
         match self.call(wire::path::CHECK_ALIVE, &wire::CheckAliveRequest::of(&[])).await {
             Ok(_) => Ok(self.authorization.is_some()),
@@ -157,7 +157,7 @@ impl Gcs {
     }
 }
 
-/// Decodes an answer, unless it would fill the machine's memory.
+/// Decodes a response, unless it would use too much memory.
 pub(super) fn decode<M: Message + Default>(path: &str, body: Bytes) -> Result<M, RayError> {
     weigh::check(path, &body)?;
     M::decode(body).map_err(|e| RayError::Malformed { route: path.to_owned(), why: e.to_string() })
@@ -183,7 +183,7 @@ fn bearer(token: &Secret) -> Result<MetadataValue<Ascii>, RayError> {
 }
 
 fn not_sent() -> RayError {
-    RayError::Setup("the token holds characters that cannot be sent to the gcs".to_owned())
+    RayError::Setup("the token contains characters that are not allowed in a gRPC header".to_owned())
 }
 
 fn deepest(error: &(dyn std::error::Error + 'static)) -> String {

@@ -1,7 +1,7 @@
-//! JSON as Ray sends it: bare `NaN`, numbers in strings, nulls and fields that come and go.
+//! Tolerant parsing of Ray's JSON: bare `NaN`, numbers in strings, nulls, optional fields.
 //!
-//! Typed rows are read straight from the bytes, without an intermediate tree. A field of the wrong type reads as
-//! missing and an element of the wrong type is left out, so that one bad row never costs the table.
+//! Typed rows are parsed from the bytes without an intermediate tree. A field of the wrong type counts as missing and
+//! an element of the wrong type is left out, so that one bad row does not invalidate the whole response.
 
 use super::RayError;
 use serde::de::value::MapAccessDeserializer;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads a body. Invalid UTF-8 and Python's `NaN` and `Infinity` cost a second pass, not the answer.
+/// Parses a body. Invalid UTF-8 and Python's `NaN` and `Infinity` need a second pass, and are no error.
 pub fn read<T: for<'de> Deserialize<'de>>(route: &str, body: &[u8]) -> Result<T, RayError> {
     read_with(route, body, |text| serde_json::from_str(text))
 }
@@ -28,7 +28,7 @@ pub fn read_with<T>(
         Err(error) => error,
     };
     if text.trim_start().starts_with('<') {
-        return Err(RayError::NotRay(format!("{route} answers with HTML")));
+        return Err(RayError::NotRay(format!("{route} returned HTML")));
     }
     make(&mend(&text)).map_err(|_| RayError::Malformed { route: route.to_owned(), why: error.to_string() })
 }

@@ -1,5 +1,5 @@
-//! Packages of any size in and out of the GCS's key-value store, piece by piece: one may have 500 MiB, and this process
-//! is to hold none of them whole. The two messages are written and read here byte for byte (`gcs_service.proto`).
+//! Streams packages into and out of the GCS's key-value store: a package may have 500 MiB and is never held in memory
+//! as a whole. The two messages are encoded and decoded here by hand (`gcs_service.proto`).
 
 use super::gcs::{Gcs, succeeded};
 use super::{RayError, wire};
@@ -24,7 +24,7 @@ const fn field(number: u64) -> u64 {
 }
 
 impl Gcs {
-    /// Writes one value of the key-value store to `to`. None: there is no such key. The inner error is the writer's.
+    /// Writes one value of the key-value store to `to`; `None` when there is no such key. The inner error is the writer's.
     pub async fn read_value(
         &self,
         key: Bytes,
@@ -54,9 +54,9 @@ impl Gcs {
         reply.end().map(Ok)
     }
 
-    /// Puts a file as one value into the key-value store, in the place of what is there.
+    /// Stores a file as one value in the key-value store, replacing an existing one.
     pub async fn write_value(&self, key: &[u8], mut file: File) -> Result<(), RayError> {
-        let bytes = |e: io::Error| RayError::Setup(format!("the package cannot be read: {e}"));
+        let bytes = |e: io::Error| RayError::Setup(format!("cannot read the package: {e}"));
         let size = file.metadata().map_err(bytes)?.len();
         let mut head = BytesMut::new();
         encode_varint(field(1), &mut head);
@@ -89,14 +89,14 @@ impl Gcs {
         let mut body = body.to_bytes();
         let malformed = |why: String| RayError::Malformed { route: wire::path::KV_PUT.to_owned(), why };
         if body.len() < 5 {
-            return Err(malformed("it is cut".to_owned()));
+            return Err(malformed("it is truncated".to_owned()));
         }
         body.advance(5);
         let reply = wire::KvPutReply::decode(body).map_err(|e| malformed(e.to_string()))?;
         succeeded(reply.status.as_ref())
     }
 
-    /// One call with a body of our own making.
+    /// One call with a streamed body.
     async fn ask(&self, path: &'static str, body: Body) -> Result<Response<Body>, RayError> {
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
@@ -111,7 +111,7 @@ impl Gcs {
         Ok(answer)
     }
 
-    /// What the headers, or the trailers, say of the call.
+    /// The gRPC status in the headers or trailers.
     fn judge(&self, headers: &HeaderMap) -> Result<(), RayError> {
         match Status::from_header_map(headers) {
             Some(status) if status.code() != tonic::Code::Ok => Err(self.refusal(&status)),
@@ -120,7 +120,7 @@ impl Gcs {
     }
 }
 
-/// In front of every message: not compressed, its length.
+/// The prefix of every message: not compressed, its length.
 fn prefix(to: &mut BytesMut, length: usize) {
     to.put_u8(0);
     to.put_u32(length as u32);
@@ -129,7 +129,7 @@ fn prefix(to: &mut BytesMut, length: usize) {
 /// An `InternalKVGetReply` as it comes in.
 #[derive(Default)]
 struct Reply {
-    /// Read and not understood yet.
+    /// Bytes that are not parsed yet.
     ahead: BytesMut,
     is_begun: bool,
     /// Bytes of the value that are still to come, once its length was read.
@@ -138,13 +138,13 @@ struct Reply {
 }
 
 impl Reply {
-    /// Takes the next bytes in. The inner error is the writer's.
+    /// Parses the next bytes. The inner error is the writer's.
     fn take(&mut self, mut data: Bytes, to: &mut dyn Write) -> Result<io::Result<()>, RayError> {
         while !data.is_empty() {
             if let Some(left) = &mut self.value {
                 let piece = data.split_to(data.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
                 if piece.is_empty() {
-                    return Err(malformed("something follows the value"));
+                    return Err(malformed("unexpected bytes after the value"));
                 }
                 *left -= piece.len() as u64;
                 if let Err(e) = to.write_all(&piece) {
@@ -158,7 +158,7 @@ impl Reply {
         Ok(Ok(()))
     }
 
-    /// Reads what stands before the value; what is left when that begins.
+    /// Parses the fields before the value; returns the bytes of the value's beginning.
     fn understand(&mut self) -> Result<Bytes, RayError> {
         if !self.is_begun {
             if self.ahead.len() < 5 {
@@ -173,8 +173,9 @@ impl Reply {
         loop {
             let mut rest = &self.ahead[..];
             let (Ok(key), Ok(length)) = (decode_varint(&mut rest), decode_varint(&mut rest)) else {
-                // Two numbers have ten bytes each at most.
-                return if self.ahead.len() > 20 { Err(malformed("a field")) } else { Ok(Bytes::new()) };
+                // Two varints have at most ten bytes each.
+                let is_bad = self.ahead.len() > 20;
+                return if is_bad { Err(malformed("a field is too long")) } else { Ok(Bytes::new()) };
             };
             let head = encoded_len_varint(key) + encoded_len_varint(length);
             if key == field(2) {
@@ -204,7 +205,7 @@ impl Reply {
         match self.value {
             Some(0) => Ok(Some(())),
             None if self.is_begun && self.ahead.is_empty() => Ok(Some(())),
-            _ => Err(RayError::Silent("the gcs sent a part of the package".to_owned())),
+            _ => Err(RayError::Silent("the GCS sent an incomplete package".to_owned())),
         }
     }
 }

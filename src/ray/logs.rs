@@ -1,7 +1,7 @@
 //! Logs as streams of whole lines: a job's driver log, live, and any file of a node.
 //!
-//! A stream reconnects by itself and neither loses nor repeats a line; memory is bounded on every way. Where the
-//! lines go, and what is shown of them, is the caller's business.
+//! A stream reconnects by itself and neither loses nor repeats a line; its memory is bounded. The caller decides what
+//! to do with the lines.
 
 mod files;
 mod job;
@@ -18,24 +18,23 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-/// Of a log that is there already, all of it, from its first line on: it is handed on as it comes, and none of it is
-/// held back.
+/// Requests the whole existing log, from its first line on; lines are passed on as they arrive.
 pub const WHOLE_LOG: usize = usize::MAX;
 
-/// What happens on a log stream.
+/// An event of a log stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEvent {
     /// Whole lines in order, cleaned for a terminal.
     Lines(Vec<String>),
-    /// Broken for the moment, and why; it goes on by itself.
+    /// Interrupted, with the reason; the stream reconnects by itself.
     Interrupted(String),
-    /// It stands again after an interruption; there may be nothing new to read.
+    /// Reconnected after an interruption; there may be no new lines.
     Resumed,
-    /// Some of the older lines that were wanted are left out, and why.
+    /// Some of the requested older lines are left out, with the reason.
     LeftOut(String),
-    /// The job has ended and everything was read. Nothing follows.
+    /// The job has ended and its log was read completely. This is the last event.
     Complete,
-    /// It cannot be read. Nothing follows.
+    /// The log cannot be read. This is the last event.
     Failed(RayError),
 }
 
@@ -52,7 +51,7 @@ impl Tail {
         self.events.recv().await
     }
 
-    /// Runs `follow` until it ends or nobody listens any more.
+    /// Runs `follow` until it ends or the stream is closed.
     fn spawn<F>(follow: impl FnOnce(Outlet) -> F, keep: usize, longest: usize) -> Self
     where
         F: Future<Output = Result<(), Closed>> + Send + 'static,
@@ -60,7 +59,7 @@ impl Tail {
         const BATCHES: usize = 8;
         let (sender, events) = mpsc::channel(BATCHES);
         let following = follow(Outlet::new(sender, keep, longest));
-        // An error says that the receiver is gone: the stream was closed, nobody is left to tell.
+        // An error means that the stream was closed: there is no receiver.
         let task = tokio::spawn(async move { following.await.unwrap_or(()) });
         Self { events, task: task.abort_handle() }
     }
@@ -72,40 +71,40 @@ impl Drop for Tail {
     }
 }
 
-/// Nobody listens any more.
+/// The stream was closed.
 #[derive(Debug)]
 struct Closed;
 
-/// The client that a stream uses: another one comes with another token or another connection, and the stream goes on
-/// where it was. None as long as the cluster is not connected: then nothing is asked, and no token sent. The same client
-/// sent once more asks the stream to prove itself, or to try again at once.
+/// The client that a stream uses. A new client comes with a new token or connection, and the stream continues where it
+/// was. `None` while the cluster is not connected: no request and no token is sent then. Sending the same client again
+/// asks the stream to check its connection, or to retry at once.
 pub type Clients = watch::Receiver<Option<Client>>;
 
-/// The client in force for one stream.
+/// The current client of one stream.
 struct InForce(Clients);
 
 impl InForce {
-    /// How long another token is waited for before the same one is tried again.
+    /// How long a stream waits for a new token before it retries with the same one.
     const PATIENCE: Duration = Duration::from_secs(15);
 
-    /// One that stays.
+    /// A client that never changes.
     fn only(client: Client) -> Self {
         Self(watch::channel(Some(client)).1)
     }
 
-    /// The client, once there is one; that it is waited for is told. Everything sent so far is taken in.
+    /// The latest client, waiting until there is one; the wait is reported as an interruption.
     async fn client(&mut self, out: &mut Outlet) -> Result<Client, Closed> {
         loop {
             if let Some(client) = &*self.0.borrow_and_update() {
                 return Ok(client.clone());
             }
-            out.interrupted("the cluster is not connected").await?;
-            // Whoever opens connections is gone, and with it everybody who reads this.
+            out.interrupted("cluster not connected").await?;
+            // The sender is gone: the program is shutting down, and no one reads this stream.
             self.0.changed().await.map_err(|_| Closed)?;
         }
     }
 
-    /// Resolves when something was sent: another client, or the wish for a proof. Never for one that stays.
+    /// Resolves when a client was sent: a new one, or the same one to request a check. Never resolves for a fixed client.
     async fn sent(&mut self) -> Option<Client> {
         match self.0.changed().await {
             Ok(()) => self.0.borrow_and_update().clone(),
@@ -113,8 +112,8 @@ impl InForce {
         }
     }
 
-    /// Whether it is worth going on after an error: a refused token waits for another one as long as one may come.
-    /// A stream that has told nothing is in nobody's memory: it gives up, so that another way can be tried.
+    /// Whether to continue after an error: after a refused token it waits for another one as long as one may come. A
+    /// stream without output so far gives up, so that the caller can try another way.
     async fn outlives(&mut self, error: &RayError, out: &mut Outlet) -> Result<bool, Closed> {
         if !error.is_token() || self.0.has_changed().is_err() {
             return Ok(false);
@@ -127,36 +126,36 @@ impl InForce {
     }
 }
 
-/// Gathers lines into batches, so that ten thousand lines a second are a hundred events.
+/// Collects lines into batches, so that ten thousand lines a second are a hundred events.
 struct Outlet {
     sender: mpsc::Sender<LogEvent>,
     splitter: LineSplitter,
     batch: VecDeque<String>,
     since: Instant,
-    /// Some line was handed on.
+    /// Whether any line was passed on.
     told: bool,
-    /// How many of the newest lines to hand on while old ones are replayed; `None` once it is live.
+    /// How many of the newest lines to pass on while old lines are replayed; `None` once the stream is live.
     replay: Option<usize>,
     /// Bytes in `batch` while old lines are replayed.
     held: usize,
-    /// Lines that were wanted and left out, because those after them fill the memory that a replay may take.
+    /// Number of requested lines that were left out because newer ones fill the replay's memory limit.
     left_out: usize,
-    /// An interruption was told, and nothing since.
+    /// Whether the last event was an interruption.
     is_interrupted: bool,
 }
 
 impl Outlet {
-    /// A batch is sent when it has so many lines,
+    /// Lines after which a batch is sent.
     const FULL: usize = 1000;
-    /// or is so old,
+    /// Age after which a batch is sent.
     const OLD: Duration = Duration::from_millis(100);
-    /// or nothing has come for so long.
+    /// Idle time after which a batch is sent.
     const QUIET: Duration = Duration::from_millis(25);
-    /// A replay is over when nothing has come for so long.
+    /// Idle time after which a replay is complete.
     const CAUGHT_UP: Duration = Duration::from_millis(300);
-    /// Bytes that are split into lines at once: a frame of line feeds alone is many lines.
+    /// Bytes that are split into lines at once: a frame of line feeds only has many lines.
     const PIECE: usize = 64 << 10;
-    /// Bytes of lines that are held while old ones are replayed.
+    /// Maximum bytes of lines that are kept while old lines are replayed.
     const HELD: usize = 64 << 20;
 
     fn new(sender: mpsc::Sender<LogEvent>, keep: usize, longest: usize) -> Self {
@@ -167,7 +166,7 @@ impl Outlet {
         Self { sender, splitter, batch, since, told, replay, held: 0, left_out: 0, is_interrupted }
     }
 
-    /// Takes in bytes of the log; sends a batch when it is due, and waits for whoever reads the batches.
+    /// Adds bytes of the log; sends a batch when it is due, and waits while the receiver's queue is full.
     async fn feed(&mut self, bytes: &[u8]) -> Result<(), Closed> {
         if self.batch.is_empty() {
             self.since = Instant::now();
@@ -198,7 +197,7 @@ impl Outlet {
         }
     }
 
-    /// How long to wait for more before [`Outlet::pause`]; `None` when there is nothing to hand on.
+    /// How long to wait for more before [`Outlet::pause`]; `None` when there is nothing to send.
     fn patience(&self) -> Option<Duration> {
         match self.replay {
             _ if self.batch.is_empty() => self.is_interrupted.then_some(Self::CAUGHT_UP),
@@ -207,7 +206,7 @@ impl Outlet {
         }
     }
 
-    /// Nothing has come for a while: what is there goes out, and from now on everything counts.
+    /// Ends a replay after idle time: sends the lines so far; later lines are live.
     async fn pause(&mut self) -> Result<(), Closed> {
         self.replay = None;
         self.held = 0;
@@ -218,7 +217,7 @@ impl Outlet {
         self.flush().await
     }
 
-    /// Nothing has come for a while on a stream that stands: [`Outlet::pause`], and an interruption is over.
+    /// Like [`Outlet::pause`] on a connected stream; also ends an interruption.
     async fn quiet(&mut self) -> Result<(), Closed> {
         self.pause().await?;
         if std::mem::take(&mut self.is_interrupted) {
@@ -227,7 +226,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Hands on what is there, unless old lines are still being replayed.
+    /// Sends the lines so far, unless old lines are still being replayed.
     async fn flush_live(&mut self) -> Result<(), Closed> {
         if self.replay.is_none() { self.flush().await } else { Ok(()) }
     }
@@ -249,7 +248,7 @@ impl Outlet {
         self.send(LogEvent::Interrupted(why.to_string())).await
     }
 
-    /// The end: an unfinished last line goes out too.
+    /// Ends the stream: sends all lines, including an unfinished last one.
     async fn complete(&mut self) -> Result<(), Closed> {
         self.batch.extend(self.splitter.finish());
         self.pause().await?;
@@ -269,23 +268,23 @@ impl Outlet {
 fn too_much(lines: usize) -> String {
     let mib = Outlet::HELD >> 20;
     format!(
-        "{lines} older lines are left out: those after them fill {mib} MiB; ask for fewer lines, or for all"
+        "{lines} older lines left out: the newer ones fill {mib} MiB; request fewer lines, or all"
     )
 }
 
-/// Waits longer after each failure.
+/// Backoff that grows with each failure.
 struct Backoff(Duration);
 
 impl Backoff {
     const FIRST: Duration = Duration::from_millis(500);
-    /// Longest wait. What is tried is one small request.
+    /// Maximum backoff. An attempt is one small request.
     const LONGEST: Duration = Duration::from_secs(10);
 
     fn reset(&mut self) {
         self.0 = Self::FIRST;
     }
 
-    /// Waits before the next try, which is made at once when another client comes or somebody asks for it.
+    /// Waits before the next attempt; a new client or a request for a check ends the wait.
     async fn wait(&mut self, clients: &mut InForce) {
         tokio::select! {
             () = tokio::time::sleep(self.0) => self.0 = (self.0 * 2).min(Self::LONGEST),

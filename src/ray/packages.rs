@@ -1,6 +1,6 @@
-//! Working dirs and modules as packages, named and zipped exactly as Ray's own client does it
-//! (`ray._private.runtime_env.packaging`): the name is a hash of the content, so that what one of the two has uploaded
-//! the other need not.
+//! Packages of working dirs and modules, named and zipped exactly as by Ray's own client
+//! (`ray._private.runtime_env.packaging`): the name is a hash of the content, so a package that either has uploaded is
+//! not uploaded again.
 
 mod walk;
 mod wildmatch;
@@ -14,29 +14,29 @@ use std::path::{Path, PathBuf};
 use walk::Entry;
 use zip::write::SimpleFileOptions;
 
-/// Bytes that a Ray dashboard takes in one request (`CLIENT_MAX_SIZE` of its HTTP server).
+/// Maximum request size of a Ray dashboard in bytes (`CLIENT_MAX_SIZE` of its HTTP server).
 pub const UPLOAD_LIMIT: u64 = 100 << 20;
-/// What Ray leaves out of every working dir since 2.54 (`RAY_RUNTIME_ENV_DEFAULT_EXCLUDES`).
+/// Names that Ray excludes from every working dir since 2.54 (`RAY_RUNTIME_ENV_DEFAULT_EXCLUDES`).
 pub const DEFAULT_EXCLUDES: [&str; 4] = [".git", ".venv", "venv", "__pycache__"];
 
-/// Why something cannot be packed.
+/// Why a package cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}", .path.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
     /// Too large to upload.
     #[error(
-        "{} is {} MiB, ray takes {} MiB: leave out what the job does not need (.gitignore, .rayignore, --exclude); the largest are {}",
+        "{} has {} MiB, and Ray accepts {} MiB: exclude what the job does not need (.gitignore, .rayignore, --exclude); the largest files are {}",
         .path.display(), .bytes >> 20, UPLOAD_LIMIT >> 20, .largest.join(", ")
     )]
     TooLarge {
-        /// What was to be packed.
+        /// The folder or file to pack.
         path: PathBuf,
         /// Its size in bytes.
         bytes: u64,
@@ -54,7 +54,7 @@ impl PackError {
     }
 }
 
-/// A folder, looked through: its package's name, and what will be in it.
+/// A scanned folder: its package's name and files.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
@@ -66,8 +66,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Looks through a folder. `excludes` are patterns relative to it; `.gitignore` and `.rayignore` are respected at
-    /// every level. Fails when it is larger than a dashboard takes.
+    /// Scans a folder. `excludes` are patterns relative to it; `.gitignore` and `.rayignore` apply at every level. Fails
+    /// when it is larger than a dashboard accepts.
     pub fn survey(root: &Path, excludes: &[String]) -> Result<Self, PackError> {
         let root = std::path::absolute(root).map_err(|e| PackError::unreadable(root, e))?;
         if !root.is_dir() {
@@ -78,7 +78,7 @@ impl Folder {
         if bytes > UPLOAD_LIMIT {
             return Err(PackError::TooLarge { bytes, largest: largest(&entries), path: root });
         }
-        // Ray folds 20 bytes of SHA-1 into the first eight.
+        // Ray XORs the 20 bytes of SHA-1 into the first eight.
         let mut hash = *b"00000000";
         for entry in &entries {
             let digest = digest(&root, entry)?;
@@ -88,13 +88,13 @@ impl Folder {
         Ok(Self { root, entries, uri, bytes })
     }
 
-    /// How many files it has.
+    /// Number of files.
     pub fn files(&self) -> usize {
         self.entries.iter().filter(|e| e.is_file).count()
     }
 
-    /// The zip: files and empty folders, stored. With `parent` all lies below a folder of the root's own name
-    /// (`py_modules` are imported by it).
+    /// The zip with files and empty folders, uncompressed. With `parent` everything is below a folder of the root's own
+    /// name (`py_modules` are imported by it).
     pub fn zip(&self, parent: bool) -> Result<Bytes, PackError> {
         let top = match self.root.file_name() {
             Some(name) if parent => format!("{}/", name.to_string_lossy()),
@@ -124,7 +124,7 @@ impl Folder {
     }
 }
 
-/// A package that exists as a file already (`.zip`, `.whl`): its URI and content.
+/// A package that is a file already (`.zip`, `.whl`): its URI and content.
 pub fn archive(path: &Path) -> Result<(String, Bytes), PackError> {
     let failed = |why| PackError::unreadable(path, why);
     fits(path, fs::metadata(path).map_err(failed)?.len())?;
@@ -152,8 +152,8 @@ fn largest(entries: &[Entry]) -> Vec<String> {
     files.iter().take(3).map(|e| format!("{} ({} MiB)", e.name, e.bytes >> 20)).collect()
 }
 
-/// SHA-1 of a name and, for what is no folder, the content. What cannot be opened counts by its name (a link that
-/// leads nowhere, a socket); a regular file that cannot be read would be missing in the package and is an error.
+/// SHA-1 of a name and, unless it is a folder, its content. Of a dangling link or a socket only the name counts; a
+/// regular file that cannot be read is an error, because it would be missing in the package.
 fn digest(root: &Path, entry: &Entry) -> Result<[u8; 20], PackError> {
     let mut sha = Sha1::new();
     sha.update(entry.name.as_bytes());

@@ -1,7 +1,7 @@
-//! One [`Snapshot`] of a cluster after another, each for as little as it can be had.
+//! Reads [`Snapshot`]s of a cluster with as few requests as possible.
 //!
-//! The GCS is asked when it can be, the dashboard otherwise; what did not change is neither fetched nor allocated
-//! again. When to refresh is the caller's business.
+//! The GCS is used when it is reachable, the dashboard otherwise; unchanged data are neither fetched nor allocated
+//! again. The caller decides when to refresh.
 
 mod dashboard;
 mod direct;
@@ -17,11 +17,11 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Bytes of an answer that costs a head next to nothing.
+/// Size in bytes below which a response counts as cheap for a head.
 const SMALL: usize = 64 << 10;
-/// How long the GCS is left alone after it failed.
+/// Pause before the GCS is used again after a failure.
 const RETRY_GCS: Duration = Duration::from_secs(30);
-/// How often version and session are read again where the state does not carry them.
+/// Interval of reading version and session when the state does not contain them.
 const IDENTITY_EVERY: Duration = Duration::from_secs(30);
 
 /// Reads one cluster again and again.
@@ -36,7 +36,7 @@ pub struct Poller {
     last: Snapshot,
 }
 
-/// Something large or slow that is not worth reading at each refresh.
+/// Decides when to read something large or slow that is not read at each refresh.
 #[derive(Debug, Default)]
 struct Paced {
     read: Option<Instant>,
@@ -44,13 +44,13 @@ struct Paced {
 }
 
 impl Paced {
-    /// Whether it is time again: seconds for something small, half a minute for something large.
+    /// Whether it is due: every few seconds if it is small, every half minute if it is large.
     fn is_due(&self) -> bool {
         let every = Duration::from_secs(if self.is_cheap() { 4 } else { 30 });
         self.read.is_none_or(|at| at.elapsed() >= every)
     }
 
-    /// Whether it was small enough to be read again at once.
+    /// Whether it is small enough to be read at each refresh.
     fn is_cheap(&self) -> bool {
         self.bytes < SMALL
     }
@@ -66,7 +66,7 @@ impl Paced {
 }
 
 impl Poller {
-    /// A poller that has seen nothing yet.
+    /// A poller without data.
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -88,15 +88,15 @@ impl Poller {
         &self.client
     }
 
-    /// Reads the cluster once. A failing GCS costs a warning in the log and this refresh goes over HTTP; a token
-    /// that the GCS refuses is an error, for the dashboard would refuse it too.
+    /// Reads the cluster once. When the GCS fails, it logs a warning and reads over HTTP; a token that the GCS refuses is
+    /// an error, because the dashboard would refuse it too.
     pub async fn refresh(&mut self) -> Result<Snapshot, RayError> {
         match self.refresh_directly().await {
             Ok(Some(snapshot)) => return Ok(self.keep(snapshot, true)),
             Ok(None) => {}
             Err(error) if error.is_token() => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, "the gcs cannot be read, asking the dashboard");
+                tracing::warn!(%error, "cannot read the GCS, using the dashboard");
                 self.gcs = None;
                 self.retry_gcs = Instant::now() + RETRY_GCS;
             }
@@ -118,7 +118,7 @@ impl Poller {
 
     fn keep(&mut self, mut snapshot: Snapshot, over_gcs: bool) -> Snapshot {
         if self.over_gcs != over_gcs {
-            tracing::info!(over_gcs, "the channel that state is read by");
+            tracing::info!(over_gcs, "reading state from this channel");
         }
         self.over_gcs = over_gcs;
         snapshot.taken = Timestamp::now();
@@ -127,7 +127,7 @@ impl Poller {
     }
 }
 
-/// The old allocation when nothing changed, so that nobody has to look again.
+/// The old allocation when nothing changed, so that receivers can skip it.
 fn unless_same<T: PartialEq>(old: &Arc<T>, new: T) -> Arc<T> {
     if **old == new { old.clone() } else { Arc::new(new) }
 }
@@ -138,13 +138,13 @@ fn unless_same_jobs(old: &Arc<Vec<Arc<Job>>>, new: Vec<Arc<Job>>) -> Arc<Vec<Arc
     if same { old.clone() } else { Arc::new(new) }
 }
 
-/// Runs what may take more than a millisecond where it delays nobody.
+/// Runs work of more than a millisecond on a blocking thread.
 async fn off_the_loop<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, RayError> + Send + 'static,
 ) -> Result<T, RayError> {
     const QUICK: usize = 32 << 10;
-    /// More at once would only hold more of what they work on in memory, in more heaps.
+    /// Maximum number of such tasks at a time: more would only use more memory.
     static CORES: LazyLock<Semaphore> =
         LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZero::get)));
     if bytes < QUICK {

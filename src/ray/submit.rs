@@ -1,4 +1,4 @@
-//! Submitting, deleting, and reading back what was submitted: a job as a request, secrets included.
+//! Submits and deletes jobs, and reads submissions back with all their fields, including secrets.
 
 use super::RayError;
 use super::client::{Client, encoded};
@@ -17,23 +17,23 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// Where jobs are submitted.
+/// The route for submitting jobs.
 pub const JOBS_ROUTE: &str = "/api/jobs/";
-/// What uploading may take in all; a tunnel may be slow.
+/// Timeout of a whole upload; a tunnel may be slow.
 const UPLOAD: Duration = Duration::from_secs(600);
 
-/// A job as it is submitted (`ray.dashboard.modules.job.common.JobSubmitRequest`).
+/// The request that submits a job (`ray.dashboard.modules.job.common.JobSubmitRequest`).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Submission {
     /// The shell command.
     pub entrypoint: String,
-    /// Its id, chosen by us so that asking twice submits once.
+    /// Its submission id, chosen by us, so that repeating the request does not submit the job twice.
     pub submission_id: String,
     /// The runtime environment. Its `env_vars` are secrets.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub runtime_env: Map<String, Value>,
-    /// The submitter's own pairs.
+    /// The submitter's metadata.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
     /// CPUs of the entrypoint itself.
@@ -63,7 +63,7 @@ impl Submission {
         SubmissionId(Text::from(self.submission_id.as_str()))
     }
 
-    /// What its entrypoint itself needs, by resource.
+    /// The resources that its entrypoint requests.
     pub fn entrypoint_needs(&self) -> impl Iterator<Item = (&str, f64)> {
         let cpus = self.entrypoint_num_cpus.map(|n| ("CPU", n));
         let gpus = self.entrypoint_num_gpus.map(|n| ("GPU", n));
@@ -72,7 +72,7 @@ impl Submission {
         [cpus, gpus, memory].into_iter().flatten().chain(others)
     }
 
-    /// As it is sent, but for the values of its variables, which stand as `***`: for screens and scripts.
+    /// The request with the values of its variables replaced by `***`, for display and scripts.
     pub fn without_secrets(&self) -> Value {
         let mut sent = serde_json::to_value(self).unwrap_or_default();
         if let Some(Value::Object(variables)) = sent.pointer_mut("/runtime_env/env_vars") {
@@ -92,7 +92,7 @@ impl Submission {
             }
         }
         let mut out = Vec::new();
-        // Variables may say what they like.
+        // The values of variables are no packages.
         let places = self.runtime_env.iter().filter(|(name, _)| *name != "env_vars");
         places.for_each(|(_, value)| collect(value, &mut out));
         out
@@ -102,7 +102,7 @@ impl Submission {
 /// A submission as the GCS keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// What was submitted.
+    /// The request.
     pub submission: Submission,
     /// Its state now.
     pub status: JobStatus,
@@ -155,11 +155,11 @@ impl Record {
 }
 
 impl Client {
-    /// Submits a job (`POST /api/jobs/`), once: when no answer comes, what Ray knows of the id decides. An id that is
-    /// taken is an error.
+    /// Submits a job (`POST /api/jobs/`) once: after a timeout Ray's record of the id decides. An id that is in use is an
+    /// error.
     pub async fn submit_job(&self, job: &Submission) -> Result<(), RayError> {
         let body = serde_json::to_vec(job).map_err(|e| RayError::Setup(e.to_string()))?;
-        // Ray looks for an agent for up to 10 s by itself.
+        // Ray itself waits for an agent for up to 10 s.
         let request = self.request(Method::POST, JOBS_ROUTE).timeout(self.inner.limits.call * 2).body(body);
         match self.send(request).await {
             Ok(_) => Ok(()),
@@ -171,13 +171,13 @@ impl Client {
         }
     }
 
-    /// Forgets an ended job (`DELETE /api/jobs/{id}`); Ray refuses for one that has not ended.
+    /// Deletes the record of an ended job (`DELETE /api/jobs/{id}`); Ray refuses it for a job that has not ended.
     pub async fn delete_job(&self, id: &SubmissionId) -> Result<(), RayError> {
         let route = format!("/api/jobs/{}", encoded(id.0.raw()));
         self.send(self.request(Method::DELETE, &route).timeout(self.inner.limits.call)).await.map(|_| ())
     }
 
-    /// Whether a package of this URI (`gcs://...`) is there.
+    /// Whether a package with this URI (`gcs://...`) exists.
     pub async fn has_package(&self, uri: &str) -> Result<bool, RayError> {
         match self.get(&package_route(uri)?).await {
             Ok(_) => Ok(true),
@@ -192,10 +192,10 @@ impl Client {
         self.send(self.request(Method::PUT, &route).timeout(UPLOAD).body(content)).await.map(|_| ())
     }
 
-    /// Uploads a file as a package. What is too large for the dashboard goes through the GCS, piece by piece, as a
-    /// driver's `ray.init` does it.
+    /// Uploads a file as a package. A file that is too large for the dashboard is streamed to the GCS, as a driver's
+    /// `ray.init` does.
     pub async fn upload_package_file(&self, uri: &str, mut file: File) -> Result<(), RayError> {
-        let unread = |e: io::Error| RayError::Setup(format!("its package cannot be read: {e}"));
+        let unread = |e: io::Error| RayError::Setup(format!("cannot read its package: {e}"));
         if file.metadata().map_err(unread)?.len() <= super::UPLOAD_LIMIT {
             let mut content = Vec::new();
             file.read_to_end(&mut content).map_err(unread)?;
@@ -203,14 +203,14 @@ impl Client {
         }
         let Some(gcs) = Gcs::of(self)? else { return Err(RayError::TooLarge(super::UPLOAD_LIMIT as usize)) };
         let sent = tokio::time::timeout(UPLOAD, gcs.write_value(uri.as_bytes(), file)).await;
-        sent.unwrap_or_else(|_| Err(RayError::Silent("the gcs timed out".to_owned())))
+        sent.unwrap_or_else(|_| Err(RayError::Silent("the GCS timed out".to_owned())))
     }
 
-    /// Writes an uploaded package (`gcs://_ray_pkg_<hash>.zip`) byte for byte to `to`, from the GCS: HTTP has no way to
-    /// read one. The inner error is the writer's.
+    /// Writes an uploaded package (`gcs://_ray_pkg_<hash>.zip`) to `to`. It is read from the GCS: the dashboard has no
+    /// route for it. The inner error is the writer's.
     pub async fn package(&self, uri: &str, to: &mut (dyn Write + Send)) -> Result<io::Result<()>, RayError> {
         let Some(gcs) = Gcs::of(self)? else {
-            return Err(RayError::NotFound("packages can be read through the gcs only".to_owned()));
+            return Err(RayError::NotFound("reading packages needs the GCS".to_owned()));
         };
         let reading = gcs.read_value(Bytes::copy_from_slice(uri.as_bytes()), to);
         match tokio::time::timeout(UPLOAD, reading).await {
@@ -220,11 +220,11 @@ impl Client {
         }
     }
 
-    /// Every submission that has not ended, as it was submitted, from the GCS. A record that cannot be read fails
-    /// the whole: who backs up must not leave one out without a word.
+    /// The requests of all submissions that have not ended, from the GCS. A record that cannot be read is an error: a
+    /// backup must not silently leave one out.
     pub async fn open_submissions(&self) -> Result<Vec<Recorded>, RayError> {
         let Some(gcs) = Gcs::of(self)? else {
-            return Err(RayError::NotFound("what was submitted can be read through the gcs only".to_owned()));
+            return Err(RayError::NotFound("reading submissions needs the GCS".to_owned()));
         };
         let namespace = Bytes::from_static(wire::JOB_NAMESPACE);
         let prefix = Bytes::from_static(wire::JOB_KEY_PREFIX);
@@ -238,7 +238,7 @@ impl Client {
         let reply: wire::KvMultiGetReply = decode(wire::path::KV_MULTI_GET, body)?;
         succeeded(reply.status.as_ref())?;
         let mut open = Vec::new();
-        // One that was deleted since is not among them.
+        // A submission that was deleted in the meantime is left out.
         for entry in reply.results {
             let recorded = Record::read(&entry.key, &entry.value)?;
             if !recorded.status.is_ended() {
@@ -249,8 +249,8 @@ impl Client {
         Ok(open)
     }
 
-    /// One submission with all that it was submitted with, from the GCS; without one what the dashboard tells. None when
-    /// Ray does not know it.
+    /// One submission with its complete request, from the GCS; without a GCS, with the fields that the dashboard returns.
+    /// `None` when Ray does not know it.
     pub async fn record(&self, id: &SubmissionId) -> Result<Option<Recorded>, RayError> {
         let Some(gcs) = Gcs::of(self)? else { return self.submission(id).await };
         let key = [wire::JOB_KEY_PREFIX, id.0.raw().as_bytes()].concat();
@@ -260,7 +260,7 @@ impl Client {
         }
     }
 
-    /// One submission as it was submitted; none when Ray does not know it.
+    /// The request of one submission; `None` when Ray does not know it.
     pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Recorded>, RayError> {
         #[derive(Deserialize)]
         struct Row {
@@ -288,14 +288,14 @@ impl Client {
     }
 }
 
-/// Where the dashboard takes a package: `/api/packages/gcs/<name>`.
+/// The dashboard's route for uploading a package: `/api/packages/gcs/<name>`.
 ///
 /// # Errors
 ///
 /// [`RayError::Setup`] for a URI that is not one of `gcs://`.
 pub fn package_route(uri: &str) -> Result<String, RayError> {
     let name = uri.strip_prefix("gcs://").filter(|n| !n.is_empty());
-    let name = name.ok_or_else(|| RayError::Setup(format!("{} is no package of ray", Text::from(uri))))?;
+    let name = name.ok_or_else(|| RayError::Setup(format!("{} is not a Ray package URI", Text::from(uri))))?;
     Ok(format!("/api/packages/gcs/{}", encoded(name)))
 }
 

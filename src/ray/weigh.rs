@@ -1,25 +1,25 @@
-//! How much memory a protobuf answer would take, before it is decoded.
+//! Estimates the memory of a protobuf response before it is decoded.
 //!
-//! A row of two bytes on the wire (a tag and the length zero) is hundreds of bytes once it is a struct: an answer that
-//! stays under the limit of bytes may still fill the machine. Must not know which messages there are.
+//! A row of two bytes on the wire (a tag and the length zero) has hundreds of bytes as a struct: a response below the
+//! size limit may still exhaust the memory. The estimate is independent of the message types.
 
 use super::RayError;
 use prost::encoding::decode_varint;
 
-/// Bytes of memory that an answer may take. A cluster of 10,000 nodes takes about half of it.
+/// Maximum memory of a response in bytes. A cluster of 10,000 nodes uses about half of it.
 const MOST: u64 = 512 << 20;
-/// Bytes that a field with a length takes at most besides its content: the largest row is a node's, made of strings
-/// and maps.
+/// Maximum memory of a length-delimited field besides its content: the largest row is a node's, with strings and
+/// maps.
 const ROW: u64 = 320;
 /// Messages in messages in the answers that we ask for (`GetClusterStatusReply`: status, node, map, entry), and some.
 const DEPTH: usize = 8;
 
-/// Fails when an answer would take more memory than a cluster of any real size needs.
+/// Fails when a response would use more memory than a cluster of any real size needs.
 pub fn check(path: &str, body: &[u8]) -> Result<(), RayError> {
     let mut scale = Scale { left: MOST };
     if scale.message(body, DEPTH) == Weighed::TooHeavy {
         let why = format!(
-            "its {} bytes would take more than {} MiB of memory, as no cluster needs",
+            "its {} bytes would use more than {} MiB of memory",
             body.len(),
             MOST >> 20
         );
@@ -43,12 +43,12 @@ struct Scale {
 }
 
 impl Scale {
-    /// Weighs the fields of what may be a message. Whether a field with a length is a message, a text or bytes, the
-    /// wire does not tell (Protocol Buffers, "Encoding"): each is looked into as if it were one, and text that happens
-    /// to be one weighs a little too much.
+    /// Estimates the fields of a possible message. The wire format does not tell whether a length-delimited field is a
+    /// message, a text or bytes (Protocol Buffers, "Encoding"): each is parsed as a message, and text that happens to
+    /// parse is overestimated a little.
     fn message(&mut self, mut rest: &[u8], depth: usize) -> Weighed {
         while !rest.is_empty() {
-            // What was found until then counts: a decoder makes rows of it, too, before it comes to what is wrong.
+            // The fields before the error count: a decoder allocates them too before it fails.
             let Some(field) = field(&mut rest) else { return Weighed::Other };
             let Field::Long(content) = field else { continue };
             let Some(left) = self.left.checked_sub(ROW + content.len() as u64) else {
@@ -71,7 +71,7 @@ enum Field<'a> {
     Long(&'a [u8]),
 }
 
-/// Takes one field off. None: this is no field.
+/// Reads one field; `None` when the bytes are not a field.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<Field<'a>> {
     let key = decode_varint(rest).ok()?;
     if key >> 3 == 0 || key > u64::from(u32::MAX) {
@@ -82,7 +82,7 @@ fn field<'a>(rest: &mut &'a [u8]) -> Option<Field<'a>> {
         1 => 8,
         5 => 4,
         2 => usize::try_from(decode_varint(rest).ok()?).ok()?,
-        // Groups are in none of Ray's messages.
+        // Ray's messages have no groups.
         _ => return None,
     };
     let (content, after) = rest.split_at_checked(length)?;

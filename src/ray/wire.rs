@@ -1,8 +1,8 @@
-//! The few messages of Ray's GCS that the console speaks, by hand: a subset of `ray/protobuf/*.proto`.
+//! The messages of Ray's GCS that the console uses, written by hand: a subset of `ray/protobuf/*.proto`.
 //!
 //! Field numbers were read from the descriptors of Ray 2.53.0 and 2.60.0 and agree in both; whatever a newer Ray
-//! adds is skipped, as proto3 demands. Public, because the simulated heads answer with the same messages; a test
-//! against a real Ray holds the numbers to the truth. Must not know how a message travels or what it becomes.
+//! adds is skipped, as proto3 requires. Public, because the simulated heads use the same messages; a test against a
+//! real Ray checks the numbers.
 
 use crate::model::NodeId;
 use bytes::Bytes;
@@ -65,7 +65,7 @@ pub struct GetClusterStatusReply {
     pub cluster_resource_state: Option<ClusterResourceState>,
 }
 
-/// What the GCS knows of resources, and who waits for some.
+/// The GCS' view of resources and pending demand.
 #[derive(Clone, PartialEq, Message)]
 pub struct ClusterResourceState {
     /// Grows with each report.
@@ -77,10 +77,10 @@ pub struct ClusterResourceState {
     /// Nodes.
     #[prost(message, repeated, tag = "3")]
     pub node_states: Vec<NodeState>,
-    /// Tasks and actors that wait.
+    /// Pending tasks and actors.
     #[prost(message, repeated, tag = "4")]
     pub pending_resource_requests: Vec<ResourceRequestByCount>,
-    /// Placement groups that wait.
+    /// Pending placement groups.
     #[prost(message, repeated, tag = "5")]
     pub pending_gang_resource_requests: Vec<GangResourceRequest>,
     /// `request_resources()`.
@@ -103,10 +103,10 @@ pub struct NodeState {
     /// The autoscaler's type.
     #[prost(string, tag = "3")]
     pub ray_node_type_name: String,
-    /// What is left; a fully used resource is absent.
+    /// Available amounts; a fully used resource is absent.
     #[prost(btree_map = "string, double", tag = "4")]
     pub available_resources: BTreeMap<String, f64>,
-    /// What there is.
+    /// Total amounts.
     #[prost(btree_map = "string, double", tag = "5")]
     pub total_resources: BTreeMap<String, f64>,
     /// See [`NodeStatus`].
@@ -132,11 +132,11 @@ pub struct NodeState {
 pub enum NodeStatus {
     /// Ray did not say.
     Unspecified = 0,
-    /// Works.
+    /// Alive and busy.
     Running = 1,
-    /// Gone; kept for a while.
+    /// Dead; listed for a while.
     Dead = 2,
-    /// Alive, nothing to do.
+    /// Alive and idle.
     Idle = 3,
     /// About to be removed.
     Draining = 4,
@@ -186,7 +186,7 @@ pub struct BundleSelector {
 /// One `request_resources()`.
 #[derive(Clone, PartialEq, Message)]
 pub struct ClusterResourceConstraint {
-    /// What it wants.
+    /// The requested resources.
     #[prost(message, repeated, tag = "1")]
     pub resource_requests: Vec<ResourceRequestByCount>,
 }
@@ -197,10 +197,10 @@ pub struct AutoscalingState {
     /// The cluster state that this report answers.
     #[prost(int64, tag = "1")]
     pub last_seen_cluster_resource_state_version: i64,
-    /// Grows with each turn of its loop.
+    /// Grows with each iteration of its loop.
     #[prost(int64, tag = "2")]
     pub autoscaler_state_version: i64,
-    /// Asked of the provider.
+    /// Nodes requested from the provider.
     #[prost(message, repeated, tag = "3")]
     pub pending_instance_requests: Vec<PendingInstanceRequest>,
     /// Demand that no node type can satisfy, one entry each, not counted.
@@ -220,7 +220,7 @@ pub struct AutoscalingState {
     pub failed_instance_requests: Vec<FailedInstanceRequest>,
 }
 
-/// Nodes asked of the provider.
+/// A request for nodes to the provider.
 #[derive(Clone, PartialEq, Message)]
 pub struct PendingInstanceRequest {
     /// The autoscaler's type.
@@ -234,7 +234,7 @@ pub struct PendingInstanceRequest {
     pub request_ts: i64,
 }
 
-/// A machine on its way.
+/// A pending machine.
 #[derive(Clone, PartialEq, Message)]
 pub struct PendingInstance {
     /// The autoscaler's type.
@@ -246,7 +246,7 @@ pub struct PendingInstance {
     /// Its address, when it has one.
     #[prost(string, tag = "4")]
     pub ip_address: String,
-    /// What it is doing.
+    /// Its current step.
     #[prost(string, tag = "5")]
     pub details: String,
 }
@@ -263,10 +263,10 @@ pub struct FailedInstanceRequest {
     /// The provider's words.
     #[prost(string, tag = "4")]
     pub reason: String,
-    /// Asked at; seconds since the Unix epoch.
+    /// Time of the request; seconds since the Unix epoch.
     #[prost(int64, tag = "5")]
     pub start_ts: i64,
-    /// Failed at; seconds since the Unix epoch.
+    /// Time of the failure; seconds since the Unix epoch.
     #[prost(int64, tag = "6")]
     pub failed_ts: i64,
 }
@@ -274,7 +274,7 @@ pub struct FailedInstanceRequest {
 /// `GetAllNodeInfoRequest`, without its node selectors: a malformed id in one kills the `gcs_server`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct GetAllNodeInfoRequest {
-    /// Most rows to answer.
+    /// Maximum number of rows.
     #[prost(int64, optional, tag = "1")]
     pub limit: Option<i64>,
     /// Only nodes in this state, as in [`GcsNodeInfo::state`].
@@ -296,7 +296,7 @@ pub struct GetAllNodeInfoReply {
     pub total: i64,
 }
 
-/// What a node said of itself when it registered, and how it ended.
+/// A node's registration and its death.
 #[derive(Clone, PartialEq, Message)]
 pub struct GcsNodeInfo {
     /// 28 bytes.
@@ -311,7 +311,7 @@ pub struct GcsNodeInfo {
     /// Host name.
     #[prost(string, tag = "8")]
     pub node_manager_hostname: String,
-    /// What there is.
+    /// Total amounts.
     #[prost(btree_map = "string, double", tag = "11")]
     pub resources_total: BTreeMap<String, f64>,
     /// Ray's name of it.
@@ -357,26 +357,26 @@ pub struct NodeDeathInfo {
 pub enum NodeDeathReason {
     /// Ray did not say.
     Unspecified = 0,
-    /// Stopped in order.
+    /// Stopped as intended.
     ExpectedTermination = 1,
     /// Missed its heartbeats or crashed.
     UnexpectedTermination = 2,
-    /// The machine was taken away.
+    /// The machine was preempted.
     AutoscalerDrainPreempted = 3,
-    /// Not needed any more.
+    /// Terminated because it was idle.
     AutoscalerDrainIdle = 4,
 }
 
 /// `GetAllJobInfoRequest`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct GetAllJobInfoRequest {
-    /// Most rows to answer.
+    /// Maximum number of rows.
     #[prost(int32, optional, tag = "1")]
     pub limit: Option<i32>,
-    /// Leave the submission's own record out: it stands in the key-value store.
+    /// Leaves out the submission's own record, which is in the key-value store.
     #[prost(bool, optional, tag = "3")]
     pub skip_submission_job_info_field: Option<bool>,
-    /// Do not ask every driver whether it runs tasks.
+    /// Skips asking every driver whether it runs tasks.
     #[prost(bool, optional, tag = "4")]
     pub skip_is_running_tasks_field: Option<bool>,
 }
@@ -407,7 +407,7 @@ pub struct JobTableData {
     /// Its process id.
     #[prost(int64, tag = "5")]
     pub driver_pid: i64,
-    /// What it was started with.
+    /// Its configuration.
     #[prost(message, optional, tag = "6")]
     pub config: Option<JobConfig>,
     /// Started at; milliseconds since the Unix epoch.
@@ -421,7 +421,7 @@ pub struct JobTableData {
     pub entrypoint: String,
 }
 
-/// `JobConfig`, the part that tells whose driver it is.
+/// The part of `JobConfig` that identifies the submission of a driver.
 #[derive(Clone, PartialEq, Message)]
 pub struct JobConfig {
     /// `_ray_internal_*` for Ray's own drivers.
@@ -435,7 +435,7 @@ pub struct JobConfig {
 /// `InternalKVKeysRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub struct KvKeysRequest {
-    /// What the keys begin with.
+    /// Prefix of the keys.
     #[prost(bytes = "bytes", tag = "1")]
     pub prefix: Bytes,
     /// Namespace.
@@ -501,7 +501,7 @@ pub struct KvMultiGetReply {
     /// Outcome.
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
-    /// Those that exist.
+    /// The existing entries.
     #[prost(message, repeated, tag = "2")]
     pub results: Vec<KvEntry>,
 }

@@ -1,20 +1,20 @@
-//! What can go wrong with a connection, in words that tell a person what to do, and how it is read from what `ssh`
-//! said on its standard error (OpenSSH 8 to 10, English messages).
+//! Errors of a connection, each with a hint, and how they are read from `ssh`'s standard error (OpenSSH 8 to 10,
+//! English messages).
 
 use super::TunnelSpec;
 use super::login::Login;
 use crate::model::{Problem, ProblemKind, Timestamp};
 use std::path::PathBuf;
 
-/// Why a connection could not be had, broke, or did not do what it was asked.
+/// Why a connection failed, was lost, or could not run a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SshError {
-    /// DNS, route, refused, timed out, or something there that is no ssh server.
-    #[error("{host} cannot be reached: {why}")]
+    /// DNS failure, no route, connection refused, timeout, or a server that does not speak ssh.
+    #[error("cannot reach {host}: {why}")]
     Unreachable {
         /// The head.
         host: String,
-        /// The reason, as ssh or its proxy command said it.
+        /// The cause in the words of ssh or its proxy command.
         why: String,
     },
     /// The host refused the login.
@@ -27,54 +27,54 @@ pub enum SshError {
         /// The key of the cluster's file; none when ssh chose one by itself.
         key: Option<PathBuf>,
     },
-    /// The private key cannot be used; ssh was not even asked (it would silently try other keys).
-    #[error("the private key {} {fault}", path.display())]
+    /// The private key cannot be used. ssh is not started: it would silently try other keys.
+    #[error("private key {} {fault}", path.display())]
     KeyFile {
         /// The key file.
         path: PathBuf,
         /// What is wrong with it.
         fault: KeyFault,
     },
-    /// The host's key is not the one on file.
+    /// The host key differs from the one in `known_hosts`.
     #[error("the host key of {host} has changed")]
     HostKeyChanged {
         /// The head.
         host: String,
-        /// The file with the known key when it is not ours, so that accepting the new one cannot mend it.
+        /// The file with the known key when it is not our own: accepting the new key does not help then.
         elsewhere: Option<PathBuf>,
-        /// Fingerprints on file, `SHA256:...`; empty when they could not be read.
+        /// Fingerprints in `known_hosts`, `SHA256:...`; empty when they could not be read.
         known: String,
         /// Fingerprint offered now; empty when it could not be learned.
         offered: String,
     },
-    /// A local port of a forward was taken between choosing and binding it.
-    #[error("port {port} on 127.0.0.1 is taken by another program")]
+    /// Another program bound a forward's local port after it was chosen.
+    #[error("port {port} on 127.0.0.1 is already in use")]
     PortInUse {
         /// The port.
         port: u16,
     },
     /// The connection worked and ended.
-    #[error("the connection to {host} was lost: {why}")]
+    #[error("connection to {host} lost: {why}")]
     Lost {
         /// The head.
         host: String,
         /// The reason.
         why: String,
     },
-    /// There is no such program.
-    #[error("the ssh program {} cannot be run", program.display())]
+    /// The ssh program does not exist or cannot be executed.
+    #[error("cannot run ssh program {}", program.display())]
     SshMissing {
-        /// What was to be run.
+        /// The configured ssh program.
         program: PathBuf,
     },
     /// Too many commands over one connection at the same time (`MaxSessions` of sshd, 10 by default).
-    #[error("too many commands at once over the connection to {host}")]
+    #[error("too many sessions over the connection to {host} (sshd's MaxSessions)")]
     SessionsExhausted {
         /// The head.
         host: String,
     },
     /// A remote command ended with an error.
-    #[error("a command on {host} ended with {status}: {stderr}")]
+    #[error("command on {host} failed with exit code {status}: {stderr}")]
     Command {
         /// The head.
         host: String,
@@ -84,19 +84,19 @@ pub enum SshError {
         stderr: String,
     },
     /// A remote command took too long and was ended.
-    #[error("a command on {host} did not end within {seconds} s")]
+    #[error("command on {host} timed out after {seconds} s")]
     TooSlow {
         /// The head.
         host: String,
         /// The limit.
         seconds: u64,
     },
-    /// Something on this machine.
+    /// A failure on this machine.
     #[error("{what}")]
     Local {
-        /// What.
+        /// The failure.
         what: String,
-        /// What to do.
+        /// The hint.
         mend: String,
     },
     /// Anything else, in ssh's words.
@@ -119,25 +119,25 @@ pub enum KeyFault {
     #[error("cannot be read: {0}")]
     Unreadable(String),
     /// Others may read it, so ssh ignores it.
-    #[error("can be read by others (mode {0:04o}), so ssh will not use it")]
+    #[error("has permissions {0:04o}, which are too open: ssh ignores it")]
     TooOpen(u32),
-    /// It is locked, and a console must not ask for a passphrase.
-    #[error("has a passphrase, and no ssh agent holds it")]
+    /// It is encrypted, and the console must not ask for a passphrase.
+    #[error("has a passphrase and is not loaded in ssh-agent")]
     Locked,
-    /// ssh cannot make sense of it.
+    /// ssh cannot load it.
     #[error("cannot be used: {0}")]
     Unusable(String),
 }
 
 fn refused_with(user: &str, key: Option<&PathBuf>) -> String {
     match key {
-        Some(key) => format!("user {user} with the key {}", key.display()),
-        None => format!("user {user} with every key that ssh tried"),
+        Some(key) => format!("login as {user} with key {}", key.display()),
+        None => format!("login as {user} with every key that ssh tried"),
     }
 }
 
 impl SshError {
-    /// The problem to show, with its mend.
+    /// The problem to show, with its hint.
     pub fn problem(&self, since: Timestamp) -> Problem {
         Problem::new(self.kind(), self.to_string(), self.mend(), since)
     }
@@ -158,39 +158,39 @@ impl SshError {
     fn mend(&self) -> String {
         match self {
             Self::Unreachable { host, .. } => {
-                format!("is the machine up, and the network or VPN? `ssh {host}` shows what ssh sees")
+                format!("check the machine, the network and any VPN; `ssh {host}` shows ssh's own messages")
             }
             Self::KeyRefused { user, key: Some(key), .. } => format!(
-                "check auth.ssh_user and auth.ssh_private_key in the cluster's file; the head must have {}.pub in \
-                 ~{user}/.ssh/authorized_keys",
+                "check auth.ssh_user and auth.ssh_private_key in the cluster file; {}.pub must be in \
+                 ~{user}/.ssh/authorized_keys on the head",
                 key.display()
             ),
             Self::KeyRefused { .. } => {
-                "name the key as auth.ssh_private_key in the cluster's file, or load it with ssh-add".into()
+                "set auth.ssh_private_key in the cluster file, or load a key with ssh-add".into()
             }
             Self::KeyFile { path, fault } => fault.mend(&path.display().to_string()),
             Self::HostKeyChanged { elsewhere: Some(file), offered, .. } => {
-                format!("if {offered} is the right one, have {} corrected", file.display())
+                format!("if {offered} is the right key, update it in {}", file.display())
             }
             Self::HostKeyChanged { host, .. } => format!(
-                "unless {host} was created anew, someone may stand between you and it; compare the fingerprints, and \
-                 accept the new key if it is the right one"
+                "unless {host} was recreated, this may be a man-in-the-middle attack: compare the fingerprints, and \
+                 accept the new key only if it is the right one"
             ),
-            Self::PortInUse { .. } => "the console takes the next free port".into(),
+            Self::PortInUse { .. } => "the console uses the next free port".into(),
             Self::SshMissing { .. } => {
-                "install the OpenSSH client (Debian: apt install openssh-client), or name it in the settings"
+                "install the OpenSSH client (Debian: apt install openssh-client), or set `ssh` in the settings"
                     .into()
             }
-            Self::SessionsExhausted { .. } => "close a log that is followed over ssh, then try again".into(),
-            Self::TooSlow { .. } => "try again; the head may be overloaded".into(),
+            Self::SessionsExhausted { .. } => "close a log that is followed over ssh, then retry".into(),
+            Self::TooSlow { .. } => "retry; the head may be overloaded".into(),
             Self::Local { mend, .. } => mend.clone(),
-            Self::Other { host, .. } => format!("`ssh {host}` in a shell shows more"),
+            Self::Other { host, .. } => format!("run `ssh {host}` in a shell to see ssh's own messages"),
             Self::Lost { .. } | Self::Command { .. } => String::new(),
         }
     }
 
-    /// Why no connection came about, from ssh's standard error and exit code. A failed host key check says
-    /// nothing about fingerprints yet: `hostkey::changed` looks.
+    /// The error of a failed login, from ssh's standard error and exit code. After a failed host key check the
+    /// fingerprints are still empty: `hostkey::changed` reads them.
     pub(super) fn connecting(spec: &TunnelSpec, login: &Login, lines: &[String], code: i32) -> Self {
         let host = spec.host.to_string();
         let has = |what: &str| lines.iter().any(|l| l.contains(what));
@@ -221,9 +221,9 @@ impl SshError {
     pub(super) fn lost(host: &str, lines: &[String], code: i32) -> Self {
         let has = |what: &str| lines.iter().any(|l| l.contains(what));
         let why = if has("not responding") {
-            "the host stopped answering".into()
+            "the host does not respond (keepalive timeout)".into()
         } else if has("closed by remote host") {
-            "the host closed it".into()
+            "connection closed by the host".into()
         } else {
             last_word(lines, code)
         };
@@ -234,11 +234,11 @@ impl SshError {
 impl KeyFault {
     fn mend(&self, path: &str) -> String {
         match self {
-            Self::Missing => "correct auth.ssh_private_key in the cluster's file".into(),
-            Self::Unreadable(_) => format!("`ls -l {path}` shows whose it is"),
+            Self::Missing => "correct auth.ssh_private_key in the cluster file".into(),
+            Self::Unreadable(_) => format!("check its owner and mode: `ls -l {path}`"),
             Self::TooOpen(_) => format!("chmod 600 {path}"),
             Self::Locked => format!("ssh-add {path}"),
-            Self::Unusable(_) => format!("`ssh-keygen -y -f {path}` shows whether it is a private key"),
+            Self::Unusable(_) => format!("check that it is a private key: `ssh-keygen -y -f {path}`"),
         }
     }
 }
@@ -255,14 +255,14 @@ fn offending_file(line: &str) -> Option<PathBuf> {
     Some(place.rsplit_once(':')?.0.into())
 }
 
-/// The reason in one line that says that there was no way to an ssh server.
+/// The cause, when this line says that no ssh server could be reached.
 fn unreachable(line: &str, host: &str, all: &[String]) -> Option<String> {
     if let Some(rest) = line.strip_prefix("ssh: connect to host ") {
         return Some(rest.rsplit_once(": ").map_or(rest, |(_, why)| why).to_lowercase());
     }
     if let Some(rest) = line.strip_prefix("ssh: Could not resolve hostname ") {
         return Some(format!(
-            "its name cannot be resolved ({})",
+            "cannot resolve host name ({})",
             rest.trim_start_matches(host).trim_matches([':', ' '])
         ));
     }
@@ -280,14 +280,14 @@ fn unreachable(line: &str, host: &str, all: &[String]) -> Option<String> {
     Some(
         proxy
             .cloned()
-            .unwrap_or_else(|| "what listens there is not an ssh server, or closed the door".into()),
+            .unwrap_or_else(|| "not an ssh server, or the server closed the connection".into()),
     )
 }
 
-/// The last line that means something, or how the program ended.
+/// The last line with a message, or the exit code.
 fn last_word(lines: &[String], code: i32) -> String {
     let line = lines.iter().rev().find(|l| !l.is_empty() && !l.starts_with("Warning: Permanently added"));
-    line.cloned().unwrap_or_else(|| format!("ssh ended with code {code} and no word"))
+    line.cloned().unwrap_or_else(|| format!("ssh exited with code {code} and no message"))
 }
 
 /// `channel_setup_fwd_listener_tcpip: cannot listen to port: 8265`.
@@ -332,13 +332,13 @@ mod tests {
         assert_eq!(why("ssh: connect to host 10.77.0.199 port 22: No route to host"), "no route to host");
         assert_eq!(
             why("ssh: Could not resolve hostname 10.77.0.1: Temporary failure in name resolution"),
-            "its name cannot be resolved (Temporary failure in name resolution)"
+            "cannot resolve host name (Temporary failure in name resolution)"
         );
         assert_eq!(
             why(
                 "kex_exchange_identification: Connection closed by remote host\nConnection closed by 10.77.0.1 port 8265"
             ),
-            "what listens there is not an ssh server, or closed the door"
+            "not an ssh server, or the server closed the connection"
         );
         assert_eq!(
             why(

@@ -1,7 +1,7 @@
 //! The files of a connection: the folder of control sockets, our `known_hosts`, the private key's permissions.
 //!
-//! Everything is created private from the first moment (the mode goes into the system call, so the umask can only
-//! take away), and tightened when it was found loose.
+//! Files and folders are created private (the mode goes into the system call, so the umask can only remove bits);
+//! the mode of an existing one is tightened when it is too open.
 
 use super::TunnelSpec;
 use super::error::{KeyFault, SshError};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// under which ssh first creates it. The sockets of forwards have at most six bytes more and no such suffix.
 const SOCKET_PATH_MAX: usize = 86;
 
-/// Makes the folder and the `known_hosts` file of a connection.
+/// Creates the run folder and the `known_hosts` file of a connection.
 pub(super) fn prepare(spec: &TunnelSpec) -> Result<(), SshError> {
     private_folder(&spec.run_dir).map_err(|e| cannot_use(&spec.run_dir, &e))?;
     if let Some(parent) = spec.known_hosts.parent().filter(|p| !p.exists()) {
@@ -36,14 +36,14 @@ pub(super) fn own_path(run_dir: &Path, extension: &str) -> Result<PathBuf, SshEr
     if path.as_os_str().len() > SOCKET_PATH_MAX {
         return Err(SshError::Local {
             what: format!(
-                "the path of the control socket is too long ({} bytes of {SOCKET_PATH_MAX}): {}",
+                "path of the control socket is too long ({} bytes, limit {SOCKET_PATH_MAX}): {}",
                 path.as_os_str().len(),
                 path.display()
             ),
             mend: "set XDG_RUNTIME_DIR to a shorter folder that only you can enter".into(),
         });
     }
-    // Left by a dead process that had our id.
+    // A dead process with the same id may have left it.
     remove(&path).map_err(|e| cannot_use(&path, &e))?;
     Ok(path)
 }
@@ -62,7 +62,7 @@ fn remove(path: &Path) -> io::Result<()> {
 pub(super) struct Sockets(BTreeMap<u16, PathBuf>);
 
 impl Sockets {
-    /// A path for the forward to each of these ports. Nothing is in its place.
+    /// Chooses a path for the forward to each of these ports, and removes a stale file there.
     pub fn beside(control: &Path, ports: impl Iterator<Item = u16>) -> Result<Self, SshError> {
         let mut sockets = Self::default();
         for port in ports {
@@ -82,7 +82,7 @@ impl Sockets {
             .try_for_each(|path| fs::set_permissions(path, private()).map_err(|e| cannot_use(path, &e)))
     }
 
-    /// The one that leads to this port.
+    /// The socket that forwards to this port.
     pub fn to(&self, port: u16) -> Option<&Path> {
         self.0.get(&port).map(PathBuf::as_path)
     }
@@ -92,14 +92,14 @@ impl Drop for Sockets {
     fn drop(&mut self) {
         for path in self.0.values() {
             if let Err(e) = remove(path) {
-                tracing::warn!("{} stays until the next start: {e}", path.display());
+                tracing::warn!("cannot remove {}, retrying at the next start: {e}", path.display());
             }
         }
     }
 }
 
-/// Removes what a killed console left in its folder of sockets: control sockets that nobody listens on, and the
-/// forwards' sockets of connections that are gone. Returns how many files. A folder that does not exist has none.
+/// Removes stale sockets of a killed console: control sockets without a listener, and the forwards' sockets of
+/// closed connections. Returns the number of removed files; 0 when the folder does not exist.
 pub fn clear_stale_sockets(run_dir: &Path) -> io::Result<usize> {
     let entries = match fs::read_dir(run_dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -139,7 +139,7 @@ pub(super) fn check_key(key: &Path, run_dir: &Path) -> Result<(), SshError> {
     let fault = match File::open(key).and_then(|f| f.metadata()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => KeyFault::Missing,
         Err(e) => KeyFault::Unreadable(e.kind().to_string()),
-        Ok(found) if !found.is_file() => KeyFault::Unreadable("it is not a file".into()),
+        Ok(found) if !found.is_file() => KeyFault::Unreadable("not a regular file".into()),
         Ok(found) => {
             let mode = found.mode() & 0o7777;
             // The run folder is ours, so its owner is us.
@@ -159,7 +159,7 @@ fn open_to_others(mode: u32) -> bool {
 
 fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    // Also proves that it is ours: only its owner may do this.
+    // This also proves that we own it: only the owner may change the mode.
     fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
@@ -171,11 +171,11 @@ fn private_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A file or folder that we need and cannot have.
+/// The error for a file or folder that is needed and cannot be used.
 pub(super) fn cannot_use(path: &Path, e: &io::Error) -> SshError {
     SshError::Local {
-        what: format!("{} cannot be used: {e}", path.display()),
-        mend: format!("`ls -ld {}` shows whose it is; it must be yours", path.display()),
+        what: format!("cannot use {}: {e}", path.display()),
+        mend: format!("it must be owned by you: check with `ls -ld {}`", path.display()),
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     fn a_long_folder_is_refused_with_its_mend() {
         let long = PathBuf::from(format!("/{}", "x".repeat(90)));
         let Err(SshError::Local { what, mend }) = own_path(&long, "") else { panic!("it is too long") };
-        assert!(what.contains("too long") && what.contains(" bytes of 86"), "{what}");
+        assert!(what.contains("too long") && what.contains(" bytes, limit 86"), "{what}");
         assert!(mend.contains("XDG_RUNTIME_DIR"), "{mend}");
     }
 

@@ -1,8 +1,8 @@
-//! Children that cannot outlive us, not even after `kill -9`, in every phase and with their own children.
+//! Child processes that never outlive this one, not even after `kill -9`; their own children end too.
 //!
-//! The kernel's own means (`PR_SET_PDEATHSIG`) is Linux only, needs `unsafe`, follows the spawning thread and does
-//! not reach a `ProxyCommand`. What works everywhere is a pipe: its end here closes whenever this process ends, and
-//! a small shell at the other end notices.
+//! `PR_SET_PDEATHSIG` is Linux only, needs `unsafe`, is bound to the spawning thread and does not reach a
+//! `ProxyCommand`. A pipe works everywhere: its end here closes whenever this process ends, and a small shell at the
+//! other end notices.
 
 use super::SshError;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use tokio::process::{Child, ChildStdin, Command};
 /// itself, TERM ends the left side and whatever is left of a `ProxyCommand`; the line through the pipe before
 /// `"$@"` starts makes sure that the left side is there to receive it (a signal that meets a shell between its
 /// fork and its first command is swallowed). From then on the pipe is the command's standard input: open and
-/// empty. What the shells themselves have to say ("Terminated") goes nowhere; 4 is the real standard error.
+/// empty. The shells' own messages ("Terminated") are discarded; 4 is the real standard error.
 const GUARD: &str = r#"
 trap : TERM
 exec 3<&0 4>&2 2>/dev/null
@@ -28,10 +28,10 @@ exec 3<&0 4>&2 2>/dev/null
 exit $?
 "#;
 
-/// The same promise at the other end of a connection: runs the command line `$1` until it ends or the session does
-/// (then KILL to the session's process group), and exits with its code. What the command left running on purpose
-/// stays. 255 is what ssh itself ends with when the connection is lost, so a command that ends with it
-/// is told as 254. One line, single quotes free, so that any login shell can pass it on.
+/// The same guard on the remote host: runs the command line `$1` until it ends or the session does (then KILL to the
+/// session's process group), and exits with its code. Background processes that left the group keep running. ssh
+/// exits with 255 when the connection is lost, so exit code 255 of the command is reported as 254. One line without
+/// single quotes, so that any login shell can pass it on.
 pub(super) const REMOTE_GUARD: &str = r#"exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & w=$!; sh -c "$1" </dev/null 3<&-; code=$?; kill -KILL $w; [ $code = 255 ] && code=254; exit $code"#;
 
 /// Our end of the pipe that keeps a child alive: when it is dropped, the child and its children are killed.
@@ -39,11 +39,11 @@ pub(super) const REMOTE_GUARD: &str = r#"exec 3<&0; (read -r _ <&3; kill -KILL 0
 pub(super) struct Lifeline(ChildStdin);
 
 impl Lifeline {
-    /// Asks the child to end in its own way; one that is only about to start may miss it. A child that has ended
-    /// already is no error.
+    /// Asks the child to exit; a child that is just starting may miss the request. It is no error when the child has
+    /// exited already.
     pub(super) async fn ask_to_end(&mut self) {
         if let Err(e) = self.0.write_all(b"\n").await {
-            tracing::debug!("the child ended before it was asked to: {e}");
+            tracing::debug!("the child exited before the request: {e}");
         }
     }
 }
@@ -56,15 +56,15 @@ pub(super) fn spawn(command: Vec<OsString>) -> Result<(Child, Lifeline), SshErro
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     clean_environment(shell.as_std_mut()).env("LC_ALL", "C");
     let failed = |why: String| SshError::Local {
-        what: format!("/bin/sh cannot be started: {why}"),
+        what: format!("cannot start /bin/sh: {why}"),
         mend: "close some programs, then reconnect".into(),
     };
     let mut child = shell.spawn().map_err(|e| failed(e.to_string()))?;
-    let lifeline = child.stdin.take().map(Lifeline).ok_or_else(|| failed("it has no input".into()))?;
+    let lifeline = child.stdin.take().map(Lifeline).ok_or_else(|| failed("it has no standard input".into()))?;
     Ok((child, lifeline))
 }
 
-/// A program's exit code as a shell tells it: 128 and the signal's number when one ended it.
+/// A program's exit code as a shell reports it: 128 plus the signal number when a signal ended it.
 pub(super) fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255)
 }

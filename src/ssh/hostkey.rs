@@ -1,7 +1,7 @@
-//! Which key a host is known by, which one it offers now, and how a person's "yes, that one" is put on file.
+//! Host keys: the known one, the offered one, and how an accepted one is written to `known_hosts`.
 //!
-//! Our own `known_hosts` file never holds a key that nobody accepted, not even for a moment, and no login is tried
-//! with a key that was not accepted.
+//! Our own `known_hosts` file never contains a key that was not accepted, not even for a moment, and no login is
+//! tried with such a key.
 
 use super::error::SshError;
 use super::login::{self, Login};
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Forgets the keys that the host was known by and puts the one with this fingerprint (`SHA256:...`) on file.
+/// Replaces the known keys of the host by the one with this fingerprint (`SHA256:...`).
 ///
-/// The host is asked for its key once more, in the same way as a connection would be made (jump hosts and proxy
+/// The host is asked for its key once more, over the same route as a connection (jump hosts and proxy
 /// commands included, which `ssh-keyscan` cannot do). Only a key with exactly that fingerprint is written, in one
 /// rename; any other is a [`SshError::HostKeyChanged`] again.
 pub async fn trust(spec: &TunnelSpec, fingerprint: &str) -> Result<(), SshError> {
@@ -36,9 +36,8 @@ pub async fn trust(spec: &TunnelSpec, fingerprint: &str) -> Result<(), SshError>
     replace(spec, &login, &offered.line).await
 }
 
-/// Whether our own file has a key under the very name that we call the host by. A cheap look that saves two
-/// processes per login: a host that it finds is checked strictly, and one that it misses (an alias, a hashed name)
-/// may still be known.
+/// Whether our own file has a key under exactly this host name. This cheap check saves two processes per login: a
+/// host that it finds is checked strictly; a host that it misses (an alias, a hashed name) may still be known.
 pub(super) fn is_listed(spec: &TunnelSpec) -> bool {
     let name = match spec.auth.port {
         Some(port) if port != 22 => format!("[{}]:{port}", spec.host),
@@ -75,14 +74,14 @@ pub(super) async fn changed(spec: &TunnelSpec, login: &Login, elsewhere: Option<
     }
 }
 
-/// A key as the host offers it.
+/// A host key that the host offers.
 struct Offered {
     /// Its line for a `known_hosts` file.
     line: String,
     fingerprint: String,
 }
 
-/// Looks at the host's key: connects with an empty `known_hosts` file and reads what ssh wrote into it.
+/// Reads the host's key: connects with an empty `known_hosts` file and reads what ssh wrote into it.
 async fn offered(spec: &TunnelSpec, login: &Login) -> Result<Offered, SshError> {
     let seen = files::own_path(&spec.run_dir, ".key")?;
     let answer = look(spec, login, &seen).await;
@@ -97,7 +96,7 @@ async fn look(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered, 
     let limit = spec.connect_timeout.max(Duration::from_secs(1)) * 2;
     let output = tokio::time::timeout(limit, child.wait_with_output()).await;
     drop(lifeline);
-    // The login itself was meant to fail; what counts is whether a key came before.
+    // The login is expected to fail; what counts is whether ssh received a key before.
     if let Ok(line) = fs::read_to_string(seen)
         && let Some(text) = keygen(&["-l", "-f"], seen).await?
         && let Some(fingerprint) = fingerprints(&text).pop()
@@ -114,7 +113,7 @@ async fn look(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered, 
     }
 }
 
-/// Writes the file anew: without the host's old lines, with the new one.
+/// Rewrites the file without the host's old lines and with the new one.
 async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), SshError> {
     let known = &spec.known_hosts;
     let mut draft = known.clone().into_os_string();
@@ -129,7 +128,7 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
     write(&fs::read(known).map_err(failed)?, true).map_err(failed)?;
     keygen(&["-R", &login.filed_as, "-f"], &draft).await?;
     if keygen(&["-F", &login.filed_as, "-f"], &draft).await?.is_some() {
-        return Err(failed(std::io::Error::other("ssh-keygen -R leaves the old key in it")));
+        return Err(failed(std::io::Error::other("ssh-keygen -R did not remove the old key")));
     }
     write(line.as_bytes(), false).map_err(failed)?;
     fs::rename(&draft, known).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What a program writes, line by line, within bounds whatever it writes.
+//! A program's output, line by line, in bounded memory.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -8,9 +8,9 @@ const LINE_MAX: usize = 2000;
 /// One line, as bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Without its end; its first 2000 bytes.
+    /// The line without its line end; at most its first 2000 bytes.
     pub bytes: Vec<u8>,
-    /// Ended by a carriage return alone: what follows is written over it, as progress bars do.
+    /// Whether a carriage return alone ended it: the next line overwrites it, as with progress bars.
     pub is_passing: bool,
 }
 
@@ -21,23 +21,23 @@ pub(super) struct Lines<R> {
     chunk: Vec<u8>,
     at: usize,
     line: Vec<u8>,
-    /// A carriage return was read last.
+    /// Whether the last byte read was a carriage return.
     is_returned: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Of this stream.
+    /// Reads the lines of this stream.
     pub fn new(from: R) -> Self {
         Self { from, chunk: Vec::new(), at: 0, line: Vec::new(), is_returned: false }
     }
 
-    /// The next one; None at the end. What was read is kept when the future is dropped.
+    /// The next line; `None` at the end. Dropping the future loses no bytes.
     pub async fn next(&mut self) -> Option<Line> {
         loop {
             while let Some(&byte) = self.chunk.get(self.at) {
                 let was_returned = std::mem::replace(&mut self.is_returned, byte == b'\r');
                 if byte == b'\n' || (was_returned && byte != b'\r') {
-                    // What follows a lone return is the next line's.
+                    // The byte after a lone carriage return belongs to the next line.
                     self.at += usize::from(byte == b'\n');
                     return Some(self.cut(byte != b'\n'));
                 }

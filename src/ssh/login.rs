@@ -1,5 +1,5 @@
-//! How `ssh` is told where to log in: the options of the control master, of its clients, and what the user's own
-//! configuration makes of the host's name.
+//! Arguments of `ssh`: the options of the control master and of its clients, and how the user's own configuration
+//! resolves the host name.
 
 use super::TunnelSpec;
 use super::error::SshError;
@@ -11,13 +11,13 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// The word on the master's standard output that says that the login is complete.
+/// The word that the master prints on its standard output when the login is complete.
 pub(super) const READY: &str = "marin-tui-ready";
 
 /// Limit of the small local programs (`ssh -G`, `ssh-keygen`).
 const LOCAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What the user's ssh configuration makes of a spec (`ssh -G`).
+/// A spec as the user's ssh configuration resolves it (`ssh -G`).
 #[derive(Clone, Debug)]
 pub(super) struct Login {
     /// The user that logs in.
@@ -27,7 +27,7 @@ pub(super) struct Login {
 }
 
 impl Login {
-    /// Asks ssh, which connects to nothing for this.
+    /// Runs `ssh -G`, which makes no connection.
     pub(super) async fn resolve(spec: &TunnelSpec) -> Result<Self, SshError> {
         let mut args = vec!["-G".into()];
         args.extend(target(spec));
@@ -79,12 +79,12 @@ fn target(spec: &TunnelSpec) -> Vec<OsString> {
     args
 }
 
-/// `ssh` with everything that a connection of ours must and must not do, whatever the user's configuration says,
-/// up to but without the host.
+/// Arguments of `ssh` for every connection of ours, up to but without the host. They override the user's
+/// configuration.
 ///
-/// The global `known_hosts` stays in use: a site's certificate authority and revoked keys are worth having, and who
-/// can write that file owns this machine anyway. A host that our own file knows is checked strictly: accept-new
-/// would wave through a known host that suddenly offers a key of another type.
+/// The global `known_hosts` stays in use: it may hold a site's certificate authority and revoked keys, and whoever
+/// can write it owns this machine anyway. A host in our own file is checked strictly: accept-new would accept a
+/// known host that offers a key of another type.
 fn connect(spec: &TunnelSpec, known_hosts: &Path, checking: &str) -> Vec<OsString> {
     let mut args = vec![spec.ssh.clone().into()];
     args.extend(target(spec));
@@ -102,7 +102,7 @@ fn connect(spec: &TunnelSpec, known_hosts: &Path, checking: &str) -> Vec<OsStrin
         ("ConnectionAttempts", "1"),
         ("ServerAliveInterval", &every),
         ("ServerAliveCountMax", &misses),
-        // The messages that tell what happened are of this level.
+        // The messages that explain a failure have this level.
         ("LogLevel", "INFO"),
         ("RequestTTY", "no"),
         ("RemoteCommand", "none"),
@@ -133,16 +133,16 @@ pub(super) fn master(spec: &TunnelSpec, socket: &Path, checking: &str) -> Vec<Os
 
 /// An interactive login, to be run in the foreground of a terminal.
 ///
-/// It makes a connection of its own: the control master would read the terminal in the client's place, and may not,
-/// being no part of the terminal's foreground. The host's key was checked when the master connected, so nothing
-/// unknown is accepted here; what ssh has to ask it may ask.
+/// It makes its own connection: the control master would have to read the terminal for the client, and cannot
+/// because it is not in the terminal's foreground process group. The host key was checked when the master connected,
+/// so no unknown key is accepted here; ssh may ask for a passphrase.
 pub(super) fn interactive(spec: &TunnelSpec) -> Vec<OsString> {
     let mut args = foreground(spec, "yes");
     args.extend(["-t".into(), "--".into(), spec.host.as_str().into()]);
     args
 }
 
-/// The same up to but without the host, its key checked as said.
+/// Arguments of a login in the foreground, up to but without the host; `checking` is `StrictHostKeyChecking`.
 pub(super) fn foreground(spec: &TunnelSpec, checking: &str) -> Vec<OsString> {
     let mut args = target(spec);
     args.extend(["-o".into(), format!("StrictHostKeyChecking={checking}").into()]);
@@ -186,11 +186,11 @@ fn path_option(name: &str, path: &Path) -> OsString {
     option
 }
 
-/// Runs a small local program to its end.
+/// Runs a small local program until it exits.
 pub(super) async fn local(program: &Path, args: &[OsString]) -> Result<Output, SshError> {
     let failed = |why: &str| SshError::Local {
-        what: format!("{} cannot be run: {why}", program.display()),
-        mend: "install the OpenSSH client (Debian: apt install openssh-client), or name it in the settings"
+        what: format!("cannot run {}: {why}", program.display()),
+        mend: "install the OpenSSH client (Debian: apt install openssh-client), or set `ssh` in the settings"
             .into(),
     };
     let mut command = Command::new(program);
@@ -204,11 +204,10 @@ pub(super) async fn local(program: &Path, args: &[OsString]) -> Result<Output, S
         })?;
         child.wait_with_output().await.map_err(|e| failed(&e.to_string()))
     };
-    tokio::time::timeout(LOCAL_LIMIT, run).await.map_err(|_| failed("it does not end"))?
+    tokio::time::timeout(LOCAL_LIMIT, run).await.map_err(|_| failed("it timed out"))?
 }
 
-/// Whether a private key is locked with a passphrase: it cannot be read with an empty one. For the words after a
-/// refusal only.
+/// Whether a private key has a passphrase: it cannot be read with an empty one. Used only to explain a refused login.
 pub(super) async fn is_locked(key: &Path) -> bool {
     let args = ["-y", "-P", "", "-f"].map(OsString::from).into_iter().chain([key.into()]);
     let answer = local(Path::new("ssh-keygen"), &args.collect::<Vec<_>>()).await;

@@ -1,4 +1,4 @@
-//! Local ports for forwards: the first free one from a preferred number on, and who holds the others.
+//! Local ports for forwards: the first free port from a preferred number on, and the programs that use the others.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,23 +16,23 @@ pub struct PortPlan {
     given: BTreeSet<u16>,
 }
 
-/// A port to forward, and what stood in its way.
+/// A free port, and the ports that were skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// The free port.
     pub port: u16,
-    /// Ports that other programs hold. Those given to other clusters do not count.
+    /// Skipped ports that other programs use; ports given to other clusters are not among them.
     pub taken: Option<Taken>,
 }
 
-/// Ports that other programs hold. Displays as `8265 is held by ssh (pid 4711)`, or, where more had to be passed over,
-/// `8265 and 6 more are held, the first by ssh (pid 4711)`.
+/// Ports that other programs use. Displays as `8265 is in use by ssh (pid 4711)`, or, when more than one was skipped,
+/// `8265 and 6 more are in use, the first by ssh (pid 4711)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The first of them.
     pub port: u16,
-    /// Its holder, e.g. `ssh (pid 4711)`; only Linux tells, and only about one's own processes. Finding it means a look
-    /// at every process, so that the others' are not looked for: beside a second console there may be dozens.
+    /// The program that uses it, e.g. `ssh (pid 4711)`; known on Linux only, and only for the user's own processes.
+    /// Finding it reads every process, so it is not done for the other ports: a second console may use dozens.
     pub holder: Option<String>,
     /// How many more.
     pub more: usize,
@@ -42,8 +42,8 @@ impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (port, holder) = (self.port, self.holder.as_deref().unwrap_or("another program"));
         match self.more {
-            0 => write!(f, "{port} is held by {holder}"),
-            more => write!(f, "{port} and {more} more are held, the first by {holder}"),
+            0 => write!(f, "{port} is in use by {holder}"),
+            more => write!(f, "{port} and {more} more are in use, the first by {holder}"),
         }
     }
 }
@@ -55,7 +55,7 @@ impl PortPlan {
     }
 
     /// Gives out the first free port from `first` on; none when 200 in a row are taken. Between this and ssh's own
-    /// binding another program may be faster: `SshError::PortInUse` then, and asking again gives the next one.
+    /// binding another program may take it: that is `SshError::PortInUse`, and the next call gives the next port.
     pub fn take(&mut self, first: u16) -> Option<Pick> {
         let ours = &self.given;
         let mut ports = (first..=u16::MAX).take(usize::from(TRIED)).filter(|p| !ours.contains(p));
@@ -70,13 +70,13 @@ impl PortPlan {
         Some(Pick { port, taken })
     }
 
-    /// Takes a port back.
+    /// Releases a port.
     pub fn give_back(&mut self, port: u16) {
         self.given.remove(&port);
     }
 }
 
-/// Whether nobody listens there. Browsers try `::1` first for `NAME.localhost`: whoever listens there would get
+/// Whether the port is free. Browsers try `::1` first for `NAME.localhost`: a program that listens there would get
 /// the requests, and the token, that are meant for the forward.
 fn is_free(port: u16) -> bool {
     let bind = |address: SocketAddr| TcpListener::bind(address).map_err(|e| e.kind());
@@ -133,8 +133,8 @@ mod tests {
             assert!(taken.holder.as_ref().unwrap().ends_with(&us), "{pick:?}");
         }
         let told = |more| Taken { port: 8265, holder: Some("ssh (pid 4711)".into()), more }.to_string();
-        assert_eq!(told(0), "8265 is held by ssh (pid 4711)");
-        assert_eq!(told(6), "8265 and 6 more are held, the first by ssh (pid 4711)");
+        assert_eq!(told(0), "8265 is in use by ssh (pid 4711)");
+        assert_eq!(told(6), "8265 and 6 more are in use, the first by ssh (pid 4711)");
         drop(listener);
         assert_eq!(plan.take(first).unwrap(), Pick { port: first, taken: None });
         assert_ne!(plan.take(first).unwrap().port, first, "given out already");

@@ -1,4 +1,4 @@
-//! A program on this machine that cannot outlive us, its output line by line as it comes.
+//! Runs a program on this machine that cannot outlive this process, with its output line by line.
 
 use super::error::SshError;
 use super::guard;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 
-/// What a program's children that go on in the background (ssh's own masters) may hold its output open.
+/// How long a program's background children (ssh's own masters) may hold its output open after it ended.
 const GRACE: Duration = Duration::from_secs(1);
-/// Of a line that is written over and over one is handed on so often.
+/// Shortest time between two updates of a line that is overwritten again and again (a progress bar).
 const PASSING: Duration = Duration::from_secs(5);
 
-/// Runs a program to its end and hands on each line of its output, cleaned; its exit code. One that writes faster
-/// than its lines are taken has to wait. Dropping the future kills it and what it started.
+/// Runs a program until it exits, passes on each line of its output, cleaned, and returns its exit code. A program
+/// that writes faster than its lines are read is blocked. Dropping the future kills it and its children.
 pub async fn run(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<i32, SshError> {
-    // Both its outputs are one, so that the lines keep their order: the last one tells why it failed.
+    // Standard output and error are one pipe, so that the lines keep their order: the last one says why it failed.
     let both = ["sh", "-c", "exec \"$@\" 2>&1", "sh"].map(OsString::from);
     let (mut child, lifeline) = guard::spawn([&both[..], &command].concat())?;
     let mut reading = tokio::spawn(read(child.stdout.take(), lines));
@@ -27,8 +27,8 @@ pub async fn run(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<
     }
     drop(lifeline);
     status.map(guard::code).map_err(|e| SshError::Local {
-        what: format!("the program cannot be waited for: {e}"),
-        mend: "look by hand whether it still runs".into(),
+        what: format!("cannot wait for the program: {e}"),
+        mend: "check with `ps` whether it is still running".into(),
     })
 }
 
@@ -42,7 +42,7 @@ async fn read(from: Option<impl AsyncRead + Unpin>, to: mpsc::Sender<String>) {
             }
             passed = Some(Instant::now());
         }
-        // Nobody listens any more when the front end is gone; the program may go on.
+        // The receiver is closed when the front end has ended; the program may continue.
         let _ = to.send(log_line(String::from_utf8_lossy(&line.bytes).trim_end())).await;
     }
 }

@@ -14,8 +14,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// Commands at the same time over one connection: sshd's `MaxSessions` is 10 by default, and two are left for
-/// logins.
+/// Maximum number of concurrent commands over one connection: sshd's `MaxSessions` is 10 by default, and two are kept
+/// for logins.
 const SESSIONS: usize = 8;
 /// Bytes of a command's standard output that are kept.
 const OUTPUT_MAX: usize = 4 << 20;
@@ -24,8 +24,8 @@ const STDERR_MAX: usize = 4 << 10;
 /// Bytes of a stream that are read at once, at most.
 const CHUNK: usize = 64 << 10;
 
-/// Runs commands on one head. Cheap to clone. When the connection is gone every command fails as lost; it never
-/// makes a connection of its own.
+/// Runs commands on one head. Cheap to clone. Once the connection is closed every command fails with
+/// [`SshError::Lost`]; it never connects by itself.
 #[derive(Clone, Debug)]
 pub struct Remote(Arc<Over>);
 
@@ -37,10 +37,10 @@ struct Over {
     sessions: Arc<Semaphore>,
 }
 
-/// What a command left behind.
+/// The result of a command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code; 128 and the signal's number when a signal ended it. 255 is told as 254.
+    /// Its exit code; 128 plus the signal number when a signal ended it. 255 is reported as 254.
     pub status: i32,
     /// The first 4 MiB of its standard output.
     pub stdout: Vec<u8>,
@@ -59,8 +59,8 @@ impl Remote {
         &self.0.socket
     }
 
-    /// Runs a command line by the head's `sh` until it ends, `limit` at most: then it is ended there too. An exit
-    /// code other than zero is no error here. Waits its turn when eight others run.
+    /// Runs a command line in the head's `sh` for at most `limit`; after that it is killed on the head. A nonzero exit
+    /// code is no error here. Waits while eight other commands run.
     pub async fn run(&self, command: &str, limit: Duration) -> Result<Output, SshError> {
         let deadline = Instant::now() + limit;
         let turn = timeout_at(deadline, self.0.sessions.acquire()).await;
@@ -96,7 +96,7 @@ impl Remote {
         Ok(Output { status, stdout, cut, stderr })
     }
 
-    /// The remote exit code and standard error, or why there is none.
+    /// The remote exit code and standard error, or the error of the connection.
     fn verdict(
         &self,
         status: std::io::Result<std::process::ExitStatus>,
@@ -108,7 +108,7 @@ impl Remote {
         // 255 is ssh's own: the remote guard never ends with it.
         match code {
             255 if stderr.contains("ession open refused by peer") => Err(self.exhausted()),
-            255 => Err(lost("the connection is gone")),
+            255 => Err(lost("connection closed")),
             code => Ok((code, printable(stderr.trim()).into_owned())),
         }
     }
@@ -130,8 +130,8 @@ pub struct RemoteStream {
 }
 
 impl RemoteStream {
-    /// The next bytes, as they came: chunks end anywhere, also within a line. None when the command has ended
-    /// well; [`SshError::Command`] when it ended with an error. Cancel safe.
+    /// The next chunk, which may end within a line. `None` when the command has succeeded; [`SshError::Command`] when
+    /// it failed. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, SshError> {
         if let Some(stdout) = &mut self.stdout {
             let mut chunk = BytesMut::with_capacity(CHUNK);

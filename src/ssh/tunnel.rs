@@ -1,7 +1,7 @@
-//! The control master of one head: opens, stays, and says why it ended.
+//! The control master of one head: how it connects, stays connected, and why it ended.
 //!
-//! A task reads its standard error for as long as it lives: that is where ssh says what happened, and the only
-//! place that tells "the head is up, but nothing listens behind a forward".
+//! A task reads its standard error as long as it runs. Only these messages tell why a connection ended, and that the
+//! head is up while nothing listens behind a forward.
 
 use super::error::{KeyFault, SshError, port_in_use};
 use super::files::{self, Sockets};
@@ -25,20 +25,20 @@ use tokio::time::timeout;
 const KEPT_LINES: usize = 24;
 /// How long the master may take to answer over its socket, or to end when asked.
 const LOCAL_ANSWER: Duration = Duration::from_secs(3);
-/// How long the rest of standard error is waited for once the process has ended.
+/// Timeout for the rest of standard error after the process has exited.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// Connections that the head refused to make to a forward's remote port.
+/// Connections to a forward's remote port that failed on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// How many since the connection was opened.
+    /// Their number since the connection was opened.
     pub count: u64,
     /// The last reason in ssh's words, e.g. `connect failed: Connection refused` (nothing listens) or
     /// `administratively prohibited: open failed` (sshd's `AllowTcpForwarding no`).
     pub reason: String,
 }
 
-/// What is known about the master's process.
+/// Output and exit code of the master's process.
 #[derive(Debug, Default)]
 struct Story {
     /// The last lines of its standard error, safe to print.
@@ -66,7 +66,7 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Logs in and sets the forwards up; one attempt. Dropping the future abandons it without a trace.
+    /// Logs in and sets up the forwards; one attempt. Dropping the future kills ssh and removes its files.
     pub async fn open(spec: TunnelSpec) -> Result<Self, SshError> {
         files::prepare(&spec)?;
         if let Some(key) = &spec.auth.private_key {
@@ -84,7 +84,7 @@ impl Tunnel {
             return Self::log_in(spec, "yes", Some(login)).await;
         }
         let mut tunnel = Self::log_in(spec, "accept-new", Some(login.clone())).await?;
-        // A host that another file of the user knows is not put into ours.
+        // A host that is in another known_hosts file of the user is not added to ours.
         tunnel.first_contact = hostkey::filed(&tunnel.spec, &login).await;
         Ok(tunnel)
     }
@@ -111,7 +111,7 @@ impl Tunnel {
             _ = ready => {}
             error = tunnel.refused(login) => return Err(error),
             () = tokio::time::sleep(limit) => {
-                let why = format!("the login did not end within {} s", limit.as_secs());
+                let why = format!("login timed out after {} s", limit.as_secs());
                 return Err(SshError::Unreachable { host: tunnel.spec.host.to_string(), why });
             }
         }
@@ -125,15 +125,15 @@ impl Tunnel {
         SshError::lost(self.spec.host.as_str(), &lines, code)
     }
 
-    /// Ends the connection in ssh's own way; the forwards' ports are free afterwards.
+    /// Closes the connection with ssh's own exit; the forwards' ports are free afterwards.
     pub async fn close(mut self) {
         self.lifeline.ask_to_end().await;
         if timeout(LOCAL_ANSWER, self.end()).await.is_err() {
-            tracing::warn!(cluster = %self.spec.name, "ssh does not end by itself; it is killed");
+            tracing::warn!(cluster = %self.spec.name, "ssh did not exit; killing it");
         }
     }
 
-    /// The host, as it was asked for.
+    /// The host as the spec names it.
     pub fn host(&self) -> &str {
         self.spec.host.as_str()
     }
@@ -143,7 +143,7 @@ impl Tunnel {
         self.first_contact.as_deref()
     }
 
-    /// What runs commands over this connection. It outlives the tunnel harmlessly: commands then fail as lost.
+    /// Runs commands over this connection. After the tunnel is closed its commands fail with [`SshError::Lost`].
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
@@ -153,7 +153,7 @@ impl Tunnel {
         self.sockets.to(remote)
     }
 
-    /// The connections refused behind the forwards: the proof that the head is up and a service on it is down.
+    /// Refused connections behind the forwards: they prove that the head is up and a service on it is down.
     pub fn refusals(&self) -> watch::Receiver<Refusals> {
         self.refusals.clone()
     }
@@ -162,7 +162,7 @@ impl Tunnel {
         let mut story = self.story.clone();
         match story.wait_for(|s| s.ended.is_some()).await {
             Ok(story) => (story.lines(), story.ended.unwrap_or_default()),
-            // The task that attends is gone: the runtime shuts down.
+            // The reading task has ended: the runtime is shutting down.
             Err(_) => (Vec::new(), 255),
         }
     }
@@ -188,33 +188,33 @@ impl Tunnel {
         }
     }
 
-    /// Listens on a TCP port of this machine from now on, as [`Local::Port`] says.
+    /// Starts listening on a TCP port of this machine, as [`Local::Port`] says.
     pub async fn listen(&self, port: u16, remote: u16) -> Result<(), SshError> {
         let forward = Forward { local: Local::Port(port), remote };
         let listening = self.ask_for(&[forward]).await;
         if listening.is_err() {
-            // One of the two addresses may have been free.
+            // One of the two addresses may have been bound.
             self.unlisten(port, remote).await;
         }
         listening
     }
 
-    /// Gives a port of [`Tunnel::listen`] back. What is connected through it stays so.
+    /// Closes a port of [`Tunnel::listen`]. Open connections through it stay open.
     pub async fn unlisten(&self, port: u16, remote: u16) {
         let given_back = async {
             let mut master = Connection::connect(self.remote.socket()).await?;
             for here in beginnings(Local::Port(port), None) {
-                // It may not have been had in the first place.
+                // It may never have been open.
                 let closed =
                     master.close_port_forward(ForwardType::Local, &here, &tcp("localhost", remote)).await;
                 if let Err(e) = closed {
-                    tracing::debug!(cluster = %self.spec.name, "port {port} is not given back: {e}");
+                    tracing::debug!(cluster = %self.spec.name, "cannot release port {port}: {e}");
                 }
             }
             Ok::<_, openssh_mux_client::Error>(())
         };
         if !matches!(timeout(LOCAL_ANSWER, given_back).await, Ok(Ok(()))) {
-            tracing::warn!(cluster = %self.spec.name, "ssh does not answer; port {port} stays open until it ends");
+            tracing::warn!(cluster = %self.spec.name, "ssh does not answer; port {port} stays open until it exits");
         }
     }
 
@@ -232,9 +232,9 @@ impl Tunnel {
         let said = match timeout(LOCAL_ANSWER, asked).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(e)) => printable(&e.to_string()).into_owned(),
-            Err(_) => "ssh does not answer".into(),
+            Err(_) => "ssh's control master does not answer".into(),
         };
-        // It answers only that it failed; which port it was, stands on its standard error.
+        // The answer only says that it failed; standard error names the port.
         let asked_for = |port| forwards.iter().any(|f| f.local == Local::Port(port));
         let in_use = |story: &Story| port_in_use(&story.lines()).filter(|port| asked_for(*port));
         let mut story = self.story.clone();
@@ -248,7 +248,7 @@ impl Tunnel {
     }
 }
 
-/// Forwards from here to `localhost` there (OpenSSH, PROTOCOL.mux: `MUX_C_OPEN_FWD`).
+/// Requests forwards from this machine to the head's `localhost` (OpenSSH, PROTOCOL.mux: `MUX_C_OPEN_FWD`).
 async fn ask_for(
     forwards: &[Forward],
     sockets: &Sockets,
@@ -285,7 +285,7 @@ fn has_six() -> bool {
 /// Reads the master's standard output until it says that the login is complete. False when it never does.
 async fn says_ready(stdout: Option<impl AsyncRead + Unpin>) -> bool {
     let Some(stdout) = stdout else { return false };
-    // The user's shell runs the local command and may have a greeting of its own.
+    // The user's shell runs the local command and may print a greeting first.
     let mut lines = BufReader::new(stdout).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         if line == login::READY {
@@ -295,7 +295,7 @@ async fn says_ready(stdout: Option<impl AsyncRead + Unpin>) -> bool {
     false
 }
 
-/// Starts the task that reads what the master says until it ends.
+/// Starts the task that reads the master's standard error until it exits.
 fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<Story>, watch::Receiver<Refusals>) {
     let (story, told) = watch::channel(Story::default());
     let (refusals, refused) = watch::channel(Refusals::default());
@@ -318,9 +318,9 @@ fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<Story>, watch
         let status = tokio::select! {
             () = &mut reading => child.wait().await,
             status = child.wait() => {
-                // Its last words are in the pipe. A deaf proxy command may hold the other end for ever.
+                // The last messages are still in the pipe. A hanging proxy command may hold it open for ever.
                 if timeout(LAST_WORDS, &mut reading).await.is_err() {
-                    tracing::debug!(%cluster, "something that ssh started outlives it");
+                    tracing::debug!(%cluster, "a child of ssh is still running");
                 }
                 status
             }
@@ -331,7 +331,7 @@ fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<Story>, watch
     (told, refused)
 }
 
-/// Hands over each line, made safe to print, until the stream ends. A long line is cut.
+/// Passes each line, made safe to print, to `hear` until the stream ends. A long line is cut.
 async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(String)) {
     let Some(from) = from else { return };
     let mut lines = Lines::new(from);
@@ -340,8 +340,8 @@ async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(S
     }
 }
 
-/// `channel 1: open failed: connect failed: Connection refused`. One command too many over the connection is told
-/// in almost the same words (`connect failed: open failed`) and is no refusal behind a forward.
+/// The reason in `channel 1: open failed: connect failed: Connection refused`. Too many sessions produce almost the
+/// same message (`connect failed: open failed`), which is no refusal behind a forward.
 fn refusal(line: &str) -> Option<&str> {
     let (_, reason) = line.strip_prefix("channel ")?.split_once(": open failed: ")?;
     (reason != "connect failed: open failed").then_some(reason)

@@ -1,4 +1,4 @@
-//! A login in the foreground on any machine of a cluster, also on one that only its head can reach.
+//! A login in the foreground on any machine of a cluster, directly or through its head.
 
 use super::error::SshError;
 use super::login::{self, Login};
@@ -7,15 +7,15 @@ use super::{TunnelSpec, files, guard, hostkey};
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
-/// Where to log in, how to get there and what to do there.
+/// The target, the route and the command of a login.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// The machine.
     pub to: TunnelSpec,
-    /// The head that the connection goes through; none when the machine can be reached from here.
+    /// The head used as jump host; none when the machine can be reached directly.
     pub through: Option<TunnelSpec>,
-    /// The name that the machine's key is filed under. Addresses inside a network are given to one machine after
-    /// another, so that a key filed under one would look changed.
+    /// The name of the machine's key in `known_hosts`. Internal addresses are reused by later machines, so a key
+    /// stored under an address would look changed.
     pub filed_as: Option<String>,
     /// A command line for the machine's shell; none opens one.
     pub command: Option<String>,
@@ -27,8 +27,8 @@ impl Visit {
     pub async fn command(&self) -> Result<Command, SshError> {
         let mut args = known(&self.to, self.filed_as.as_deref()).await?;
         if let Some(head) = &self.through {
-            // In the place of a proxy command of the cluster's file, which leads to its head; that of the head's own
-            // login is inside.
+            // This replaces the proxy command of the cluster file, which leads to the head; the head's own proxy
+            // command is inside.
             args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
         }
         args.push(if self.command.is_some() { "-T" } else { "-t" }.into());
@@ -41,7 +41,7 @@ impl Visit {
     }
 }
 
-/// Arguments up to the host. A key that is on file must be the one that is offered, a first one is accepted.
+/// Arguments up to the host. A known host key must match; the key of an unknown host is accepted.
 async fn known(spec: &TunnelSpec, filed_as: Option<&str>) -> Result<Vec<OsString>, SshError> {
     files::prepare(spec)?;
     let mut login = Login::resolve(spec).await?;

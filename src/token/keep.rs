@@ -1,6 +1,6 @@
 //! Keeping a fetched token: one file per secret and, for the default secret, `~/.ray/auth_token`.
 //!
-//! A file is replaced in one step and is its owner's alone from its first byte on.
+//! A file is replaced atomically and is never readable by other users.
 
 use super::layout::version_file;
 use super::{Places, TokenError, read};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 impl Places {
-    /// Keeps the token of that version. Returns what could not be kept: the token works all the same.
+    /// Saves the token of that version. Returns the errors of files that could not be written; the token is usable anyway.
     pub fn keep(&self, secret: &SecretName, version: &str, token: &Secret) -> Vec<TokenError> {
         let file = self.file_of(secret);
         let mut troubles = Vec::new();
@@ -36,17 +36,17 @@ impl Places {
         troubles
     }
 
-    /// Removes the secret's copy in the older layout, which nobody would renew any more. The token goes first: without
-    /// its version file it would pass for a cluster's own.
+    /// Removes the secret's copy in the older layout, which is no longer updated. The token is removed before its version
+    /// file: without that file it would count as a cluster's own token.
     fn remove_old_copy(&self, secret: &SecretName) -> Option<TokenError> {
         let old = self.old_copy(secret)?;
         let removed = fs::remove_file(&old).and_then(|()| fs::remove_file(version_file(&old)));
         let error = removed.err().filter(|e| e.kind() != io::ErrorKind::NotFound)?;
-        let error = io::Error::new(error.kind(), format!("this old copy cannot be removed: {error}"));
+        let error = io::Error::new(error.kind(), format!("cannot remove this old copy: {error}"));
         Some(TokenError::Unwritable { file: old, error })
     }
 
-    /// The version that the kept token is, if it is still the one that was fetched.
+    /// The version of the saved token, if the file still contains the fetched token.
     pub fn version_of(&self, secret: &SecretName, token: &Secret) -> Option<String> {
         self.copies(secret).iter().find_map(|copy| {
             let text = fs::read_to_string(version_file(copy)).ok()?;
@@ -57,22 +57,22 @@ impl Places {
     }
 }
 
-/// Tells two tokens apart in a file that is its owner's alone; too short to tell the token.
+/// A short checksum to tell two tokens apart, in a private file; too short to derive the token.
 fn fingerprint(token: &Secret) -> String {
     let digest = Sha1::digest(token.expose().as_bytes());
     let [a, b, c, d, ..] = digest.0;
     format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
 }
 
-/// Takes from others what a file of ours gives them.
+/// Removes the permissions of other users from a file of ours.
 pub(super) fn close_to_others(file: &Path) -> io::Result<()> {
     fs::set_permissions(file, Permissions::from_mode(0o600))
 }
 
-/// Writes beside the file, for its owner alone, and moves it there: readers see the old or the new text, whole.
+/// Writes a private file beside the target and renames it: readers see either the old or the new text.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    // A link's target is what is meant.
+    // For a symbolic link the target is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.into());
     if file.is_dir() {
         return Err(io::Error::other("it is a folder; remove it"));
@@ -89,7 +89,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
         fs::rename(&fresh, &file)
     })();
     if written.is_err() {
-        // Nothing half-written may stay; why it failed is what counts.
+        // Remove the half-written file; the error that is returned is the one of writing.
         let _ = fs::remove_file(&fresh);
     }
     written

@@ -1,8 +1,8 @@
-//! Where token files lie: a cluster's own in `clusters/NAME`, which a person writes, and a secret's copy in
-//! `secrets/PROJECT.SECRET`, which [`Places::keep`] writes. In folders of their own no name of one meets one of the other.
+//! Paths of token files: a cluster's own in `clusters/NAME`, which a person writes, and a secret's copy in
+//! `secrets/PROJECT.SECRET`, which [`Places::keep`] writes. Separate folders prevent name collisions.
 //!
-//! Both once lay side by side. What is left there is still found after the new place, and a copy is told from a
-//! cluster's own file by the version file that stands beside it.
+//! The older layout had both in one folder. Its files are still found, after the new places; a copy is recognized by
+//! the version file beside it.
 
 use super::Places;
 use crate::model::{ClusterName, Secret, SecretName};
@@ -14,13 +14,13 @@ impl Places {
         [self.cache.join("clusters"), self.cache.join("secrets")]
     }
 
-    /// Where a person writes the cluster's own token.
+    /// Path of the cluster's own token file, which a person writes.
     pub fn cluster_file(&self, cluster: &ClusterName) -> PathBuf {
         let [clusters, _] = self.folders();
         clusters.join(cluster.as_str())
     }
 
-    /// Where the secret's token is kept.
+    /// Path of the secret's copy.
     pub fn file_of(&self, secret: &SecretName) -> PathBuf {
         let [_, secrets] = self.folders();
         secrets.join(copy_name(secret))
@@ -31,7 +31,7 @@ impl Places {
         self.home.as_ref().map(|home| home.join(".ray/auth_token"))
     }
 
-    /// The cluster's own files, first to last; none when its name would lead elsewhere.
+    /// The cluster's own files, in search order; none when its name would lead out of the folder.
     pub(super) fn own_files(&self, cluster: &ClusterName) -> Vec<PathBuf> {
         let name = cluster.as_str();
         if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
@@ -41,7 +41,7 @@ impl Places {
         [Some(self.cluster_file(cluster)), old].into_iter().flatten().collect()
     }
 
-    /// The secret's copies, first to last.
+    /// The secret's copies, in search order.
     pub(super) fn copies(&self, secret: &SecretName) -> Vec<PathBuf> {
         [Some(self.file_of(secret)), self.old_copy(secret)].into_iter().flatten().collect()
     }
@@ -66,7 +66,7 @@ impl Places {
     }
 }
 
-/// Letters, digits, `-`, `_`, `.` and `:` only: it leads nowhere else.
+/// Whether the name has only letters, digits, `-`, `_`, `.` and `:`, so that it cannot lead to another folder.
 fn copy_name(secret: &SecretName) -> String {
     let project = secret.project.as_deref().filter(|p| SecretName::is_project(p)).unwrap_or("unknown");
     format!("{project}.{}", secret.name)
@@ -81,7 +81,7 @@ pub(super) fn version_file(copy: &Path) -> PathBuf {
     name.into()
 }
 
-/// A folder is none: `clusters` and `secrets` lie where the older layout has the files.
+/// Whether this is a file: the folders `clusters` and `secrets` lie where the older layout has its files.
 fn is_there(file: &Path) -> bool {
     file.exists() && !file.is_dir()
 }
@@ -90,7 +90,7 @@ fn is_copy(file: &Path) -> bool {
     is_there(&version_file(file))
 }
 
-/// It stands beside a copy and is no token itself.
+/// Whether this is the version file of a copy, which is not a token itself.
 fn is_version(file: &Path) -> bool {
     let copy = file.to_str().and_then(|name| name.strip_suffix(VERSION));
     copy.is_some_and(|copy| is_there(Path::new(copy)))

@@ -267,8 +267,8 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
 
     press(&mut app, "<esc>");
     press(&mut app, "d");
-    tell(&mut app, CLUSTER, answer(&ids, Err("ray answers 500: \u{1b}[31mno".into())));
-    assert!(told(&app).contains(&"holds: ? (ray answers 500: ·[31mno)".to_owned()));
+    tell(&mut app, CLUSTER, answer(&ids, Err("Ray returned HTTP 500: \u{1b}[31mno".into())));
+    assert!(told(&app).contains(&"holds: ? (Ray returned HTTP 500: ·[31mno)".to_owned()));
 }
 
 #[test]

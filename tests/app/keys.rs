@@ -267,10 +267,10 @@ fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
     let names = ["a", "b", "c"];
     let mut app = app(&names);
     let ports = |note: &str| News::Ports { open: LocalPorts::new(), notes: vec![note.to_owned()] };
-    tell(&mut app, "a", ports("8265 is held by ssh (pid 7), using 8300"));
-    assert!(said(&app).contains("a: 8265 is held by ssh"), "{}", said(&app));
+    tell(&mut app, "a", ports("8265 is in use by ssh (pid 7), using 8300"));
+    assert!(said(&app).contains("a: 8265 is in use by ssh"), "{}", said(&app));
     for name in names {
-        tell(&mut app, name, ports("8265 is held by ssh (pid 7), using 8300"));
+        tell(&mut app, name, ports("8265 is in use by ssh (pid 7), using 8300"));
     }
     let shown: Vec<&str> = app.toasts().shown().iter().map(|t| t.text.as_str()).collect();
     assert_eq!(shown, ["3 clusters use other local ports than usual; m lists them"]);

@@ -127,7 +127,7 @@ fn leftovers_are_deleted_after_a_question_that_is_focused_on_no() {
     assert_eq!(left.iter().map(|l| l.name.raw()).collect::<Vec<_>>(), ["ray-ghost", "ray-leak"]);
     let left = left.clone();
     assert!(press(&mut app, "x").is_empty() && app.dialog().is_none(), "not twice at once");
-    let failed = Cleaned::Failed { what: "Google forbids it".into(), mend: "ask".into() };
+    let failed = Cleaned::Failed { what: "permission denied by Google".into(), mend: "ask".into() };
     let done = vec![(left[0].clone(), Cleaned::Deleted), (left[1].clone(), failed)];
     tell(&mut app, CLUSTER, News::Cleaned(Ok(done)));
     let said = toast(&app);
@@ -152,7 +152,7 @@ fn an_error_stands_beside_what_was_known_before() {
 fn a_missing_login_is_said_once_for_all_clusters() {
     let mut app = super::app(&["a", "b"]);
     let missing =
-        || News::Cloud(Err(problem(ProblemKind::Login, "you are not logged in to Google Cloud", "log in")));
+        || News::Cloud(Err(problem(ProblemKind::Login, "not logged in to Google Cloud", "log in")));
     for cluster in ["a", "b", "a", "b"] {
         tell(&mut app, cluster, missing());
     }

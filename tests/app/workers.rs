@@ -192,7 +192,7 @@ fn a_host_of_a_local_cluster_is_added_by_its_address() {
 fn an_offer_that_failed_stays_in_the_form_with_its_mend() {
     let mut app = shown();
     press(&mut app, "a");
-    let missing = problem(ProblemKind::Login, "you are not logged in to Google Cloud", "run gcloud");
+    let missing = problem(ProblemKind::Login, "not logged in to Google Cloud", "run gcloud");
     hears(&mut app, OperationNews::Offered(Err(missing)));
     assert!(matches!(form(&app).offered, Offered::Failed(_)));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);

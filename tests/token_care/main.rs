@@ -275,9 +275,9 @@ async fn a_payload_that_is_no_token_is_not_kept() {
     let cases: [(&[u8], &str); 5] = [
         (b"\n", "is empty"),
         (b"  \r\n", "is empty"),
-        (b"to\x1bken", "characters that no token has"),
+        (b"to\x1bken", "characters that are not allowed"),
         (b"\xef\xbb\xbftoken", "byte order mark"),
-        (b"\xff\xfetoken", "characters that no token has"),
+        (b"\xff\xfetoken", "characters that are not allowed"),
     ];
     for (payload, why) in cases {
         let world = World::new("RAY_AUTH_TOKEN").await;
@@ -305,7 +305,7 @@ async fn a_wrong_project_is_named_and_doubted() {
     world.spec.google.token_secret = Some(name);
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(problem.what.contains("secret RAY_AUTH_TOKEN of other-project"), "{problem:?}");
-    assert!(problem.mend.contains("unless the project is the wrong one"), "{problem:?}");
+    assert!(problem.mend.contains("check that it is the right project"), "{problem:?}");
 }
 
 #[tokio::test]
@@ -321,12 +321,12 @@ async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
     );
     fs::create_dir(&file).unwrap();
     let problem = world.care().token(&world.spec).await.unwrap_err();
-    assert!(problem.what.contains("it is a folder") && problem.mend.contains("name a file"), "{problem:?}");
+    assert!(problem.what.contains("it is a folder") && problem.mend.contains("remove the folder"), "{problem:?}");
     fs::remove_dir(&file).unwrap();
     put(&file, "");
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(
-        problem.what.contains("is empty") && problem.mend.contains("write the token anew"),
+        problem.what.contains("is empty") && problem.mend.contains("write the token again"),
         "{problem:?}"
     );
     assert!(world.double.requests().is_empty());
@@ -363,7 +363,7 @@ async fn broken_files_cost_nothing_but_their_place() {
         assert_eq!(!fetched.troubles.is_empty(), told, "{what}: {:?}", fetched.troubles);
         let troubles = fetched.troubles.join("\n");
         assert!(
-            !told || (troubles.contains("cannot be written") && troubles.contains("; make ")),
+            !told || (troubles.contains("cannot write") && troubles.contains("; make ")),
             "{troubles}"
         );
         assert!(!troubles.contains(NEW) && !format!("{fetched:?}").contains(NEW));
@@ -448,7 +448,7 @@ async fn files_of_the_older_layout_are_found_after_the_new_place_and_told_apart(
         like_a_secret.name = ClusterName::new(name);
         let problem = world.care().token(&like_a_secret).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenMissing);
-        assert!(problem.what.contains("is not set and there is no"), "{problem:?}");
+        assert!(problem.what.contains("is not set, and there is no"), "{problem:?}");
     }
     // Without one it is what a person wrote for a cluster of that name, and the secret has no copy.
     fs::remove_file(&version).unwrap();

@@ -21,7 +21,7 @@ fn with_broken_file(names: &[&str]) -> App {
     let problem = problem(
         ProblemKind::Config,
         "infra/lab.yaml:3:1: found character that cannot start any token",
-        "YAML wants spaces where this line has a tab",
+        "indent this line with spaces: YAML does not allow tabs",
     );
     listed.push(Listed::Broken { file: "infra/lab.yaml".into(), problem });
     App::new(listed, Keymap::with_changes(&BTreeMap::new()).unwrap())

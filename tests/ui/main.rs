@@ -352,7 +352,7 @@ fn the_tpus_of_a_cluster() {
     press(&mut app, "<esc>");
     let gone = problem(
         ProblemKind::Other,
-        "Google forbids it: Permission 'tpu.nodes.list' denied",
+        "permission denied by Google: Permission 'tpu.nodes.list' denied",
         "ask the project's owner for a role with tpu.nodes.list",
     );
     tell(&mut app, CLUSTER, News::Cloud(Err(gone)));
@@ -363,7 +363,7 @@ fn the_tpus_of_a_cluster() {
 fn tpus_that_nobody_knows() {
     let missing = problem(
         ProblemKind::Login,
-        "you are not logged in to Google Cloud on this machine (no application-default credentials)",
+        "not logged in to Google Cloud on this machine (no application-default credentials)",
         "run `gcloud auth application-default login`",
     );
     let mut app = tpus(News::Cloud(Err(missing)));

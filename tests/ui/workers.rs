@@ -44,7 +44,7 @@ fn the_form_says_what_it_waits_for_what_can_be_chosen_and_what_is_wrong() {
     press(&mut app, "<esc>a");
     let missing = problem(
         ProblemKind::Login,
-        "you are not logged in to Google Cloud on this machine (no application-default credentials)",
+        "not logged in to Google Cloud on this machine (no application-default credentials)",
         "run `gcloud auth application-default login`",
     );
     hears(&mut app, OperationNews::Offered(Err(missing)));

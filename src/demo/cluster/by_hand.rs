@@ -1,5 +1,5 @@
-//! Workers that a person adds to a simulated cluster: a queued resource that waits, is made and becomes a TPU VM, whose
-//! hosts join Ray one after the other.
+//! Workers that a person adds to a simulated cluster: a queued resource waits, is provisioned and becomes a TPU VM,
+//! whose hosts join Ray one after the other.
 
 use super::Cluster;
 use super::machines::TpuVm;
@@ -7,17 +7,17 @@ use super::node::{MISSED, SimNode, SliceKind, address, first_by_hand};
 use crate::model::NodeId;
 use serde_json::Value;
 
-/// A request waits so long for capacity, in milliseconds, ...
+/// Time that a request waits for capacity, in milliseconds.
 const WAITING: i64 = 4000;
-/// ... is made so long, ...
+/// Time of provisioning, in milliseconds.
 const PROVISIONING: i64 = 4000;
-/// ... its hosts boot so long ...
+/// Boot time of its hosts, in milliseconds.
 const BOOTING: i64 = 3000;
-/// ... and take so long from there until the first one joins Ray, and the last one that much later.
+/// Time from then until the first host joins Ray, and from the first to the last, in milliseconds.
 const STARTING: i64 = 2000;
 const JOINING: i64 = 8000;
 
-/// A queued resource and what became of it.
+/// A queued resource and its TPU VM.
 struct Request {
     /// Name of the queued resource.
     name: String,
@@ -30,7 +30,7 @@ struct Request {
     since: i64,
     /// No host joins before.
     not_before: i64,
-    /// There is no capacity, and will not be.
+    /// Whether capacity never becomes available.
     in_vain: bool,
     first_host: usize,
     /// Hosts that have joined, by worker number.
@@ -39,7 +39,7 @@ struct Request {
     gone: Option<i64>,
 }
 
-/// How far a request is.
+/// The phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Waiting,
@@ -98,7 +98,7 @@ impl Request {
     }
 }
 
-/// All that persons have asked for.
+/// All requests.
 pub(in crate::demo) struct ByHand {
     requests: Vec<Request>,
     /// The next host's number.
@@ -106,7 +106,7 @@ pub(in crate::demo) struct ByHand {
 }
 
 impl ByHand {
-    /// Nobody has asked for anything in the cluster of that network.
+    /// No requests yet, in the cluster of that network.
     pub fn new(network: usize) -> Self {
         Self { requests: Vec::new(), next: first_by_hand(network) }
     }
@@ -136,7 +136,7 @@ impl ByHand {
         self.requests.iter().filter(|r| r.gone.is_none()).map(move |r| (r.state(now), &r.body))
     }
 
-    /// What the TPU VM of that name was asked for with; none when nobody did.
+    /// The request for the TPU VM of that name; `None` when there was none.
     pub fn body(&self, vm: &str) -> Option<&Value> {
         self.requests.iter().find(|r| r.gone.is_none() && r.vm == vm).map(|r| &r.body)
     }

@@ -1,4 +1,4 @@
-//! Nodes that are to go: they take no new work, and end once they are idle or their time is up.
+//! Draining nodes: they accept no new work and are removed when they are idle or at their deadline.
 
 use super::Cluster;
 use super::node::ENDS;

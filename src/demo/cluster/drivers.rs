@@ -1,10 +1,10 @@
-//! What entrypoints hold: a job that asked for CPUs has them on its driver's node, which is the head, while it runs.
+//! Resources of entrypoints: a job's entrypoint CPUs are used on its driver's node, the head, while it runs.
 
 use super::Cluster;
 use super::job::SimJob;
 
 impl Cluster {
-    /// What drivers hold on the head is used there; counted anew only when something has changed.
+    /// Updates the CPUs that drivers use on the head; recounted only after a change.
     pub fn count_drivers(&mut self) {
         if self.counted != self.version {
             self.counted = self.version;

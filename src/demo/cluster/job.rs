@@ -111,7 +111,7 @@ impl SimJob {
         job
     }
 
-    /// What a plain `ray job submit` leaves: an id that Ray made up, and nobody's name. Number `n` of such jobs.
+    /// Number `n` of the jobs of a plain `ray job submit`: with an id from Ray and without an owner.
     pub fn unowned(n: usize, started: i64, log: Log) -> Self {
         let mut job =
             Self::invent(&mut Random::new(n as u64), 243 + 12 * n, started, JobStatus::Running, log);
@@ -119,7 +119,7 @@ impl SimJob {
         job
     }
 
-    /// A driver that somebody started by hand: no log, cannot be stopped.
+    /// A driver that was started by hand: it has no log and cannot be stopped.
     pub fn by_hand(n: usize, started: i64, now: i64) -> Self {
         let ended = (n.is_multiple_of(2)).then_some(now.min(started + 600_000));
         Self {
@@ -180,7 +180,7 @@ impl SimJob {
         }
     }
 
-    /// Ray has forgotten it: it has no name any more.
+    /// Whether its record was deleted: it has no id any more.
     pub fn is_forgotten(&self) -> bool {
         self.submission.is_none() && self.driver.is_none()
     }

@@ -23,9 +23,9 @@ pub(in crate::demo) enum Log {
         /// No lines from then on.
         closed: Option<i64>,
     },
-    /// What a live job or the autoscaler has to tell.
+    /// The log of a simulated job or of the autoscaler.
     Told(Tale),
-    /// Bytes that somebody wrote.
+    /// Written bytes.
     Written(Vec<u8>),
 }
 

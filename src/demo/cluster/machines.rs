@@ -1,4 +1,4 @@
-//! What Google has of a simulated cluster: a TPU VM for each slice that is asked for, there, or lost and not deleted.
+//! The TPU VMs of a simulated cluster at Google: one for each slice that is requested, running, or lost and not deleted.
 
 use super::super::life::TpuType;
 use super::Cluster;

@@ -1,5 +1,4 @@
-//! A simulated node: what it offers, what of it is used, how it dies. How that is written stands in
-//! `dashboard/nodes`.
+//! A simulated node: its resources, their use, its death. Its JSON is in `dashboard/nodes`.
 
 use super::super::life::TpuType;
 use super::super::random::Random;

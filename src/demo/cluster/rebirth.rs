@@ -1,12 +1,11 @@
-//! Another Ray in the place of one that has ended: a new session with an empty job table, whose
-//! autoscaler works and has everything still to launch.
+//! A restarted Ray: a new session with an empty job table, whose autoscaler works and has launched nothing yet.
 
 use super::super::life::Life;
 use super::super::life::engine::Engine;
 use super::Cluster;
 
 impl Cluster {
-    /// Nothing is left but the workers that persons have added: they join the new head.
+    /// Resets the cluster; only workers that were added by hand remain and join the new head.
     pub fn begin_anew(&mut self) {
         let seed = self.random.next();
         let mut scenario = self.scenario.clone();

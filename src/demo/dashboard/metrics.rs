@@ -1,7 +1,7 @@
 //! The nodes' Prometheus endpoints, which some consoles scrape one by one: `GET /metrics`, no token.
 //!
-//! All nodes share one loopback socket here, so a request gets the next node's text in turn; whoever asks every
-//! target gets every node.
+//! All nodes share one loopback socket here: each request gets the next node's text in turn, so a client that scrapes
+//! every target gets every node.
 
 use super::super::cluster::node::SimNode;
 use super::super::connection::{Body, Io, text, whole};
@@ -20,7 +20,7 @@ const HISTOGRAM: usize = 210;
 /// Serves the endpoints on one connection.
 pub(in crate::demo) async fn serve(io: Io, shared: Arc<Shared>) {
     let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request, &shared))));
-    // An error is a client that went away: nobody is left to tell.
+    // An error means that the client disconnected.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
 }
 

@@ -51,7 +51,7 @@ async fn run(upgrade: OnUpgrade, id: String, shared: Arc<Shared>) {
         // Ray ignores what a client says; reading notices that it went away.
         () = heard => {}
         _ = closing.changed() => {}
-        // The client is gone: nobody is left to tell.
+        // The client has disconnected.
         _ = send(&mut out, &id, &shared) => {}
     }
 }

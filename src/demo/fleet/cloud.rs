@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How long somebody has waited in vain for a TPU when the fleet begins, in milliseconds.
+/// Age of an unfulfilled request for a TPU when the fleet starts, in milliseconds.
 const IN_VAIN: i64 = 47 * 60_000;
 
 /// The clusters of one project. Cheap to clone.
@@ -31,7 +31,7 @@ impl Cloud {
         Self { project: project.into(), places: heads.collect() }
     }
 
-    /// Somebody has asked for that TPU, and there is none.
+    /// Adds a request for a TPU that never becomes available.
     pub fn wait_in_vain(&self, cluster: &str, accelerator: &str) {
         let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
         let node_type = format!("tpu_slice_{}", accelerator.replace("litepod", "e").replace('-', "_"));

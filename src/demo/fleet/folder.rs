@@ -1,4 +1,4 @@
-//! The folder of a simulated fleet: everything that a console on it reads and writes, gone at the end.
+//! The folder of a simulated fleet with all files that a console on it reads and writes; removed at the end.
 
 use super::super::entropy;
 use super::super::google::Google;
@@ -48,7 +48,7 @@ pub(super) fn cluster_file(name: &str) -> Option<(&'static str, &'static str)> {
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Locked as long as the fleet lives: what a killed one left behind is known by that.
+    /// Locked while the fleet runs: an unlocked folder was left by a killed fleet.
     _lock: File,
 }
 
@@ -62,17 +62,17 @@ pub(super) struct Place {
     pub address: Option<&'static str>,
 }
 
-/// How the folder of every fleet is called.
+/// Name of every fleet's folder.
 const PREFIX: &str = "mt-demo-";
 
 impl Folder {
-    /// Makes one that did not exist.
+    /// Creates a new folder.
     pub fn new() -> io::Result<Self> {
         let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= LONGEST);
         let base = base.unwrap_or_else(|| "/tmp".into());
         sweep(&base);
         let id = u32::from_ne_bytes(entropy::bytes()?);
-        // Under another name until it is locked: somebody may be sweeping.
+        // It has another name until it is locked, because another fleet may be removing unlocked folders.
         let young = base.join(format!("mt-new-{id:08x}"));
         DirBuilder::new().mode(0o700).create(&young)?;
         let lock = File::create_new(young.join("lock"))?;
@@ -83,7 +83,7 @@ impl Folder {
         for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens/clusters"] {
             DirBuilder::new().mode(0o700).recursive(true).create(folder.path.join(part))?;
         }
-        // Nothing of the person's own ssh configuration is meant for these heads.
+        // The user's own ssh configuration does not apply to these heads.
         folder.write("ssh_config", "")?;
         Ok(folder)
     }
@@ -113,7 +113,7 @@ impl Folder {
         self.path.join("key")
     }
 
-    /// What a console must have in its environment to keep to this folder. Empty: none of the person's own.
+    /// The environment with which a console uses this folder only. An empty value unsets a variable of the user.
     pub fn env(&self) -> Vec<(&'static str, String)> {
         let at = |name: &str| self.path.join(name).display().to_string();
         let mut env: Vec<_> =
@@ -157,16 +157,16 @@ impl Folder {
         }
         self.write("ray", &self.ray(ray))?;
         let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
-            // The cluster files are those of real clusters: `ray down` would end them.
+            // The cluster files are those of real clusters: a real `ray down` would terminate them.
             "ray": ["/bin/sh", self.path.join("ray")],
-            // Nothing real is asked about a cluster of that name, and nobody's own login is used.
+            // No real service is asked about a cluster of that name, and the user's own login is not used.
             "google_endpoint": google.url(),
             "google_credentials": google.write_adc(&self.path)?});
         // JSON is YAML.
         self.write("config.yaml", &format!("{settings:#}\n"))
     }
 
-    /// What is run in place of the ray command.
+    /// The script that replaces the ray command.
     fn ray(&self, words: &[String]) -> String {
         if words.is_empty() {
             return NO_RAY.into();
@@ -183,15 +183,15 @@ impl Folder {
     }
 }
 
-/// What is run in place of the ray command where nothing stands for it.
+/// The script that replaces the ray command when it is not simulated.
 const NO_RAY: &str =
-    "echo 'this is a demo, its cluster files name real clusters: no ray command is run here' >&2\nexit 1\n";
+    "echo 'demo: the cluster files name real clusters; no ray command was run' >&2\nexit 1\n";
 
-/// Removes what fleets left that could not remove it themselves (`kill -9`, a crash).
+/// Removes the folders of fleets that were killed or crashed.
 fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX)) {
-        // Other people's folders cannot be opened, and those that live cannot be locked.
+        // Folders of other users cannot be opened, and folders of running fleets cannot be locked.
         let lock = File::open(entry.path().join("lock"));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
@@ -201,7 +201,7 @@ fn sweep(base: &Path) {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Something may still be written while it is emptied; a second look takes that, too.
+        // A file may still be written while the folder is removed; a second pass removes that too.
         for _ in 0..2 {
             if fs::remove_dir_all(&self.path).is_ok() {
                 return;

@@ -100,17 +100,17 @@ impl HeadMachine {
         self.0.work.lock().await
     }
 
-    /// Whether Google has it.
+    /// Whether the machine exists.
     pub fn exists(&self) -> bool {
         locked(&self.0.standing).is_some()
     }
 
-    /// Whether Google has it, and a Ray has begun there: else it was left half made.
+    /// Whether the machine exists and Ray was started there.
     pub fn has_begun(&self) -> bool {
         locked(&self.0.standing).as_ref().is_some_and(|i| i.begun)
     }
 
-    /// Whether somebody can log in there.
+    /// Whether logins are accepted.
     pub fn answers(&self) -> bool {
         self.0.door.is_open()
     }
@@ -128,7 +128,7 @@ impl HeadMachine {
         Some(instance)
     }
 
-    /// Google deletes it: all that ran there is gone at once.
+    /// Deletes the machine with everything that runs on it.
     pub fn delete(&self) {
         if locked(&self.0.standing).take().is_some() {
             self.0.door.shut();
@@ -136,7 +136,7 @@ impl HeadMachine {
         }
     }
 
-    /// Google makes another one; nobody can log in there yet. Its name.
+    /// Creates a new machine, which does not accept logins yet; returns its name.
     pub fn make(&self) -> String {
         let name = name(&self.0.cluster, &mut locked(&self.0.names));
         let since = self.0.shared.now(|c| c.now);

@@ -1,4 +1,4 @@
-//! What a simulated fleet is to be: a scenario file, ours or a person's, and what the command line changes of it.
+//! The plan of a simulated fleet: a built-in or user-written scenario file, with changes from the command line.
 
 use super::super::life::{Life, TpuType};
 use super::super::scenario::{Clock, Fault, Scenario, Trouble};
@@ -18,24 +18,24 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("marin", include_str!("../../../assets/demo/marin.yaml")),
     ("calm", include_str!("../../../assets/demo/calm.yaml")),
 ];
-/// What a slow cluster takes for each answer.
+/// Response time of a slow cluster.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// Why there is no plan.
+/// Why a plan could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Neither a built-in name nor a file that can be read.
     #[error(
-        "no scenario `{}`: {why}; name a file, or one of: {}", .name.display(), Plan::names().collect::<Vec<_>>().join(", ")
+        "no scenario `{}`: {why}; use a file, or one of: {}", .name.display(), Plan::names().collect::<Vec<_>>().join(", ")
     )]
     Missing {
-        /// What was asked for.
+        /// The requested name.
         name: PathBuf,
-        /// What reading it as a file said.
+        /// The error of reading it as a file.
         why: String,
     },
-    /// The text makes no sense.
-    #[error("{}: {why}; marin-tui's assets/demo/marin.yaml tells what may stand there", .file.display())]
+    /// The text is not a valid scenario.
+    #[error("{}: {why}; see marin-tui's assets/demo/marin.yaml for the keys of a scenario", .file.display())]
     Wrong {
         /// The file, or the built-in name.
         file: PathBuf,
@@ -52,13 +52,13 @@ pub struct Plan {
     pub clusters: Vec<Planned>,
 }
 
-/// One cluster of it. What stands here and in [`Scenario`] means the same.
+/// One cluster of a plan. Fields with the same name mean the same as in [`Scenario`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Planned {
     /// Its `cluster_name`.
     pub name: String,
-    /// What `/api/version` says.
+    /// Ray's version in `/api/version`.
     pub ray: String,
     /// Living nodes.
     pub nodes: usize,
@@ -66,9 +66,9 @@ pub struct Planned {
     pub dead: usize,
     /// Jobs in the table.
     pub jobs: usize,
-    /// Jobs of a plain `ray job submit` that run.
+    /// Running jobs of a plain `ray job submit`.
     pub unowned: usize,
-    /// Slices that are asked for and not there.
+    /// Requested slices that do not exist yet.
     pub pending: usize,
     /// Nodes whose use changes each second.
     pub changes: usize,
@@ -84,16 +84,16 @@ pub struct Planned {
     pub latency_ms: u64,
     /// The same seed gives the same cluster.
     pub seed: u64,
-    /// Where its time stands; it passes when there is none.
+    /// A fixed time of its clock; without one its clock runs.
     #[serde(skip)]
     pub fixed_time: Option<Timestamp>,
-    /// What is wrong with it.
+    /// Its fault.
     pub trouble: Ailment,
-    /// What happens by itself. One of Marin's clusters takes name, zone, bucket and node types from its file.
+    /// Its simulated activity. One of Marin's clusters takes name, zone, bucket and node types from its file.
     pub life: Option<Life>,
     /// How many slices of each node type are there at the beginning of that life.
     pub slices: BTreeMap<String, usize>,
-    /// Accelerator types that somebody has asked Google for by hand, and waits for in vain.
+    /// Accelerator types that a person has requested from Google and that never become available.
     pub queued: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ pub enum Autoscaler {
     None,
 }
 
-/// What may be wrong with a simulated cluster.
+/// Faults of a simulated cluster.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ailment {
@@ -153,7 +153,7 @@ pub enum Ailment {
     Status500,
     /// They hang up in the middle of an answer.
     HalfBody,
-    /// They answer with a page for people.
+    /// They answer with an HTML page.
     Html,
     /// They never answer.
     Stall,
@@ -215,22 +215,22 @@ impl Plan {
         let plan: Self = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
         let mut names = BTreeSet::new();
         for cluster in &plan.clusters {
-            // It becomes the name of files.
+            // The name is used as a file name.
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             if cluster.name.is_empty() || !cluster.name.chars().all(plain) {
-                return Err(wrong(format!("`{}` is no name for a cluster", cluster.name)));
+                return Err(wrong(format!("`{}` is not a valid cluster name", cluster.name)));
             }
             if !names.insert(&cluster.name) {
-                return Err(wrong(format!("there are two clusters `{}`", cluster.name)));
+                return Err(wrong(format!("duplicate cluster `{}`", cluster.name)));
             }
             if cluster.nodes == 0 {
-                return Err(wrong(format!("{} needs a head: nodes: 1 at least", cluster.name)));
+                return Err(wrong(format!("{} needs a head: set `nodes` to at least 1", cluster.name)));
             }
         }
         Ok(plan)
     }
 
-    /// That many clusters: the first ones, and further ones that are well when there are not enough.
+    /// Changes the number of clusters: keeps the first ones, and adds healthy ones when there are too few.
     pub fn resize(&mut self, count: usize) {
         self.clusters.truncate(count);
         for n in self.clusters.len()..count {
@@ -293,7 +293,7 @@ impl Planned {
         line.split("--secret=").nth(1)?.split_whitespace().next().map(str::to_owned)
     }
 
-    /// A life with what the cluster's own file says of it.
+    /// The simulated activity, with values from the cluster's own file.
     fn at_home(&self, mut life: Life) -> Life {
         let Some(file) = self.file() else { return life };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -373,8 +373,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, word) in [
-            ("clusters: [{name: ../a}]", "no name"),
-            ("clusters: [{name: a}, {name: a}]", "two clusters"),
+            ("clusters: [{name: ../a}]", "not a valid cluster name"),
+            ("clusters: [{name: a}, {name: a}]", "duplicate cluster"),
             ("clusters: [{name: a, nodes: 0}]", "needs a head"),
             ("clusters: [{name: a, trouble: flu}]", "flu"),
             ("clusters: [{name: a, nods: 3}]", "nods"),

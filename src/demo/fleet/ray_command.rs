@@ -1,6 +1,6 @@
-//! What stands for the `ray` command in a demo: it makes and deletes the heads of the fleet's own Google, in seconds
-//! where Ray takes minutes, and says what Ray says. Asked over a socket in the fleet's folder: words come with a zero
-//! byte between them, lines go back with a `+` before each, and the exit code with a `=`.
+//! The `ray` command of a demo: it creates and deletes heads at the fleet's simulated Google, in seconds where Ray takes
+//! minutes, and prints Ray's messages. It is called over a socket in the fleet's folder: the request is words separated
+//! by zero bytes; the response is lines that start with `+`, and the exit code after a `=`.
 
 use super::head_machine::{ADDRESS, HeadMachine};
 use serde_yaml::Value;
@@ -13,11 +13,11 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
-/// What each step takes. Not in the clusters' own time, which may stand still.
+/// Duration of each step, in real time: the clusters' own clock may be stopped.
 const STEP: Duration = Duration::from_secs(1);
-/// What a command line may have, in bytes.
+/// Maximum size of a command line in bytes.
 const LONGEST: u64 = 64 << 10;
-/// How often a head that cannot be logged in to is asked.
+/// Number of login attempts to a head.
 const TRIES: usize = 8;
 
 /// The running command. Dropping it closes its socket.
@@ -37,13 +37,13 @@ impl RayCommand {
         let heads: Arc<[HeadMachine]> = heads.into();
         Ok(Self(tokio::spawn(async move {
             loop {
-                // An error passes: there was no descriptor left for a moment.
+                // The error is temporary: no file descriptor was free.
                 let Ok((stream, _)) = listener.accept().await else {
                     tokio::time::sleep(STEP).await;
                     continue;
                 };
                 let heads = heads.clone();
-                // An error is somebody who went away.
+                // An error means that the client disconnected.
                 tokio::spawn(async move { answer(stream, &heads).await });
             }
         })))
@@ -88,18 +88,18 @@ async fn run(words: &[String], heads: &[HeadMachine], said: &mut Said) -> io::Re
         return Ok(0);
     }
     if !["up", "down", "get-head-ip"].contains(&first.as_str()) {
-        said.line(&format!("this is a demo, `ray {first}` is not simulated: no ray command is run here"))
+        said.line(&format!("demo: `ray {first}` is not simulated; no ray command was run"))
             .await?;
         return Ok(2);
     }
     let Some(head) = head_of(Path::new(last), heads).await else {
         said.line(&format!(
-            "this is a demo, and {last} is no cluster of its Google: no ray command is run here"
+            "demo: {last} is not a cluster of this demo; no ray command was run"
         ))
         .await?;
         return Ok(1);
     };
-    // Ray looks before it leaps; two at a time would not see each other.
+    // Ray checks the current state first; two concurrent commands would not see each other's changes.
     let _alone = head.work().await;
     match first.as_str() {
         "up" => up(head, said).await,
@@ -154,7 +154,7 @@ async fn up(head: &HeadMachine, said: &mut Said) -> io::Result<i32> {
         said.line("The head node was terminated while it was set up.").await?;
         return Ok(1);
     }
-    said.lines(&["  New status: up-to-date", "", "simulated: this is a demo, no ray command was run"])
+    said.lines(&["  New status: up-to-date", "", "demo: this was simulated, no ray command was run"])
         .await?;
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! `DrainNode`: a node is to go. What that does to it stands in `cluster/draining`.
+//! `DrainNode`: drains a node. Its effect is in `cluster/draining`.
 
 use super::super::shared::Shared;
 use super::methods::{Outcome, ids, parse};
@@ -10,7 +10,7 @@ use serde_json::json;
 /// `DRAIN_NODE_REASON_IDLE_TERMINATION`: Ray refuses it while something runs there.
 const IDLE_TERMINATION: i32 = 1;
 
-/// A node that is gone is drained already.
+/// A node that no longer exists counts as drained.
 pub(super) fn drain_node(message: &[u8], shared: &Shared) -> Outcome {
     let request: DrainRequest = parse(message)?;
     let body = json!({

@@ -55,7 +55,7 @@ impl Status {
     }
 }
 
-/// What a method comes to.
+/// The result of a method.
 pub(super) type Outcome = Result<Bytes, Status>;
 
 /// The method of a path.
@@ -79,10 +79,10 @@ pub(super) fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
     M::decode(bytes).map_err(|_| Status::malformed())
 }
 
-/// The GCS's own status inside a reply: all is well.
+/// The GCS's own status inside a reply: success.
 const OK: Option<GcsStatus> = Some(GcsStatus { code: 0, message: String::new() });
 
-/// The ids of a request, or the death of the GCS: Ray's `NodeID` checks their length and aborts the process.
+/// The ids of a request. A wrong length kills the simulated GCS, as Ray's `NodeID` checks the length and aborts.
 pub(super) fn ids<'a>(
     method: &str,
     all: impl Iterator<Item = &'a Vec<u8>>,

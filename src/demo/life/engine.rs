@@ -1,6 +1,6 @@
-//! Plays a [`Life`] out: a queue of things to come, each of which changes the cluster at its own moment. Nothing is
-//! done second by second, so a cluster costs what happens in it and not what stands in it; the same seed gives the
-//! same story however often somebody looks.
+//! Plays a [`Life`]: a queue of future events, each of which changes the cluster at its own time. There is no work per
+//! second, so the cost depends on events and not on the size of the cluster; the same seed gives the same events,
+//! however often the cluster is read.
 
 use super::super::cluster::Cluster;
 use super::super::cluster::node::first_host;
@@ -19,7 +19,7 @@ const LOOP: i64 = 5000;
 /// How long before the simulation begins a stuck autoscaler ran into its exception, in milliseconds.
 const STUCK_SINCE: i64 = 25 * 60_000;
 
-/// Something to come.
+/// A future event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// The autoscaler works through its loop.
@@ -42,11 +42,11 @@ pub(super) enum Event {
     Join(u64),
     /// A slice has had no work for long, if nothing came between.
     Idle(u64, u32),
-    /// Every slice dies and nobody notices.
+    /// Every slice dies, and the autoscaler does not notice.
     Stick,
 }
 
-/// The living part of a cluster.
+/// The simulated activity of a cluster.
 pub(in crate::demo) struct Engine {
     /// What to play.
     pub(super) life: Life,
@@ -58,7 +58,7 @@ pub(in crate::demo) struct Engine {
     pub(super) kinds: Vec<Kind>,
     /// Slices, from the request until the last host is gone.
     pub(super) slices: BTreeMap<u64, Slice>,
-    /// Slices that are lost and whose machines nobody has deleted: they eat quota.
+    /// Lost slices whose machines were not deleted: they hold quota.
     pub(super) left: BTreeMap<u64, Slice>,
     /// Jobs that have not ended, by their place in the job table.
     pub(super) work: HashMap<usize, Work>,

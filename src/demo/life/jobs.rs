@@ -1,5 +1,5 @@
-//! Jobs that live: they arrive, set their environment up, wait for a slice, train, finish or fail, and wait again when
-//! their slice is preempted.
+//! Simulated jobs: they arrive, set up their environment, wait for a slice, train, finish or fail, and wait again
+//! when their slice is preempted.
 
 use super::super::cluster::Cluster;
 use super::super::cluster::job::SimJob;
@@ -13,7 +13,7 @@ use crate::model::{JobStatus, NodeId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// People who do not exist.
+/// Invented user names.
 pub(super) const OWNERS: [&str; 9] =
     ["alice", "bogdan", "chiara", "dara", "emeka", "farid", "greta", "hana", "ivo"];
 pub(super) const EXPERIMENTS: [&str; 12] = [
@@ -35,7 +35,7 @@ const SET_UP: f64 = 35_000.0;
 /// Share of the jobs that give up when their slice is preempted.
 const GIVES_UP: f64 = 0.25;
 
-/// What a job that has not ended has to do.
+/// The remaining work of a job.
 pub(super) struct Work {
     /// The node type that it needs; `None`: one that nobody offers.
     pub kind: Option<usize>,
@@ -84,7 +84,7 @@ impl Engine {
         self.submit(cluster, Some(kind), None);
     }
 
-    /// Somebody's next experiment.
+    /// A new experiment of a random user.
     fn conceive(&mut self, kind: Option<usize>, pod_type: Option<String>) -> Run {
         let (owner, experiment) = (self.random.pick(&OWNERS), self.random.pick(&EXPERIMENTS));
         let slice = kind.and_then(|k| self.kinds.get(k)).map(|k| &k.slice);
@@ -158,7 +158,7 @@ impl Engine {
         }
     }
 
-    /// Sets about the job at that place of the job table, whose environment takes so long on average, in milliseconds.
+    /// Starts the environment setup of the job at that place of the job table; it takes this mean time in milliseconds.
     pub(super) fn employ(&mut self, index: usize, work: Work, set_up: f64) {
         if work.kind.is_none() {
             *self.infeasible.entry(work.run.pod_type.clone()).or_default() += 1;

@@ -1,4 +1,4 @@
-//! Slices that live: asked for, refused or made, joined host by host, given to jobs, preempted, sent away.
+//! Simulated slices: requested, refused or created, joined host by host, given to jobs, preempted, terminated.
 
 use super::super::cluster::Cluster;
 use super::super::cluster::autoscaling::{Joining, Launching, RECENT, Refused, Wanted};
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-/// How far a slice is.
+/// The phase of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Google has the request.
@@ -72,7 +72,7 @@ pub(super) enum Stage {
     Complete,
     /// Google took the machines; the GCS has not noticed.
     Taken,
-    /// The same, because somebody deleted them.
+    /// A person deleted the machines; the GCS has not noticed.
     Deleted,
 }
 
@@ -291,7 +291,7 @@ impl Engine {
         }
     }
 
-    /// Google takes a slice back: its machines are gone at once, and nobody says so.
+    /// Google preempts a slice: its machines are gone at once, without a notice.
     pub(super) fn preempt(&mut self) {
         let complete: Vec<u64> =
             self.slices.iter().filter(|(_, s)| s.stage == Stage::Complete).map(|(id, _)| *id).collect();

@@ -5,7 +5,7 @@ use super::monitor::{self, Machine};
 use super::train::{self, Run};
 use std::sync::Arc;
 
-/// One hour's worth of nothing is worth a line a minute.
+/// Interval of log lines while a job waits: one minute.
 const MINUTE: i64 = 60_000;
 
 /// What a part of a log is about.

@@ -1,5 +1,5 @@
-//! What a simulated head can run: the few programs that the console asks for and a person tries first. They see the
-//! head's log files, the same ones that its dashboard serves, and nothing of this machine.
+//! The programs of a simulated head: those that the console runs, and a few that a person tries first. They see the
+//! head's log files, as its dashboard serves them, and no file of this machine.
 
 use super::super::connection::Body;
 use super::super::dashboard::logs;
@@ -16,23 +16,23 @@ use std::time::Duration;
 
 /// Where a head keeps the logs of the running session.
 const LOGS: &str = "/tmp/ray/session_latest/logs/";
-/// `tail -F` looks again for a file that is not there.
+/// Interval at which `tail -F` checks for a file that does not exist.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// What a shell answers to a word that it does not know.
+/// A shell's message for an unknown command.
 const NOT_FOUND: u32 = 127;
-/// What there is.
+/// The available programs.
 const PROGRAMS: &str = "cat, echo, exit, help, hostname, ls, pgrep, pwd, tail, true, wc, whoami";
 
 /// The log files of a head, and its name.
 #[derive(Clone)]
 pub(super) struct Files {
     shared: Arc<Shared>,
-    /// What `hostname` says.
+    /// The output of `hostname`.
     pub hostname: String,
 }
 
 impl Files {
-    /// Of the head of the cluster with that name.
+    /// The files of the head of the cluster with that name.
     pub fn new(shared: Arc<Shared>, cluster: &str) -> Self {
         Self { shared, hostname: format!("ray-{cluster}-head") }
     }
@@ -69,7 +69,7 @@ async fn whole(body: Body) -> Bytes {
     body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
 }
 
-/// What a command line answers.
+/// The result of a command line.
 #[derive(Default)]
 pub(super) struct Answer {
     /// Standard output.
@@ -78,7 +78,7 @@ pub(super) struct Answer {
     pub err: String,
     /// Exit code.
     pub status: u32,
-    /// What goes on by itself after that.
+    /// Output that continues after that.
     pub rest: Option<Rest>,
     /// `exit`: the shell ends with the status.
     pub leaves: bool,
@@ -114,7 +114,7 @@ impl Rest {
             };
             let frame = body.frame().await.and_then(Result::ok).and_then(|f| f.into_data().ok());
             let Some(mut bytes) = frame else {
-                // The file is gone: `-F` waits for another one of that name.
+                // The file was removed: `-F` waits for a new one of that name.
                 (self.body, self.skip) = (None, 0);
                 continue;
             };
@@ -143,7 +143,7 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
         // `sh -c SCRIPT NAME COMMAND` is a wrapper around the command, as the console's guard is.
         "sh" => match arguments {
             ["-c", script] | ["-c", _, _, script] => Box::pin(run(script, files)).await,
-            _ => Answer::fails(2, "sh: this head is simulated: only `sh -c` is here"),
+            _ => Answer::fails(2, "sh: this head is simulated: only `sh -c` is supported"),
         },
         "cat" => cat(arguments, files).await,
         "echo" => Answer::says(arguments.join(" ") + "\n"),
@@ -151,7 +151,7 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
             let status = arguments.first().and_then(|s| s.parse().ok()).unwrap_or(0);
             Answer { status, leaves: true, ..Answer::default() }
         }
-        "help" => Answer::says(format!("This head is simulated. It has: {PROGRAMS}.\n")),
+        "help" => Answer::says(format!("This head is simulated. Commands: {PROGRAMS}.\n")),
         "hostname" => Answer::says(files.hostname.clone() + "\n"),
         "ls" => list(arguments, files).await,
         "pgrep" => processes(arguments, files),
@@ -161,7 +161,7 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
         "wc" => count(arguments, files).await,
         "whoami" => Answer::says("ray\n"),
         other => {
-            let here = format!("this head is simulated, it has {PROGRAMS}");
+            let here = format!("this head is simulated; commands: {PROGRAMS}");
             Answer::fails(NOT_FOUND, format!("sh: {other}: not found ({here})"))
         }
     }
@@ -209,7 +209,7 @@ fn processes(arguments: &[&str], files: &Files) -> Answer {
 /// `wc -c < FILE` and `wc -l FILE`.
 async fn count(arguments: &[&str], files: &Files) -> Answer {
     let Some(path) = arguments.iter().find(|a| !a.starts_with(['-', '<'])) else {
-        return Answer::fails(1, "wc: this head is simulated: name a file");
+        return Answer::fails(1, "wc: this head is simulated: wc -l FILE or wc -c < FILE");
     };
     let Some(body) = files.open(path, None, false) else { return no_file("wc", path) };
     let bytes = whole(body).await;

@@ -1,5 +1,5 @@
-//! A connection to a machine that is far away: what is said on one side arrives on the other half a round trip
-//! later, the first word a whole one later still, as after TCP's handshake.
+//! A connection with latency: data arrive half a round trip later, and the first data another whole round trip later,
+//! as after TCP's handshake.
 
 use bytes::{Bytes, BytesMut};
 use std::io;

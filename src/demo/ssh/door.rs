@@ -1,4 +1,4 @@
-//! The port of a simulated SSH server: open, or shut because there is no machine, and then still kept from others.
+//! The port of a simulated SSH server: open, or closed because there is no machine, and then still bound.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use tokio::sync::watch;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// A port that somebody else has taken meanwhile is tried again after this.
+/// Interval of retries when another program has bound the port.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What the server sees of its door; every change cuts all connections.
+/// The state that the server watches; every change closes all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Doorway {
     state: State,
@@ -22,7 +22,7 @@ pub(super) struct Doorway {
 enum State {
     Open,
     Shut,
-    /// For good.
+    /// Closed permanently.
     Gone,
 }
 
@@ -36,12 +36,12 @@ impl Door {
         Self(watch::Sender::new(Doorway { state: State::Open, cuts: 0 }))
     }
 
-    /// What the server looks at.
+    /// The state for the server.
     pub(super) fn watch(&self) -> watch::Receiver<Doorway> {
         self.0.subscribe()
     }
 
-    /// Whether somebody can come in.
+    /// Whether connections are accepted.
     pub fn is_open(&self) -> bool {
         self.0.borrow().state == State::Open
     }
@@ -91,7 +91,7 @@ pub(super) async fn pass<'a>(
             State::Shut => {
                 drop(listener.take());
                 let kept = keep(address);
-                // Fails when nobody is left to open it.
+                // This fails when the control handle was dropped.
                 door.changed().await.ok()?;
                 *listener = kept.and_then(|socket| socket.listen(BACKLOG)).ok();
             }
@@ -105,7 +105,7 @@ pub(super) async fn pass<'a>(
     listener.as_ref()
 }
 
-/// A port where nobody listens.
+/// A bound port without a listener.
 fn keep(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     // Connections of before may not have ended to the last byte.

@@ -17,7 +17,7 @@ pub(super) async fn serve(channel: Channel<Msg>, files: Files) {
     let (half_in, half) = channel.split();
     let input = Input { half: half_in, ahead: VecDeque::new(), ended: false };
     let session = Session { input, output: Output { half, terminal: false }, files };
-    // An error is a connection that is gone: nobody is left to tell.
+    // An error means that the connection is closed.
     let _ = session.run().await;
 }
 
@@ -36,14 +36,14 @@ struct Line {
 /// Where a session's text comes from.
 struct Input {
     half: ChannelReadHalf,
-    /// Typed and not yet read.
+    /// Bytes that were typed and not yet read.
     ahead: VecDeque<u8>,
-    /// No more will come.
+    /// Whether the input has ended.
     ended: bool,
 }
 
 impl Input {
-    /// The next byte that is typed; none at the end.
+    /// The next typed byte; `None` at the end.
     async fn byte(&mut self) -> Option<u8> {
         while self.ahead.is_empty() && !self.ended {
             self.take().await;
@@ -64,7 +64,7 @@ impl Input {
         }
     }
 
-    /// Takes one message in; true when the channel is closed.
+    /// Handles one message; true when the channel is closed.
     async fn take(&mut self) -> bool {
         let message = self.half.wait().await;
         let closed = matches!(message, Some(ChannelMsg::Close) | None);
@@ -106,7 +106,7 @@ impl Output {
         out
     }
 
-    /// What a command says, to its end.
+    /// Writes a command's output until it ends.
     async fn show(&self, answer: Answer) -> Result<u32, Error> {
         self.error(&answer.err).await?;
         self.write(&answer.out).await?;
@@ -138,8 +138,8 @@ impl Session {
         self.output.half.close().await
     }
 
-    /// Shows an answer until it ends or the person has seen enough. A command that the console guards ends with
-    /// the session's input, too.
+    /// Writes an answer until it ends or the user interrupts it. A command with the console's guard also ends with the
+    /// session's input.
     async fn show(&mut self, answer: Answer, guarded: bool) -> Result<u32, Error> {
         tokio::select! {
             status = self.output.show(answer) => status,
@@ -150,7 +150,7 @@ impl Session {
     /// Reads lines and answers them until `exit`, Ctrl-D, or the end of the input. Its exit code.
     async fn shell(&mut self) -> Result<u32, Error> {
         let banner = format!(
-            "{}: a simulated Ray head, nothing here is real; `help` tells what there is, `exit` leaves\n",
+            "{}: a simulated Ray head for demos; type `help` for the commands, `exit` to leave\n",
             self.files.hostname
         );
         self.output.write(banner.as_bytes()).await?;

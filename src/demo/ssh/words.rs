@@ -1,6 +1,6 @@
 //! A command line's words, as a POSIX shell splits them: quotes and backslashes, no variables, no pipes.
 
-/// The words; why not, when the line needs more of a shell than a simulated head has.
+/// The words, or a message when the line needs shell features that a simulated head lacks.
 pub(super) fn split(line: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -15,7 +15,7 @@ pub(super) fn split(line: &str) -> Result<Vec<String>, &'static str> {
                 words.push("<".into());
             }
             '|' | '&' | ';' | '>' | '(' | ')' | '$' | '`' => {
-                return Err("this head is simulated: one command at a time, without pipes and variables");
+                return Err("this head is simulated: only single commands, without pipes and variables");
             }
             c => word.get_or_insert_default().push(c),
         }

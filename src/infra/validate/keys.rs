@@ -1,4 +1,4 @@
-//! Keys that Ray does not know, with the nearest that it does.
+//! Checks for keys that Ray does not know, and suggests the nearest known key.
 
 use super::Rules;
 use crate::config::nearest;
@@ -79,8 +79,8 @@ impl Rules<'_> {
             }
             for needed in ["resources", "node_config"] {
                 if value.get(needed).is_none() {
-                    let what = format!("{name} has no `{needed}`, which Ray wants");
-                    self.error("shape", &path, what, "add it, if only as `{}`");
+                    let what = format!("{name} has no `{needed}`, which Ray requires");
+                    self.error("shape", &path, what, "add it, e.g. `{}`");
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! TPU types and the zones that offer them.
+//! Checks that the zone offers the TPU types.
 
 use super::Rules;
 use serde_yaml::Value;
 
 impl Rules<'_> {
-    /// A TPU that its zone does not offer is asked for, and refused, for ever.
+    /// Checks that the zone offers each TPU: otherwise it is requested and refused for ever.
     pub(super) fn zones_of_tpus(&mut self) {
         let Some(table) = self.table else { return };
         let zone = self.text_at(&["provider", "availability_zone"]).unwrap_or_default().to_owned();
@@ -31,13 +31,13 @@ impl Rules<'_> {
             zones.sort_unstable();
             zones.dedup();
             if zones.is_empty() {
-                let what = format!("{name}: clusters.yaml knows no TPU `{generation}`");
-                self.warn("unknown-tpu", &path, what, "correct the type, or add its generation there");
+                let what = format!("{name}: TPU `{generation}` is not in clusters.yaml");
+                self.warn("unknown-tpu", &path, what, "correct it, or add its generation to clusters.yaml");
             } else if !offers(&zone) {
                 let what = format!("{name}: zone {zone} does not offer {wanted}");
                 let mend = format!("{generation} is offered in {}", zones.join(", "));
                 self.error("zone-without-tpu", &path, what, &mend);
-                // The other types of the generation would say the same.
+                // The other types of the generation would have the same finding.
                 return;
             }
         }

@@ -1,6 +1,6 @@
-//! What a job's entrypoint, tasks and actors do, from the state API (`/api/v0/*`).
+//! The tasks, actors and resources of a job, from the state API (`/api/v0/*`).
 //!
-//! It answers 10,000 rows at most and cuts a list without a word, but says how many there would have been.
+//! The state API returns at most 10,000 rows and truncates a list silently, but returns the total number of rows.
 
 use super::super::client::{Client, encoded};
 use super::super::convert::{envelope, names::is_shadow};
@@ -78,14 +78,14 @@ struct Cause<'a> {
 }
 
 impl Cause<'_> {
-    /// Whether somebody wanted its end (`ActorDiedErrorContext.Reason`; a worker's exit type stands in the message).
+    /// Whether the death was intended (`ActorDiedErrorContext.Reason`; a worker's exit type is in the message).
     fn is_in_order(&self) -> bool {
         matches!(&*self.reason.0, "RAY_KILL" | "OUT_OF_SCOPE" | "REF_DELETED")
             || self.error_message.0.contains("INTENDED_")
     }
 }
 
-/// The actors that died and were not ended in order.
+/// The actors that died unexpectedly.
 fn died(text: &str) -> Result<Vec<DeadActor>, serde_json::Error> {
     let list = envelope::listed::<Dead>(text)?;
     let of = |row: &Dead<'_>| {
@@ -104,7 +104,7 @@ fn died(text: &str) -> Result<Vec<DeadActor>, serde_json::Error> {
     Ok(list.result.0.iter().filter_map(of).collect())
 }
 
-/// Adds up what holds something now. The tasks of an actor hold nothing: the actor does.
+/// Sums the resources in use. An actor's tasks use none: the actor does.
 fn sum(text: &str) -> Result<BTreeMap<String, f64>, serde_json::Error> {
     let mut sum = BTreeMap::new();
     let list = envelope::listed::<Row>(text)?;
@@ -123,7 +123,7 @@ fn sum(text: &str) -> Result<BTreeMap<String, f64>, serde_json::Error> {
     Ok(sum)
 }
 
-/// Those that wait for a node, by what they want. An actor that waits stands among the tasks as its own creation.
+/// The tasks that wait for a node, by requested resources. A pending actor is listed as its creation task.
 fn waits(text: &str) -> Result<Vec<Wait>, serde_json::Error> {
     let list = envelope::listed::<Row>(text)?;
     let mut by_shape: BTreeMap<String, Wait> = BTreeMap::new();
@@ -163,8 +163,8 @@ fn in_state(kind: &str, job: &JobId, state: &str) -> String {
     format!("{}{filter}&detail=1&limit={ROWS}", of_job(kind, job))
 }
 
-/// The resource behind a placement group's shadow of it. `TPU_group_0_<id>` stands beside `TPU_group_<id>`, which
-/// counts; the bundle itself is no resource.
+/// The resource behind a placement group's resource. `TPU_group_<id>` counts; `TPU_group_0_<id>` repeats it, and the
+/// bundle itself is no resource.
 fn plain(name: &str) -> Option<&str> {
     if !is_shadow(name) {
         return Some(name);
@@ -174,9 +174,9 @@ fn plain(name: &str) -> Option<&str> {
 }
 
 impl Client {
-    /// What a job holds, by resource: its driver's running tasks and living actors (`GET /api/v0/tasks` and
-    /// `/api/v0/actors`), and its entrypoint while that runs. Ray counts the entrypoint among no driver's actors; what it
-    /// needs stands in its submission, which only the GCS tells whole.
+    /// The resources that a job uses: its driver's running tasks and live actors (`GET /api/v0/tasks` and
+    /// `/api/v0/actors`), and its entrypoint while that runs. Ray lists the entrypoint among no driver's actors; its
+    /// resources are in the submission, which only the GCS returns completely.
     pub async fn held(&self, job: &JobIds) -> Result<Vec<(Text, f64)>, RayError> {
         let mut all: BTreeMap<String, f64> = BTreeMap::new();
         if let Some(driver) = &job.driver {
@@ -198,15 +198,15 @@ impl Client {
         Ok(all.into_iter().map(|(name, n)| (Text::from(name), n)).collect())
     }
 
-    /// A driver's actors that died and were not ended in order (`GET /api/v0/actors`).
+    /// A driver's actors that died unexpectedly (`GET /api/v0/actors`).
     async fn died(&self, job: &JobId) -> Result<Vec<DeadActor>, RayError> {
         let filter = "&filter_keys=state&filter_predicates=%3D&filter_values=DEAD";
         let body = self.get(&format!("{}{filter}&detail=1&limit={DEAD_ROWS}", of_job("actors", job))).await?;
         read_with("/api/v0/actors", &body, died)
     }
 
-    /// What a job does, and which of its actors died: seven requests, the heaviest of which lists what holds or waits now (`GET /api/v0/tasks`,
-    /// `/api/v0/actors`, and `summarize` of both).
+    /// A job's tasks and actors by state, its pending and used resources, and its dead actors. Takes seven requests, the
+    /// heaviest of which list running and pending tasks (`GET /api/v0/tasks`, `/api/v0/actors`, and `summarize` of both).
     pub async fn work(&self, job: &JobIds) -> Result<Work, RayError> {
         let holds = self.held(job).await?;
         let Some(job) = &job.driver else { return Ok(Work { holds, ..Work::default() }) };

@@ -1,10 +1,10 @@
-//! Demand as the GCS reports it: who waits for what, and what can never be had.
+//! Demand as the GCS reports it: pending and infeasible requests.
 
 use super::super::wire::{AutoscalingState, ClusterResourceState, GangResourceRequest, ResourceRequest};
 use crate::model::{Demand, DemandKind, Text};
 use std::collections::BTreeMap;
 
-/// A bundle that can be a key: amounts in ten-thousandths, the unit in which Ray counts.
+/// A bundle usable as a key: amounts in units of 1/10000, as Ray counts.
 type Shape = Vec<(String, i64)>;
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Ledger {
             };
             let shape: Vec<_> =
                 shape.into_iter().map(|(name, n)| (Text::from(name), n as f64 / 10_000.0)).collect();
-            // The autoscaler lists what it cannot satisfy; the rest of the same shape may still come.
+            // The autoscaler lists infeasible requests; others of the same shape may still be satisfied.
             let parts = [(tally.infeasible, true), (tally.waiting.saturating_sub(tally.infeasible), false)];
             for (count, infeasible) in parts.into_iter().filter(|(count, _)| *count > 0) {
                 demands.push(Demand { shape: shape.clone(), count, kind: kind.clone(), infeasible });
@@ -56,7 +56,7 @@ impl Ledger {
     }
 }
 
-/// Everything that waits.
+/// All pending demand.
 pub fn demands(state: &ClusterResourceState, autoscaling: Option<&AutoscalingState>) -> Vec<Demand> {
     let mut ledger = Ledger::default();
     for waiting in &state.pending_resource_requests {

@@ -1,4 +1,4 @@
-//! What the dashboard wraps its answers in: `{"result": true, "msg": "", "data": {...}}`.
+//! The envelope of the dashboard's responses: `{"result": true, "msg": "", "data": {...}}`.
 
 use super::super::json::{Loose, Num, Rows};
 use serde::Deserialize;
@@ -14,13 +14,13 @@ struct ResultOf<T> {
     result: Option<T>,
 }
 
-/// `data.result` of the state API (`/api/v0/*`): rows, and how many there would have been.
+/// `data.result` of the state API (`/api/v0/*`): rows, and their total number.
 #[derive(Deserialize)]
 #[serde(default, bound = "T: Deserialize<'de>")]
 pub struct Listed<T> {
     /// Rows.
     pub result: Rows<T>,
-    /// How many there were before the limit; more than the rows when the list was cut, of which Ray says nothing.
+    /// Number of rows before the limit: larger than the number of rows when Ray has silently truncated the list.
     pub num_filtered: Num,
 }
 
@@ -30,13 +30,13 @@ impl<T> Default for Listed<T> {
     }
 }
 
-/// `data` of an answer. An object without any is not Ray's.
+/// `data` of a response. A response without `data` is not from Ray.
 pub fn data<'a, T: Deserialize<'a> + Default>(text: &'a str) -> Result<T, serde_json::Error> {
     let answer: Envelope<Loose<T>> = serde_json::from_str(text)?;
     answer.data.map(|d| d.0).ok_or_else(|| Error::missing_field("data"))
 }
 
-/// `data.result` of an answer.
+/// `data.result` of a response.
 pub fn result<'a, T: Deserialize<'a> + Default>(text: &'a str) -> Result<T, serde_json::Error> {
     let answer: Envelope<ResultOf<Loose<T>>> = serde_json::from_str(text)?;
     let result = answer.data.and_then(|d| d.result);

@@ -1,6 +1,6 @@
 //! Jobs: rows of `GET /api/jobs/`, records of the GCS' key-value store, and the GCS' table of drivers.
 //!
-//! The runtime environment is never kept: it may hold secrets.
+//! The runtime environment is never kept, because it may contain secrets.
 
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::super::{RayError, wire};
@@ -63,7 +63,7 @@ impl JobRow<'_> {
     }
 }
 
-/// The list of `GET /api/jobs/`. A job that did not change stays the same allocation.
+/// The list of `GET /api/jobs/`. Unchanged jobs keep their allocation.
 pub fn list(route: &str, body: &[u8], known: &HashMap<JobKey, Arc<Job>>) -> Result<Vec<Arc<Job>>, RayError> {
     read_with(route, body, |text| {
         let rows: Vec<Loose<JobRow>> = serde_json::from_str(text)?;
@@ -94,12 +94,12 @@ pub fn sort(jobs: &mut [Arc<Job>]) {
     jobs.sort_unstable_by(|a, b| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
 }
 
-/// The GCS' table of drivers, taken apart.
+/// The drivers in the GCS' table.
 #[derive(Debug, Default)]
 pub struct Drivers {
-    /// Which driver runs a submission.
+    /// The driver of each submission.
     pub of_submission: HashMap<SubmissionId, JobId>,
-    /// Drivers that somebody started by hand.
+    /// Drivers that were not started by a submission.
     pub by_hand: Vec<Arc<Job>>,
 }
 
@@ -131,7 +131,7 @@ fn by_hand(id: JobId, row: wire::JobTableData, config: wire::JobConfig) -> Job {
     Job {
         key: JobKey::Driver(id.clone()),
         driver: Some(id),
-        // Ray does not know how such a driver ended and calls every dead one succeeded.
+        // Ray does not know how such a driver ended and reports every dead one as succeeded.
         status: if row.is_dead { JobStatus::Succeeded } else { JobStatus::Running },
         entrypoint: Text::from(row.entrypoint),
         message: Text::default(),
@@ -144,7 +144,7 @@ fn by_hand(id: JobId, row: wire::JobTableData, config: wire::JobConfig) -> Job {
     }
 }
 
-/// Milliseconds of the GCS; zero is "not yet".
+/// A time of the GCS in milliseconds; zero means "not yet".
 pub fn millis(ms: u64) -> Option<Timestamp> {
     i64::try_from(ms).ok().filter(|ms| *ms > 0).map(Timestamp::from_millis)
 }

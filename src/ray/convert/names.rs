@@ -1,9 +1,9 @@
-//! Ray's dashboard rewrites every JSON key, resource names included, to camel case, and loses letters on the way.
-//! The names that stand verbatim elsewhere in the same answers undo it.
+//! Ray's dashboard converts every JSON key to camel case, including resource names, and loses information.
+//! Verbatim names elsewhere in the same responses are used to restore them.
 
 use std::collections::HashMap;
 
-/// Verbatim names by what the dashboard makes of them.
+/// Verbatim names by their camel-case form.
 #[derive(Debug, Default)]
 pub struct Names(HashMap<String, String>);
 
@@ -13,7 +13,7 @@ impl Names {
         self.0.entry(mangled(name)).or_insert_with(|| name.to_owned());
     }
 
-    /// The verbatim name; the mangled one when nobody said better.
+    /// The verbatim name, or the camel-case one when it is not known.
     pub fn recover<'a>(&'a self, mangled: &'a str) -> &'a str {
         self.0.get(mangled).map_or(mangled, String::as_str)
     }
@@ -42,7 +42,7 @@ fn title(part: &str, out: &mut String) {
     }
 }
 
-/// Whether a resource is the shadow that a placement group casts: `CPU_group_0_<id>`, `bundle_group_<id>`.
+/// Whether a resource belongs to a placement group: `CPU_group_0_<id>`, `bundle_group_<id>`.
 pub fn is_shadow(name: &str) -> bool {
     let Some((_, tail)) = name.split_once("_group_") else { return false };
     let id = tail.rsplit('_').next().unwrap_or_default();

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a node said when it registered, and how it ended. `None` when its id is not an id.
+/// A node's registration and its death. `None` when its id is not valid.
 pub fn registered(info: &wire::GcsNodeInfo, words: &Words) -> Option<Node> {
     let alive = info.state == 0;
     let mut resources = Resources(Vec::with_capacity(info.resources_total.len()));
@@ -51,14 +51,14 @@ fn texts(labels: &BTreeMap<String, String>, words: &Words) -> Arc<[(Text, Text)]
     labels.iter().map(|(k, v)| (words.text(k), words.text(v))).collect()
 }
 
-/// Adds a resource, unless it is a placement group's shadow. Names must come in order.
+/// Adds a resource, unless it belongs to a placement group. Names must come in order.
 fn push(resources: &mut Resources, total: f64, used: Option<f64>, name: &str, text: impl FnOnce() -> Text) {
     if !is_shadow(name) {
         resources.0.push(Resource { name: text(), total, used });
     }
 }
 
-/// A node as `GetClusterStatus` sees it now, on top of what it said when it registered.
+/// A node's current state from `GetClusterStatus`, combined with its registration.
 pub fn live(state: &wire::NodeState, registered: Option<&Node>, words: &Words) -> Option<Node> {
     let id = NodeId::from_bytes(&state.node_id)?;
     let status = state.status();
@@ -76,7 +76,7 @@ pub fn live(state: &wire::NodeState, registered: Option<&Node>, words: &Words) -
     node.idle_ms = u64::try_from(state.idle_duration_ms).ok().filter(|_| status == wire::NodeStatus::Idle);
     node.resources = Resources(Vec::with_capacity(state.total_resources.len()));
     for (name, total) in &state.total_resources {
-        // A resource that is used up is absent from the available ones.
+        // A fully used resource is absent from the available ones.
         let left = state.available_resources.get(name).copied().unwrap_or(0.0);
         let registered = registered.and_then(|r| r.resources.get(name)).map(|r| r.name.clone());
         let text = || registered.unwrap_or_else(|| words.text(name));
@@ -85,7 +85,7 @@ pub fn live(state: &wire::NodeState, registered: Option<&Node>, words: &Words) -
     Some(node)
 }
 
-/// What is not left of `total`, without the dust that subtracting floats raises (Ray counts in 1/10000).
+/// The used part of `total`, rounded to Ray's unit of 1/10000 to remove floating-point error.
 fn used(total: f64, left: f64) -> f64 {
     ((total - left).max(0.0) * 10_000.0).round() / 10_000.0
 }
@@ -174,7 +174,7 @@ fn row(row: &NodeRow, words: &Words) -> Option<Node> {
     })
 }
 
-/// Takes `Unexpected termination: health check failed` apart (`compose_state_message` in Ray's `dashboard/utils.py`).
+/// Parses `Unexpected termination: health check failed` (`compose_state_message` in Ray's `dashboard/utils.py`).
 fn death_in_words(message: &str, words: &Words) -> Death {
     const WORDS: [(&str, DeathReason); 4] = [
         ("Expected termination", DeathReason::Expected),

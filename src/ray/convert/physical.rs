@@ -1,6 +1,6 @@
-//! What a machine measured: `GET /nodes/{id}` and, for small clusters, `GET /nodes?view=summary`.
+//! Machine metrics: `GET /nodes/{id}` and, for small clusters, `GET /nodes?view=summary`.
 //!
-//! A node weighs up to 34 kB there, most of it command lines; what is not wanted is skipped while it is read.
+//! A node has up to 34 kB there, most of it command lines; unused fields are skipped during parsing.
 
 use super::super::RayError;
 use super::super::json::{Loose, Num, Rows, Str, Table, read_with};
@@ -53,8 +53,8 @@ struct Raylet<'a> {
 }
 
 impl Machine<'_> {
-    /// The figures; `None` for a dead node (Ray repeats its last ones for ten minutes), for one whose agent has
-    /// not reported yet, and for the skeleton that Ray answers about a node it does not know.
+    /// The metrics; `None` for a dead node (Ray repeats its last ones for ten minutes), for one whose agent has
+    /// not reported yet, and for the empty response that Ray gives for an unknown node.
     fn physical(&self) -> Option<(NodeId, Physical)> {
         let raylet = &self.raylet.0;
         let id = NodeId::from_hex(&raylet.node_id.0)?;
@@ -92,7 +92,7 @@ struct Detail<'a> {
     detail: Loose<Machine<'a>>,
 }
 
-/// One machine's figures.
+/// One machine's metrics.
 pub fn one(route: &str, body: &[u8]) -> Result<Option<Physical>, RayError> {
     read_with(route, body, |text| {
         let detail: Detail = envelope::data(text)?;
@@ -100,10 +100,10 @@ pub fn one(route: &str, body: &[u8]) -> Result<Option<Physical>, RayError> {
     })
 }
 
-/// What the summary adds to the state API's list.
+/// The data of the summary that the state API's list lacks.
 #[derive(Default)]
 pub struct Summary {
-    /// Machine figures of the living.
+    /// Machine metrics of live nodes.
     pub physical: Vec<(NodeId, Physical)>,
     rows: Vec<Known>,
 }
@@ -125,7 +125,7 @@ struct SummaryData<'a> {
     logical: Table<Str<'a>>,
 }
 
-/// All machines' figures (`GET /nodes?view=summary`): 10 to 17 kB a node, so for small clusters only.
+/// All machines' metrics (`GET /nodes?view=summary`): 10 to 17 kB per node, so for small clusters only.
 pub fn summary(route: &str, body: &[u8]) -> Result<Summary, RayError> {
     read_with(route, body, |text| {
         let data: SummaryData = envelope::data(text)?;
@@ -172,7 +172,7 @@ impl Summary {
     }
 }
 
-/// `1.0/2.0 CPU (0.0 used of 0.1 reserved in placement groups)`, `0B/21.95GiB memory`: what is used of each.
+/// The used amounts in `1.0/2.0 CPU (0.0 used of 0.1 reserved in placement groups)`, `0B/21.95GiB memory`.
 fn usage(text: &str) -> Vec<(String, f64)> {
     let line = |line: &str| {
         let (used, rest) = line.trim().split_once('/')?;

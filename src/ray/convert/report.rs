@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
-/// The report, in either spelling.
+/// The report, with verbatim or camel-case keys.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Report<'a> {
@@ -82,7 +82,7 @@ struct Load {
 }
 
 impl Report<'_> {
-    /// Learns every type name that stands verbatim in the report.
+    /// Collects the verbatim type names in the report.
     fn names(&self) -> Names {
         let activity = &self.activity.0;
         let mut names = Names::default();
@@ -96,13 +96,13 @@ impl Report<'_> {
         names
     }
 
-    /// Ray's own stand-in for an autoscaler on a cluster started by hand calls each node a type of its own.
+    /// Whether the report has no real autoscaler: on a manually started cluster Ray reports each node as its own type.
     fn is_stand_in(&self) -> bool {
         let mut types = self.activity.0.node_type_mapping.0.iter().peekable();
         types.peek().is_some() && types.all(|(node, t)| t.0.strip_prefix("node_") == Some(node))
     }
 
-    /// The report in the model's words.
+    /// The report as model.
     pub fn autoscaler(&self, error: Text) -> Autoscaler {
         let activity = &self.activity.0;
         let names = self.names();
@@ -155,7 +155,7 @@ impl Report<'_> {
         types.iter().map(|(address, name)| (address.clone(), name.text())).collect()
     }
 
-    /// Use of each node as v1's monitor saw it, by address or id; resource names as the channel spells them.
+    /// Resource use of each node from v1's monitor, by address or id; resource names as in the response.
     pub fn usage(&self) -> Usage {
         let used = |pairs: &Table<Value>| {
             let used = |(name, pair): (&String, &Value)| Some((name.clone(), pair.get(0)?.as_f64()?));
@@ -165,10 +165,10 @@ impl Report<'_> {
     }
 }
 
-/// By node, then by resource: how much is used.
+/// Used amounts by node, then by resource.
 pub type Usage = HashMap<String, Vec<(String, f64)>>;
 
-/// Gives nodes the type that v1 knows them by; it keeps them by address.
+/// Sets the node types from v1's report, which lists nodes by address.
 pub fn name_types(nodes: &mut [Node], types: &HashMap<String, Text>) {
     for node in nodes.iter_mut().filter(|n| n.node_type.is_empty()) {
         if let Some(name) = types.get(node.address.raw()) {
@@ -177,7 +177,7 @@ pub fn name_types(nodes: &mut [Node], types: &HashMap<String, Text>) {
     }
 }
 
-/// Gives living nodes the use that v1's monitor saw.
+/// Sets the resource use of live nodes from v1's report.
 pub fn fill_use(nodes: &mut [Node], usage: &Usage) {
     let mut names = Names::default();
     for resource in nodes.iter().flat_map(|n| &n.resources.0) {

@@ -18,7 +18,7 @@ pub fn count(nodes: &[Node], types: &mut Types) {
     }
 }
 
-/// The report. When it was made is not in it: see the poller, which watches its version move.
+/// The report. It has no timestamp: the poller watches its version instead.
 pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, nodes: &[Node]) -> Autoscaler {
     let mut types = Types::default();
     count(nodes, &mut types);

@@ -1,7 +1,7 @@
 //! The autoscaler's report as text (`GET /api/cluster_status?format=1`): over HTTP the only source under v2.
 //!
-//! Its header carries the time of the request, not of the report, so that nothing can be said about its age. A
-//! line or heading that is not understood is passed over.
+//! Its header has the time of the request, not of the report, so the age of the report is unknown. Unknown lines and
+//! headings are skipped.
 
 use super::{Types, add, in_order};
 use crate::model::{
@@ -9,7 +9,7 @@ use crate::model::{
 };
 use std::collections::BTreeMap;
 
-/// Reads the text of autoscaler v2. `None` when it is no report at all (nothing has reported yet).
+/// Parses the text of autoscaler v2. `None` when it is not a report (nothing has reported yet).
 pub fn read(text: &str) -> Option<Autoscaler> {
     if !text.contains("Autoscaler status:") {
         return None;
@@ -49,7 +49,7 @@ pub fn read(text: &str) -> Option<Autoscaler> {
 
 /// `2 tpu_worker`.
 fn types_of(entry: &str, mut count: impl FnMut(&str, u32)) {
-    // Without an autoscaler's types Ray calls each node a type of its own, `node_<id>`.
+    // Without an autoscaler Ray reports each node as its own type, `node_<id>`.
     let stand_in = |name: &str| name.strip_prefix("node_").is_some_and(|id| NodeId::from_hex(id).is_some());
     if let Some((n, name)) = entry.split_once(' ')
         && let Ok(n) = n.parse()
@@ -76,7 +76,7 @@ fn pending(entry: &str) -> Option<Coming<'_>> {
     Some(Coming::Node(PendingNode { node_type, address, status }))
 }
 
-/// `tpu_noquota: LaunchFailed (latest_attempt: 02:55:39)`. A time of day without date and zone is no time.
+/// `tpu_noquota: LaunchFailed (latest_attempt: 02:55:39)`. The time is not used: it has no date and time zone.
 fn failure(entry: &str) -> Option<LaunchFailure> {
     let (node_type, reason) = entry.split_once(": ")?;
     Some(LaunchFailure { node_type: Text::from(node_type), count: 1, reason: Text::from(reason), at: None })
@@ -113,7 +113,7 @@ fn demand(entry: &str) -> Option<Demand> {
     Some(Demand { shape, count: tail[..digits].parse().ok()?, kind, infeasible: false })
 }
 
-/// The inside of a Python dict of names and numbers; returns what follows the closing brace.
+/// Parses the inside of a Python dict of names and numbers; returns the text after the closing brace.
 fn shape<'a>(mut rest: &'a str, bundle: &mut Vec<(String, f64)>) -> Option<&'a str> {
     loop {
         rest = rest.trim_start_matches([',', ' ']);

@@ -1,15 +1,15 @@
-//! Texts that many rows of an answer have in common, each kept once.
+//! Interns texts that many rows of a response share.
 
 use crate::model::Text;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// The texts of one answer: a thousand nodes name the same resources, labels and types.
+/// The texts of one response: a thousand nodes have the same resources, labels and types.
 #[derive(Debug, Default)]
 pub struct Words(RefCell<HashSet<Text>>);
 
 impl Words {
-    /// The text; the same allocation for the same words.
+    /// The text, with one allocation for equal texts.
     pub fn text(&self, words: &str) -> Text {
         let mut known = self.0.borrow_mut();
         if let Some(text) = known.get(words) {

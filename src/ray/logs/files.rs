@@ -1,4 +1,4 @@
-//! Log files of a node's session folder: list, read, follow (state API, `/api/v0/logs`).
+//! Log files of a node's session folder: list, read and follow (state API, `/api/v0/logs`).
 
 use super::super::RayError;
 use super::super::client::{Client, encoded};
@@ -28,21 +28,21 @@ impl Client {
         self.get(&format!("/api/v0/logs/file?node_id={node}&filename={name}&lines={lines}")).await
     }
 
-    /// The last `lines` lines of a job's driver log, as bytes: also where they are not UTF-8. `node` is any node
-    /// that lives; Ray finds the right one.
+    /// The last `lines` lines of a job's driver log, as bytes, which may not be UTF-8. `node` is any live node; Ray finds
+    /// the right one.
     pub async fn read_job_log(&self, id: &SubmissionId, node: NodeId, lines: u32) -> Result<Bytes, RayError> {
         let (id, lines) = (encoded(id.0.raw()), lines.max(1));
         self.get(&format!("/api/v0/logs/file?node_id={node}&submission_id={id}&lines={lines}")).await
     }
 
-    /// Follows a file from its last `keep` lines on. It is read again and again rather than streamed: every stream
-    /// that idles holds one of the dashboard's hundred slots for five minutes.
+    /// Follows a file from its last `keep` lines on. The file is polled rather than streamed: an idle stream occupies one
+    /// of the dashboard's hundred slots for five minutes.
     pub fn follow_log(&self, node: NodeId, name: &Text, keep: usize) -> Tail {
         begin(InForce::only(self.clone()), node, name, keep)
     }
 }
 
-/// [`Client::follow_log`] by whichever client is in force.
+/// [`Client::follow_log`] with the current client.
 pub fn follow_log(clients: Clients, node: NodeId, name: &Text, keep: usize) -> Tail {
     begin(InForce(clients), node, name, keep)
 }
@@ -65,7 +65,7 @@ fn list(body: &[u8]) -> Result<LogFiles, RayError> {
     })
 }
 
-/// Lines of a file that was read whole, cleaned for a terminal.
+/// The lines of a complete file, cleaned for a terminal.
 pub fn cleaned(bytes: &[u8]) -> Vec<String> {
     let mut splitter = LineSplitter::default();
     let mut lines = splitter.push(bytes);
@@ -73,12 +73,12 @@ pub fn cleaned(bytes: &[u8]) -> Vec<String> {
     lines
 }
 
-/// The end of a file as it was last seen.
+/// The last known end of a file.
 #[derive(Default)]
 struct Seen(Vec<u8>);
 
 impl Seen {
-    /// Remembers enough whole lines to find the place again.
+    /// Remembers enough complete lines to find the position again.
     fn end_of(now: &[u8]) -> Self {
         const REMEMBERED: usize = 2 << 10;
         let from = now.len().saturating_sub(REMEMBERED);
@@ -86,7 +86,7 @@ impl Seen {
         Self(now[from..].to_vec())
     }
 
-    /// What stands behind it in a fresh look at the file's end; `None` when that does not reach back so far.
+    /// The new lines after it in a new read of the file's end; `None` when the read does not reach back far enough.
     fn news<'a>(&self, now: &'a [u8]) -> Option<&'a [u8]> {
         if self.0.is_empty() {
             return Some(now);
@@ -108,9 +108,9 @@ async fn follow(
     keep: u32,
     mut out: Outlet,
 ) -> Result<(), Closed> {
-    /// Between two looks.
+    /// Poll interval.
     const EVERY: Duration = Duration::from_secs(2);
-    /// Lines of an ordinary look, and of the furthest one back.
+    /// Lines of an ordinary read, and of the largest one.
     const LOOK: u32 = 200;
     const FURTHEST: u32 = 100_000;
     let mut backoff = Backoff(Backoff::FIRST);
@@ -130,7 +130,7 @@ async fn follow(
             }
         };
         backoff.reset();
-        // A line that is still being written is taken when it is whole.
+        // A line that is still being written is passed on when it is complete.
         let whole = now.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let now = &now[..whole];
         if let Some(news) = seen.news(now) {

@@ -1,7 +1,7 @@
-//! Following a job's driver log to its end, across every way a connection to it can break.
+//! Follows a job's driver log to its end, across broken connections.
 //!
-//! A position in the log is a count of bytes that holds on both ways it can be read: the WebSocket, where Ray has
-//! turned `\r\n` and `\r` into `\n`, and the raw file of the state API.
+//! A position in the log is a byte count that is valid for both sources: the WebSocket, where Ray has replaced `\r\n`
+//! and `\r` by `\n`, and the raw file of the state API.
 
 use super::super::client::{Client, encoded};
 use super::super::{JobDetail, RayError};
@@ -13,15 +13,15 @@ use reqwest::{Method, Response};
 use std::time::Duration;
 
 impl Client {
-    /// Follows a job's driver log from its beginning to its end. Of what is there already, the newest `keep` lines
-    /// are handed on ([`super::WHOLE_LOG`]: all), and everything after that.
+    /// Follows a job's driver log to its end: passes on the newest `keep` existing lines ([`super::WHOLE_LOG`]: all), and
+    /// all later lines.
     pub fn follow_job(&self, id: &SubmissionId, keep: usize) -> Tail {
         begin(InForce::only(self.clone()), id, keep, LineSplitter::ON_A_SCREEN)
     }
 }
 
-/// [`Client::follow_job`] by whichever client is in force: when another one takes over, nothing is lost or repeated. Of
-/// a line the first `longest` bytes are handed on.
+/// [`Client::follow_job`] with the current client: when the client changes, no line is lost or repeated. Lines are cut
+/// after `longest` bytes.
 pub fn follow_job(clients: Clients, id: &SubmissionId, keep: usize, longest: usize) -> Tail {
     begin(InForce(clients), id, keep, longest)
 }
@@ -38,7 +38,7 @@ fn begin(clients: InForce, id: &SubmissionId, keep: usize, longest: usize) -> Ta
     )
 }
 
-/// Where we are in a log, and its last bytes, to recognise them.
+/// A position in a log, and the last bytes before it, to recognize it.
 #[derive(Debug, Default)]
 struct Position {
     count: u64,
@@ -47,7 +47,7 @@ struct Position {
 }
 
 impl Position {
-    /// Bytes remembered to compare ends of logs by.
+    /// Number of bytes that are kept to compare the ends of logs.
     const REMEMBERED: usize = 4 << 10;
 
     fn advance(&mut self, bytes: &[u8]) {
@@ -67,7 +67,7 @@ impl Position {
         }
     }
 
-    /// Whether a log that ends with these bytes ends here. One of them may remember less than the other.
+    /// Whether a log that ends with these bytes ends at this position. Either may have fewer bytes.
     fn ends_like(&self, bytes: &[u8]) -> bool {
         let mut other = Self::default();
         other.advance(bytes);
@@ -77,7 +77,7 @@ impl Position {
     }
 }
 
-/// A repetition of the log from its beginning: lets through what lies behind a position.
+/// A replay of the log from its beginning that passes on only the bytes after a position.
 struct Replay {
     until: u64,
     at: Position,
@@ -114,16 +114,16 @@ struct Follower {
 
 /// How one connection ended.
 enum Ended {
-    /// Closed in order; whether it had brought anything new.
+    /// Closed normally; whether it had new bytes.
     InOrder { news: bool },
-    /// Broke, and why.
+    /// Broken, with the reason.
     Broken(String),
-    /// Refused for good.
+    /// Refused permanently.
     Refused(RayError),
 }
 
 impl Follower {
-    /// Without news for so long, ask whether the job still runs.
+    /// Idle time after which the job's status is requested.
     const IDLE: Duration = Duration::from_secs(30);
     /// The same for a stream of the file, which does not tell when the job has ended.
     const STREAM_IDLE: Duration = Duration::from_secs(3);
@@ -148,11 +148,11 @@ impl Follower {
                     Ok(detail) if detail.job.status.is_ended() => {
                         return self.finish(detail.job.driver_node).await;
                     }
-                    // Ray closes at once, and in order, when it cannot decode the log.
+                    // When Ray cannot decode the log it closes the connection at once, with a normal close code.
                     Ok(detail) if !news && detail.job.status != JobStatus::Pending => {
                         return self.over_file().await;
                     }
-                    Ok(_) => "the log was closed while the job runs".to_owned(),
+                    Ok(_) => "the log was closed while the job is running".to_owned(),
                     Err(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                     Err(error) if is_final(&error) => return self.out.failed(error).await,
                     Err(error) => error.to_string(),
@@ -163,7 +163,7 @@ impl Follower {
         }
     }
 
-    /// What Ray says of the job now.
+    /// The job's current status.
     async fn detail(&mut self) -> Result<Result<JobDetail, RayError>, Closed> {
         let client = self.clients.client(&mut self.out).await?;
         Ok(client.job(&self.id).await)
@@ -173,7 +173,7 @@ impl Follower {
     async fn over_socket(&mut self, mut client: Client, mut socket: Socket) -> Result<Ended, Closed> {
         let mut replay = Replay::until(&self.position);
         let before = self.position.count;
-        // Whether it is to be seen if anybody is there: a frame proves it as well as an answer about the job.
+        // Whether to check the connection: a frame proves that it works, and so does a response about the job.
         let mut in_doubt = false;
         loop {
             let wait = self.out.patience();
@@ -193,11 +193,11 @@ impl Follower {
                         self.out.flush_live().await?;
                         continue;
                     }
-                    Some(_) => return Ok(Ended::Broken("another connection took over".to_owned())),
-                    None => return Ok(Ended::Broken("the cluster is not connected".to_owned())),
+                    Some(_) => return Ok(Ended::Broken("switched to a new connection".to_owned())),
+                    None => return Ok(Ended::Broken("cluster not connected".to_owned())),
                 },
                 () = tokio::time::sleep(wait.unwrap_or(Self::IDLE)), if !in_doubt => {
-                    // A connection can die without a word.
+                    // A connection may be lost without an error.
                     in_doubt = wait.is_none();
                     self.out.quiet().await?;
                     continue;
@@ -218,7 +218,7 @@ impl Follower {
         self.out.feed(news).await
     }
 
-    /// The job has ended and its log was closed in order. Whether that was all of it, the file tells.
+    /// Called when the job has ended and its log was closed normally: compares with the file whether that was all.
     async fn finish(&mut self, node: Option<NodeId>) -> Result<(), Closed> {
         // A job that failed before it started has neither node nor log.
         if let Some(node) = node {
@@ -226,15 +226,15 @@ impl Follower {
             match client.get(&self.file("file", node, 20)).await {
                 Ok(end) if !self.position.ends_like(&end) => return self.over_file().await,
                 Ok(_) => {}
-                // No file, no more lines: what the socket brought is all there is.
+                // Without a file there are no further lines.
                 Err(error) => tracing::debug!(%error, "the end of the log could not be compared"),
             }
         }
         self.out.complete().await
     }
 
-    /// The raw way, for logs that Ray's WebSocket cannot decode: the whole file, of which the known part is
-    /// skipped; while the job runs as a stream, which Ray cuts every five minutes.
+    /// Reads the raw file, for logs that Ray's WebSocket cannot decode: the known part is skipped. While the job runs it
+    /// is a stream, which Ray ends every five minutes.
     async fn over_file(&mut self) -> Result<(), Closed> {
         let mut backoff = Backoff(Backoff::FIRST);
         loop {
@@ -267,7 +267,7 @@ impl Follower {
         }
     }
 
-    /// Reads the file, to its end if the job has ended, otherwise until the stream is cut or the job ends.
+    /// Reads the file: to its end if the job has ended, otherwise until the stream or the job ends.
     async fn read_file(&mut self, node: NodeId, ended: bool) -> Result<Result<(), RayError>, Closed> {
         let route = self.file(if ended { "file" } else { "stream" }, node, -1);
         let client = self.clients.client(&mut self.out).await?;
@@ -283,7 +283,7 @@ impl Follower {
             let read = tokio::select! {
                 read = read => read,
                 sent = self.clients.sent() => match sent {
-                    // It is asked after every few seconds anyway.
+                    // The status is requested every few seconds anyway.
                     Some(now) if now.endpoint() == client.endpoint() => continue,
                     _ => return Ok(Err(RayError::Silent("the connection was lost".to_owned()))),
                 },
@@ -322,7 +322,7 @@ fn broken(error: RayError) -> Ended {
     if is_final(&error) { Ended::Refused(error) } else { Ended::Broken(error.to_string()) }
 }
 
-/// Errors that trying again does not mend.
+/// Whether the error is permanent, so that retrying is pointless.
 fn is_final(error: &RayError) -> bool {
     let refused = |code: u16| (400..500).contains(&code) && code != 408 && code != 429;
     match error {

@@ -1,16 +1,16 @@
-//! Bytes into lines, wherever the bytes were cut.
+//! Splits a byte stream into lines.
 
 use crate::model::text::log_line;
 
-/// Splits a byte stream into lines that are safe for a terminal. Bytes that are not UTF-8 show as `U+FFFD`, a line
-/// beyond its limit is cut with a mark that says how much is missing, and the lines with which
-/// Ray's workers mark their files (`:job_id:01000000`) are left out.
+/// Splits a byte stream into lines that are safe for a terminal. Bytes that are not UTF-8 become `U+FFFD`, a line
+/// beyond the limit is cut with a mark that shows how much is missing, and the marker lines of Ray's workers
+/// (`:job_id:01000000`) are left out.
 #[derive(Debug)]
 pub struct LineSplitter {
     longest: usize,
     line: Vec<u8>,
     cut: usize,
-    /// The last byte was a carriage return: what comes next overwrites the line, as on the writer's own terminal.
+    /// Whether the last byte was a carriage return: the next bytes overwrite the line, as on a terminal.
     overwrites: bool,
 }
 
@@ -21,17 +21,17 @@ impl Default for LineSplitter {
 }
 
 impl LineSplitter {
-    /// Most bytes of a line that a screen keeps.
+    /// Maximum bytes of a line for display.
     pub const ON_A_SCREEN: usize = 16 << 10;
-    /// Most bytes of a line that is to be whole; beyond that it is no line, and must fit into memory all the same.
+    /// Maximum bytes of a complete line; longer ones are cut, to bound memory.
     pub const WHOLE: usize = 64 << 20;
 
-    /// Keeps so many bytes of a line.
+    /// A splitter with this limit in bytes.
     pub const fn new(longest: usize) -> Self {
         Self { longest, line: Vec::new(), cut: 0, overwrites: false }
     }
 
-    /// Takes in bytes and returns the lines that they complete.
+    /// Adds bytes and returns the lines that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut pieces = bytes.split(|b| *b == b'\n').peekable();
@@ -44,7 +44,7 @@ impl LineSplitter {
         lines
     }
 
-    /// The line that has begun and will not end; none when the last byte ended one.
+    /// The unfinished last line at the end of the log; `None` when the last byte ended a line.
     pub fn finish(&mut self) -> Option<String> {
         if self.line.is_empty() { None } else { self.take() }
     }
@@ -65,7 +65,7 @@ impl LineSplitter {
         Some(text)
     }
 
-    /// A progress bar overwrites its own line for hours: what was overwritten is not kept.
+    /// Overwrites the line after a carriage return, so that the output of a progress bar does not accumulate.
     fn append(&mut self, piece: &[u8]) {
         let text = piece.iter().rposition(|b| *b != b'\r').map_or(0, |last| last + 1);
         if text > 0 {
@@ -85,7 +85,7 @@ impl LineSplitter {
     }
 }
 
-/// `:job_id:01000000`, `:actor_name:Holder`: how Ray's log monitor finds its way.
+/// Whether it is a marker for Ray's log monitor: `:job_id:01000000`, `:actor_name:Holder`.
 fn is_magic(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b":") else { return false };
     let word = rest.iter().take_while(|b| b.is_ascii_lowercase() || **b == b'_').count();

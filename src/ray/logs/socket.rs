@@ -1,7 +1,7 @@
 //! The WebSocket of a job's log (`GET /api/jobs/{id}/logs/tail`, RFC 6455).
 //!
-//! Ray replays the log from its beginning on every connection. Compression is never offered: the dashboard
-//! would accept it and then close without a frame.
+//! Ray replays the log from its beginning on every connection. Compression is not offered: the dashboard would accept
+//! it and then close the connection without a frame.
 
 use super::super::RayError;
 use super::super::client::{Client, encoded};
@@ -26,13 +26,13 @@ pub struct Socket {
     client: Client,
 }
 
-/// What a socket yields.
+/// A result of reading the socket.
 pub enum Frame {
     /// A piece of the log.
     Data(Bytes),
-    /// Ray has no more to say (close code 1000): the log ended, or it could not read it.
+    /// Closed by Ray with code 1000: the log ended, or Ray could not read it.
     Done,
-    /// The connection broke, and why.
+    /// The connection broke, with the reason.
     Broken(String),
 }
 
@@ -49,7 +49,7 @@ impl Socket {
             .header(SEC_WEBSOCKET_KEY, &key);
         let response = client.open(request).await?;
         if !is_accepted(response.status(), response.headers(), &key) {
-            return Err(RayError::NotRay("it does not speak websocket".to_owned()));
+            return Err(RayError::NotRay("it does not support WebSocket".to_owned()));
         }
         let upgraded = response.upgrade().await.map_err(|e| super::super::client::silent(&e))?;
         let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config())).await;
@@ -66,7 +66,7 @@ impl Socket {
     }
 }
 
-/// One line is one message: leave room for absurd ones, the splitter cuts them.
+/// Maximum size of a message, which is one line; the splitter cuts long lines later.
 fn config() -> WebSocketConfig {
     WebSocketConfig::default().max_frame_size(Some(64 << 20))
 }
@@ -97,7 +97,7 @@ async fn frame<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut WebSocketStream<S
     }
 }
 
-/// Sixteen bytes that differ from those of the last connection, so that no cache answers (RFC 6455, section 4.1).
+/// A key of sixteen bytes that differs for each connection, so that no cache responds (RFC 6455, section 4.1).
 fn key() -> String {
     let random = || RandomState::new().hash_one(0u8).to_be_bytes();
     base64::engine::general_purpose::STANDARD.encode([random(), random()].concat())

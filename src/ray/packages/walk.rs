@@ -1,11 +1,11 @@
-//! Which files of a folder belong to its package.
+//! Selects the files of a folder that belong to its package.
 
 use super::PackError;
 use super::wildmatch::Patterns;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file, folder or whatever else lies in a packed folder.
+/// An entry of a packed folder.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// Path from the root, with `/`; `.` is the root.
@@ -18,10 +18,10 @@ pub(super) struct Entry {
     pub bytes: u64,
 }
 
-/// Deeper than this it is a circle of links.
+/// Maximum depth; a deeper path is a loop of links.
 const DEEPEST: usize = 256;
 
-/// Everything under `root` that no pattern leaves out, links followed.
+/// All entries under `root` that no pattern excludes; links are followed.
 pub(super) fn walk(root: &Path, excludes: &[String]) -> Result<Vec<Entry>, PackError> {
     let patterns = Patterns::new(excludes.iter().map(String::as_str)).map_err(PackError::Refused)?;
     let mut walk = Walk { root, rules: vec![(root.to_owned(), patterns)], entries: Vec::new() };
@@ -31,7 +31,7 @@ pub(super) fn walk(root: &Path, excludes: &[String]) -> Result<Vec<Entry>, PackE
 
 struct Walk<'a> {
     root: &'a Path,
-    /// Patterns in force and the folder that they are relative to.
+    /// Active patterns with the folder that they are relative to.
     rules: Vec<(PathBuf, Patterns)>,
     entries: Vec<Entry>,
 }
@@ -39,10 +39,10 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn visit(&mut self, path: &Path, depth: usize) -> Result<(), PackError> {
         if depth > DEEPEST {
-            return Err(PackError::Refused(format!("{} never ends: a link leads back", path.display())));
+            return Err(PackError::Refused(format!("{} has a loop of symbolic links", path.display())));
         }
         let before = self.rules.len();
-        // A link that leads nowhere, or in a circle, is neither file nor folder.
+        // A dangling or circular link is neither file nor folder.
         let meta = fs::metadata(path).ok();
         let is_dir = meta.as_ref().is_some_and(fs::Metadata::is_dir);
         if is_dir {
@@ -65,7 +65,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes the folder's own ignore files into force.
+    /// Adds the folder's own ignore files.
     fn learn(&mut self, folder: &Path) -> Result<(), PackError> {
         for name in [".gitignore", ".rayignore"] {
             let path = folder.join(name);
@@ -100,7 +100,7 @@ fn children(folder: &Path) -> Result<Vec<PathBuf>, PackError> {
 fn relative(path: &Path, folder: &Path) -> Result<String, PackError> {
     let rest = path.strip_prefix(folder).unwrap_or(path);
     let name = rest.to_str().ok_or_else(|| {
-        PackError::Refused(format!("the name of {} is not UTF-8; ray cannot pack it", path.display()))
+        PackError::Refused(format!("the name of {} is not UTF-8, which Ray cannot pack", path.display()))
     })?;
     Ok(if name.is_empty() { ".".to_owned() } else { name.to_owned() })
 }

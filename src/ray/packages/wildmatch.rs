@@ -1,10 +1,10 @@
-//! Ignore patterns as Ray reads them: its copy of Python's `pathspec` (`ray._private.thirdparty.pathspec`, pattern
-//! `gitwildmatch`), which differs from git in details. A package's name is a hash of what is left, so every detail
-//! counts.
+//! Ignore patterns as in Ray's copy of Python's `pathspec` (`ray._private.thirdparty.pathspec`, pattern
+//! `gitwildmatch`), which differs from git in details. A package's name is a hash of the remaining files, so every
+//! detail matters.
 
 use regex::Regex;
 
-/// The patterns of one file or list; the last that matches decides.
+/// The patterns of one file or list; the last matching one decides.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(Vec<(Regex, bool)>);
 
@@ -15,21 +15,21 @@ impl Patterns {
         for line in lines {
             let line = line.trim();
             if let Some((source, include)) = translated(line) {
-                let regex = Regex::new(&source).map_err(|_| format!("the pattern `{line}` is not valid"))?;
+                let regex = Regex::new(&source).map_err(|_| format!("invalid pattern `{line}`"))?;
                 patterns.push((regex, include));
             }
         }
         Ok(Self(patterns))
     }
 
-    /// Whether the path, relative to the folder of the patterns (`.` for itself), is left out.
+    /// Whether the path, relative to the folder of the patterns (`.` for itself), is excluded.
     pub fn leave_out(&self, path: &str) -> bool {
         let last = self.0.iter().rev().find(|(regex, _)| regex.is_match(path));
         last.is_some_and(|(_, include)| *include)
     }
 }
 
-/// The pattern as a regular expression, and whether it leaves out (or takes back in). None for comments.
+/// The pattern as a regular expression, and whether it excludes (or includes again). `None` for comments.
 fn translated(pattern: &str) -> Option<(String, bool)> {
     if pattern.is_empty() || pattern == "/" || pattern.starts_with('#') {
         return None;

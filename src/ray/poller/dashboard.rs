@@ -1,4 +1,4 @@
-//! Reading a cluster through its dashboard alone: the fallback, slower and with less in it.
+//! Reads a cluster through its dashboard only: the fallback, slower and with less data.
 
 use super::super::convert::{jobs, nodes, physical, report, status_text};
 use super::super::json::{Loose, Str, read_with};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Up to how many nodes the summary (10 to 17 kB each) is read for what the state API leaves out.
+/// Maximum number of nodes for reading the summary (10 to 17 kB each), which has data that the state API lacks.
 const SMALL: usize = 32;
 
 /// What is remembered between two readings.
@@ -20,12 +20,12 @@ pub struct Reader {
     known: HashMap<JobKey, Arc<Job>>,
 }
 
-/// Writes what the autoscaler's report tells about nodes into them.
+/// Adds the data of the autoscaler's report to the nodes.
 type Describe = Box<dyn Fn(&mut [Node]) + Send>;
 
 impl Reader {
-    /// One reading. A part that fails keeps its last data and is named in [`Snapshot::missing`]; an error is
-    /// returned only when nothing could be read, or when it concerns the token.
+    /// Reads the cluster once. A part that fails keeps its last data and is named in [`Snapshot::missing`]; an error is
+    /// returned only when nothing could be read, or when the token is missing or refused.
     pub async fn read(&mut self, client: &Client, last: &Snapshot) -> Result<Snapshot, RayError> {
         let identity = self.identity(client).await?;
         let (nodes, jobs, status) = tokio::join!(client.nodes(), client.jobs(&self.known), status(client));
@@ -75,7 +75,7 @@ impl Reader {
         Ok(snapshot)
     }
 
-    /// What failed may be a Ray that is being restarted: the next reading asks which one it is.
+    /// Called after a failure, which may be a restart of Ray: the next read checks version and session again.
     fn forget(&mut self) {
         self.identity = None;
         self.known.clear();
@@ -123,8 +123,8 @@ impl Client {
         list.await
     }
 
-    /// Everything that every node's agent tells (`GET /nodes?view=summary`). `nocache`, because Ray otherwise
-    /// answers with what it last answered, however old.
+    /// The data of every node's agent (`GET /nodes?view=summary`), with `nocache`, because Ray otherwise returns its last
+    /// response, however old.
     pub(in crate::ray) async fn summary(&self) -> Result<physical::Summary, RayError> {
         let route = "/nodes?view=summary&nocache=1";
         let body = self.get(route).await?;

@@ -1,4 +1,4 @@
-//! Reading a cluster through its GCS: one round of calls side by side, and one more for the jobs that changed.
+//! Reads a cluster through its GCS: one round of concurrent calls, and one more for the jobs that changed.
 
 use super::super::convert::words::Words;
 use super::super::convert::{demand, in_order, jobs, nodes, report, state};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::path;
 
-/// Keys under which autoscaler v1 leaves its report and its error (`ray_constants.DEBUG_AUTOSCALING_*`).
+/// Keys of autoscaler v1's report and error (`ray_constants.DEBUG_AUTOSCALING_*`).
 const V1_REPORT: Bytes = Bytes::from_static(b"__autoscaling_status");
 const V1_ERROR: Bytes = Bytes::from_static(b"__autoscaling_error");
 
-/// A connection, and what is remembered between two readings over it.
+/// A connection, and the data kept between two reads.
 #[derive(Debug)]
 pub struct Channel {
     gcs: Gcs,
@@ -32,7 +32,7 @@ pub struct Channel {
     v2: Heartbeat,
 }
 
-/// What autoscaler v1 has reported.
+/// The report of autoscaler v1.
 #[derive(Debug, Default)]
 struct V1 {
     pace: Paced,
@@ -40,7 +40,7 @@ struct V1 {
     node_types: HashMap<String, Text>,
 }
 
-/// Watches what autoscaler v2 has seen of the cluster move: nothing else tells that its monitor lives.
+/// Watches the cluster version that autoscaler v2 has seen: only its progress shows that the monitor is running.
 #[derive(Debug, Default)]
 struct Heartbeat {
     version: i64,
@@ -49,9 +49,9 @@ struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// When the report was last renewed, as far as it was seen.
+    /// When the report was last seen to change.
     fn seen(&mut self, version: i64, now: Timestamp) -> Option<Timestamp> {
-        /// Two turns of its loop: who is silent for longer was silent from the beginning.
+        /// Two iterations of its loop: after a longer silence the monitor counts as silent from the beginning.
         const PATIENCE: Duration = Duration::from_secs(10);
         match self.first {
             None => self.first = Some(now),
@@ -66,7 +66,7 @@ impl Heartbeat {
 /// Nodes by id, as they registered.
 type Registry = HashMap<NodeId, Arc<Node>>;
 
-/// The answers of one round; `None` for what was not due.
+/// The responses of one round; `None` for calls that were not due.
 struct Round {
     status: Bytes,
     keys: Bytes,
@@ -91,7 +91,7 @@ impl Channel {
         }
     }
 
-    /// One reading.
+    /// Reads the cluster once.
     pub async fn read(&mut self, last: &Snapshot) -> Result<Snapshot, RayError> {
         let round = self.round().await?;
         let status = off_the_loop(round.status.len(), {
@@ -101,7 +101,7 @@ impl Channel {
         let status = status.await?;
         let mut rest = status.cluster_resource_state.unwrap_or_default();
         if !self.session.is_empty() && rest.cluster_session_name != self.session {
-            // The head was started anew: nothing that is remembered belongs to it.
+            // The head was restarted: the kept data belong to the old session.
             *self = Self::new(self.gcs.clone());
             return Box::pin(self.read(last)).await;
         }
@@ -131,7 +131,7 @@ impl Channel {
         })
     }
 
-    /// Asks for everything that is due, side by side.
+    /// Makes all calls that are due, concurrently.
     async fn round(&self) -> Result<Round, RayError> {
         let gcs = &self.gcs;
         let keys = wire::KvKeysRequest {
@@ -139,7 +139,7 @@ impl Channel {
             namespace: Bytes::from_static(wire::JOB_NAMESPACE),
         };
         let v1 = wire::KvMultiGetRequest { keys: vec![V1_REPORT, V1_ERROR], namespace: Bytes::new() };
-        // A report of v2 has been seen: v1 is not there.
+        // Autoscaler v2 has reported, so v1 is not running.
         let v1_is_due = self.v2.first.is_none() && self.v1.pace.is_due();
         let (status, keys, registry, drivers, v1, version) = tokio::try_join!(
             gcs.call(path::GET_CLUSTER_STATUS, &wire::GetClusterStatusRequest {}),
@@ -170,7 +170,7 @@ impl Channel {
         self.gcs.call(path::GET_ALL_NODE_INFO, &request).await
     }
 
-    /// Reads why nodes died as soon as one did, and the whole registry when a node is new; seldom if it is large.
+    /// Reads the causes of death when a node has died, and the whole registry when a node is new; less often if it is large.
     async fn follow_registry(
         &mut self,
         first: Option<Bytes>,
@@ -259,13 +259,13 @@ impl Channel {
     ) -> Autoscaler {
         if let Some(v2) = v2 {
             let mut report = state::report(v2, rest, nodes);
-            // The report's own version stands still while there is nothing to do; what it has seen of the cluster
-            // moves with each turn of its loop (about 5 s, measured on 2.60).
+            // The report's own version does not change while there is nothing to do; the cluster version that it has
+            // seen changes with each iteration of its loop (about 5 s, measured on 2.60).
             let turn = v2.last_seen_cluster_resource_state_version;
             report.reported = self.v2.seen(turn, Timestamp::now());
             return report;
         }
-        // What waits now is fresher from the GCS than from v1's loop; only requests stand nowhere else.
+        // Pending demand is fresher from the GCS than from v1's loop; only v1's report has the requests.
         let mut report = self.v1.report.clone();
         report.demands.retain(|d| d.kind == DemandKind::Request);
         report.demands.extend(demand::demands(rest, None));
@@ -293,7 +293,7 @@ where
     if due { call().await.map(Some) } else { Ok(None) }
 }
 
-/// Live states on top of registrations, and the dead that the GCS' state has dropped already.
+/// Combines live states with registrations; adds dead nodes that the GCS' state no longer lists.
 fn merge(states: &[wire::NodeState], registry: &Registry) -> Vec<Node> {
     let known = |state: &wire::NodeState| {
         NodeId::from_bytes(&state.node_id).and_then(|id| registry.get(&id)).map(AsRef::as_ref)

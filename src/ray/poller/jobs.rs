@@ -1,4 +1,4 @@
-//! The job table as the GCS' key-value store yields it: ended jobs are fetched once and never again.
+//! The job table from the GCS' key-value store: ended jobs are fetched only once.
 
 use super::super::convert::jobs::{Drivers, one, sort};
 use super::super::convert::words::Words;
@@ -11,16 +11,16 @@ use std::sync::Arc;
 /// Submissions by their key, and the drivers.
 #[derive(Debug, Default)]
 pub struct JobTable {
-    /// A key is a copy of its own: a part of an answer would keep the whole of it in memory.
+    /// The key is copied: a slice of a response would keep the whole response in memory.
     submissions: HashMap<Box<[u8]>, Arc<Job>>,
     drivers: Drivers,
     list: Arc<Vec<Arc<Job>>>,
     changed: bool,
-    /// Submissions whose record could not be read when it was fetched last.
+    /// Submissions whose record could not be parsed at the last fetch.
     unreadable: usize,
 }
 
-/// What a round of fetching found.
+/// The result of one round of fetching.
 #[derive(Debug, Default)]
 pub struct Fetched {
     jobs: Vec<(Box<[u8]>, Job)>,
@@ -43,7 +43,7 @@ impl Fetched {
 }
 
 impl JobTable {
-    /// Forgets submissions that are gone, and tells which of the rest must be fetched: new ones and open ones.
+    /// Removes submissions that no longer exist, and returns those to fetch: new ones and those that have not ended.
     pub fn wanted(&mut self, keys: Vec<Bytes>) -> Vec<Bytes> {
         if keys.len() < self.submissions.len()
             || keys.iter().any(|k| !self.submissions.contains_key(k.as_ref()))
@@ -59,7 +59,7 @@ impl JobTable {
         keys.into_iter().filter(open).collect()
     }
 
-    /// Takes in what was fetched. True when a submission has begun to run, so that its driver is worth asking for.
+    /// Adds fetched records. True when a submission has started to run, so that its driver should be fetched.
     pub fn absorb(&mut self, fetched: Fetched) -> bool {
         let mut started = false;
         self.unreadable = fetched.unreadable;
@@ -76,7 +76,7 @@ impl JobTable {
         started
     }
 
-    /// Takes in the table of drivers.
+    /// Adds the table of drivers.
     pub fn learn(&mut self, mut drivers: Drivers) {
         let known: HashMap<&JobKey, &Arc<Job>> = self.drivers.by_hand.iter().map(|j| (&j.key, j)).collect();
         for job in &mut drivers.by_hand {
@@ -96,7 +96,7 @@ impl JobTable {
         self.drivers = drivers;
     }
 
-    /// What is missing in the list, or older than the rest, in words.
+    /// A message about jobs that are missing in the list or outdated.
     pub fn missing(&self) -> Option<String> {
         match self.unreadable {
             0 => None,
