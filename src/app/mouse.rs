@@ -1,4 +1,4 @@
-//! The mouse: what was drawn where, and what a click there means.
+//! The mouse: where everything was drawn, and what a click there does.
 
 use super::{Action, App, Dialog, Effect, Pane, View};
 use crate::model::Timestamp;
@@ -50,7 +50,7 @@ pub struct Areas {
     pub tpu_types_last: usize,
     /// The dialog.
     pub dialog: Option<Area>,
-    /// The dialog's buttons: cancel, and the one that says yes.
+    /// The dialog's buttons: Cancel, and the one that confirms.
     pub buttons: Option<[Area; 2]>,
     /// First line of the dialog that is shown.
     pub dialog_top: usize,
@@ -99,7 +99,7 @@ impl App {
                 dialog.focus_button(yes);
                 return self.act(Action::Open, now);
             }
-            // A click outside closes what only tells or asks; what was typed is not lost so easily.
+            // A click outside closes texts and questions, but not forms: typed text is kept.
             let typed = matches!(dialog, Dialog::Form(_) | Dialog::Worker(_));
             return if by == 0 && !typed && !area.contains(column, row) {
                 self.act(Action::Back, now)
@@ -123,7 +123,7 @@ impl App {
         if by != 0 {
             return self.scroll(pane, by);
         }
-        // What is typed belongs to the pane that had the focus.
+        // The prompt belongs to the pane that had the focus.
         self.prompt = None;
         self.pane = pane;
         let position = usize::from(row - area.y);

@@ -18,13 +18,13 @@ pub enum Colors {
 pub struct Theme {
     /// Ordinary text.
     pub text: Style,
-    /// What matters less, and stale data.
+    /// Less important text, and stale data.
     pub dim: Style,
     /// The one accent: focus, keys, titles.
     pub accent: Style,
     /// Works.
     pub good: Style,
-    /// On its way, or doubtful.
+    /// In progress, or doubtful.
     pub warn: Style,
     /// Broken.
     pub bad: Style,
@@ -40,7 +40,7 @@ pub struct Theme {
     pub focused: Style,
     /// A match of the search.
     pub found: Style,
-    /// The one that was gone to last.
+    /// The current match of the search.
     pub found_here: Style,
 }
 
