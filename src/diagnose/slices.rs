@@ -1,4 +1,4 @@
-//! TPU slices: hosts that are registered against those that a slice needs to be of use.
+//! TPU slices: the registered hosts and the expected number of hosts.
 
 use crate::model::{Node, Timestamp};
 use std::collections::BTreeMap;
