@@ -223,7 +223,7 @@ pub(super) fn stays(task: &Task, step: Option<StepName>) -> &'static str {
         OperationKind::AddWorker => "a request that Google has is kept; remove-worker deletes it",
         OperationKind::InitWorker => "the worker stays as it is now; what was started there keeps running",
         OperationKind::RemoveWorker => {
-            "the worker stays as it is now; a drained worker takes no new work until Ray is restarted on it"
+            "the worker stays as it is now; a drained worker takes no new work until Ray is started on it again"
         }
         OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
             "the cluster stays as it is now: what was stopped stays stopped, what is up stays up"

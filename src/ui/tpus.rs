@@ -21,7 +21,7 @@ const COLUMNS: [Column; 10] = [
     Column::text("CAPACITY", 11, 5),
     Column::text("MANAGED BY", 10, 6),
     Column::number("AGE", 7, 4),
-    Column::rest("HINT", 40, 7),
+    Column::rest("HINT", 33, 7),
 ];
 
 /// From this width on there is room for a whole name, and the rest of the width goes to the hint.
