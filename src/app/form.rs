@@ -65,7 +65,9 @@ impl Field {
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Command => "a shell command, e.g. python train.py --steps 10",
-            Self::WorkingDir => "a local folder or .zip, or a URI; leave empty to run in the cluster's own directory",
+            Self::WorkingDir => {
+                "a local folder or .zip, or a URI; leave empty to run in the cluster's own directory"
+            }
             Self::Variable => "NAME=VALUE, or NAME to copy it from this machine; values are hidden",
             Self::RuntimeEnv => "JSON or YAML, or a file with it, e.g. {pip: [wandb]}",
             Self::Cpus | Self::Gpus => "for the command itself, not for its tasks",

@@ -347,8 +347,10 @@ impl App {
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
                 let shows = self.key_of(Action::Progress);
-                let text =
-                    format!("{title}: interrupted: {}; {}{saved}; {shows} shows it", problem.what, problem.mend);
+                let text = format!(
+                    "{title}: interrupted: {}; {}{saved}; {shows} shows it",
+                    problem.what, problem.mend
+                );
                 (Tone::Bad, text)
             }
         };

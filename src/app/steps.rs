@@ -475,7 +475,9 @@ impl App {
             (true, _) => format!("no search; {search} starts one"),
             (false, 0) => format!("no match for `{searched}`"),
             (false, _) if c.log.next_match(forward) => return Vec::new(),
-            (false, _) if forward => format!("no further match for `{searched}` below; {previous} searches up"),
+            (false, _) if forward => {
+                format!("no further match for `{searched}` below; {previous} searches up")
+            }
             (false, _) => format!("no further match for `{searched}` above; {next} searches down"),
         };
         self.toasts.say(Tone::Info, said, now);

@@ -242,7 +242,8 @@ impl App {
         let spec = &self.clusters[place].spec;
         if spec.provider != "gcp" {
             let provider = if spec.provider.is_empty() { "none" } else { &spec.provider };
-            let text = format!("TPUs are shown for Google Cloud only; the provider of {} is {provider}", spec.name);
+            let text =
+                format!("TPUs are shown for Google Cloud only; the provider of {} is {provider}", spec.name);
             self.toasts.say(Tone::Info, text, now);
             return Vec::new();
         }
@@ -320,7 +321,11 @@ impl App {
         let Some(cluster) = self.tpus() else { return Vec::new() };
         let left = cluster.tpus.left.clone();
         if cluster.tpus.cleaning {
-            self.toasts.say(Tone::Info, format!("{}: preempted TPUs are already being deleted", cluster.name()), now);
+            self.toasts.say(
+                Tone::Info,
+                format!("{}: preempted TPUs are already being deleted", cluster.name()),
+                now,
+            );
             return Vec::new();
         }
         if left.is_empty() {
@@ -341,8 +346,7 @@ impl App {
         told.push(row("", String::new()));
         told.push(row(
             "",
-            "Each is checked again right before it is deleted; one that is back is kept."
-                .into(),
+            "Each is checked again right before it is deleted; one that is back is kept.".into(),
         ));
         let title = format!("Delete preempted TPUs on {}?", cluster.name());
         let question = Question::CleanPreempted { cluster: cluster.name().clone(), left };
@@ -360,7 +364,11 @@ impl App {
         let cluster = &mut self.clusters[place];
         cluster.tpus.cleaning = true;
         let name = cluster.name().clone();
-        self.toasts.say(Tone::Info, format!("{name}: deleting preempted TPUs; a large slice takes some minutes"), now);
+        self.toasts.say(
+            Tone::Info,
+            format!("{name}: deleting preempted TPUs; a large slice takes some minutes"),
+            now,
+        );
         vec![Effect::Ask(name, Request::CleanPreempted(left))]
     }
 

@@ -166,7 +166,11 @@ impl App {
             .map(|(_, action)| action.describe())
             .map(|d| format!("{} in {}", d.name, d.places()))
             .collect();
-        self.toasts.say(Tone::Info, format!("{shown} is not available here; it is {}", means.join("; ")), now);
+        self.toasts.say(
+            Tone::Info,
+            format!("{shown} is not available here; it is {}", means.join("; ")),
+            now,
+        );
     }
 
     /// The place of the cluster with that name, as on the command line: the full name, the name without `marin-`, or a

@@ -236,11 +236,11 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
         report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {
         let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
-        let mend = "read monitor.log (l in the autoscaler pane): a repeated error there is the cause; restarting the \
-                    cluster (R) clears it";
+        let mend = "read monitor.log (l in the autoscaler pane) for a repeated error; restarting the cluster (R) clears it";
         return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, mend));
     }
-    let doubt = if certain { "" } else { "; autoscaler v1 does not report whether any node type can provide it" };
+    let doubt =
+        if certain { "" } else { "; autoscaler v1 does not report whether any node type can provide it" };
     let long = format!("{words}; nothing is launching{doubt}");
     Some(Finding::new(FindingKind::Unmet, Severity::Warn, Some(since), words, long, ""))
 }
@@ -265,8 +265,11 @@ fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding
     let late = history.age_of(since) >= NO_NODE_JOINS;
     let (kind, severity) =
         if late { (FindingKind::NoneJoins, Severity::Warn) } else { (FindingKind::Scaling, Severity::Info) };
-    let mend =
-        if late { "read monitor.out (l twice in the autoscaler pane): the output of the machines while Ray is installed" } else { "" };
+    let mend = if late {
+        "read monitor.out (l twice in the autoscaler pane): the output of the machines while Ray is installed"
+    } else {
+        ""
+    };
     let rest = if want.is_something() { format!("; {}", want.words()) } else { String::new() };
     Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), mend))
 }
@@ -284,7 +287,8 @@ fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
         1 => one,
         n => format!("{one}, +{}", n - 1),
     };
-    let mend = "read monitor.out (l twice in the autoscaler pane): the output of the machine while Ray is installed";
+    let mend =
+        "read monitor.out (l twice in the autoscaler pane): the output of the machine while Ray is installed";
     Some(Finding::new(
         FindingKind::JoinsLate,
         Severity::Warn,

@@ -121,7 +121,8 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     } else {
         if let Some(problem) = cluster.silent_dashboard() {
             let since = words::minutes(problem.since.age(d.now));
-            let what = format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
+            let what =
+                format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
             lines.push((what, d.theme.warn));
             lines.push((format!("  {}", problem.mend), d.theme.text));
         }

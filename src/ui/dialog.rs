@@ -21,7 +21,9 @@ pub fn draw(
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
     let (title, rows, top, pressed) = match dialog {
-        Dialog::Ask { title, lines, yes, on_yes, top, .. } => (title, lines, *top, Some((yes.as_str(), *on_yes))),
+        Dialog::Ask { title, lines, yes, on_yes, top, .. } => {
+            (title, lines, *top, Some((yes.as_str(), *on_yes)))
+        }
         Dialog::Tell { title, lines, top, .. } => (title, lines, *top, None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),

@@ -59,7 +59,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let marked = d.app.marked();
     counts.extend((marked > 0 && d.is_focused(Pane::Jobs)).then(|| format!("{marked} marked")));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
-    let title = filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len(), cluster.snapshot.jobs.len());
+    let title =
+        filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len(), cluster.snapshot.jobs.len());
     let focused = d.is_focused(Pane::Jobs);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
     let columns = columns([cluster], inner.width);

@@ -48,7 +48,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     // A lost one is dead, too, and counted once.
     counts.extend((dead > lost).then(|| format!("{} dead", dead - lost)));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
-    let title = filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len(), cluster.snapshot.nodes.len());
+    let title =
+        filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len(), cluster.snapshot.nodes.len());
     let focused = d.is_focused(Pane::Nodes);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
     let top = cluster.nodes.window(usize::from(inner.height.saturating_sub(1)));

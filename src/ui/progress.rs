@@ -22,7 +22,8 @@ const OUTPUT: (usize, usize) = (2, 18);
 /// Below this height only the necessary lines are shown.
 const LOW: u16 = 14;
 
-const GOES_ON: &str = "it continues when this dialog is closed; quitting the console interrupts it, and it can be resumed";
+const GOES_ON: &str =
+    "it continues when this dialog is closed; quitting the console interrupts it, and it can be resumed";
 
 /// Draws it, its output from line `top` from the end; notes where it is and how far it can be scrolled.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: usize, areas: &mut Areas) {

@@ -399,7 +399,11 @@ fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
     assert_eq!((found.kind, found.severity), (FindingKind::Restarted, Severity::Bad));
     assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
     assert_eq!(order(&app)[0], "beta");
-    assert!(said(&app).contains("beta: Ray was restarted outside this console; 1 job lost"), "{}", said(&app));
+    assert!(
+        said(&app).contains("beta: Ray was restarted outside this console; 1 job lost"),
+        "{}",
+        said(&app)
+    );
     // An operation of ours is under way on another one.
     let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
     app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);

@@ -198,7 +198,10 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     };
     assert_eq!(*title, format!("Stop 2 jobs on {CLUSTER}?"));
     let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
-    assert!(told(JOBS[0]) && told(JOBS[1]) && told("bo") && told("1 of the marked jobs have ended"), "{lines:?}");
+    assert!(
+        told(JOBS[0]) && told(JOBS[1]) && told("bo") && told("1 of the marked jobs have ended"),
+        "{lines:?}"
+    );
     assert_eq!(press(&mut app, "<esc>"), []);
     assert_eq!(app.marked(), 3, "who cancels keeps the marks");
     // Jobs that have gone are marked no longer.

@@ -208,11 +208,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     }
     // Keys that mean something, and find nothing.
     press(fleet, "/nowhere<enter>n");
-    assert!(
-        fleet.dialog().is_none() && said(fleet).contains("submit: no row selected"),
-        "{}",
-        said(fleet)
-    );
+    assert!(fleet.dialog().is_none() && said(fleet).contains("submit: no row selected"), "{}", said(fleet));
     press(fleet, "d");
     assert!(fleet.dialog().is_none() && said(fleet).contains("describe: no row selected"));
 }
@@ -256,7 +252,11 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     press(&mut app, "N");
     assert_eq!(at(&app), ["waiting for a slice"]);
     press(&mut app, "N");
-    assert!(said(&app).contains("no further match for `waiting for` above; n searches down"), "{}", said(&app));
+    assert!(
+        said(&app).contains("no further match for `waiting for` above; n searches down"),
+        "{}",
+        said(&app)
+    );
     assert!(app.current().unwrap().log.follows(), "all of it is seen: nothing moves");
     press(&mut app, "/<^u>nowhere<enter>");
     assert!(said(&app).contains("no match for `nowhere`"));

@@ -316,11 +316,7 @@ fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
     press(&mut app, &format!("1/{name}<enter>"));
     for key in ["D", "i"] {
         assert_eq!(press(&mut app, key), []);
-        assert!(
-            app.dialog().is_none() && said(&app).contains("now belongs to worker-03"),
-            "{}",
-            said(&app)
-        );
+        assert!(app.dialog().is_none() && said(&app).contains("now belongs to worker-03"), "{}", said(&app));
     }
 }
 
@@ -380,7 +376,8 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
     assert_eq!(press(&mut at("ray-one"), "i"), looks(Task::InitWorker { worker: "ray-one".into() }));
     // Alive in Ray, unknown to Google: all it has is an address.
     assert_eq!(press(&mut at("10.130.0.3"), "i"), looks(Task::InitWorker { worker: "10.130.0.3".into() }));
-    for (name, why) in [("ray-gone", "was preempted"), ("ray-no", "was refused"), ("ray-coming", "no host yet")]
+    for (name, why) in
+        [("ray-gone", "was preempted"), ("ray-no", "was refused"), ("ray-coming", "no host yet")]
     {
         let mut app = at(name);
         assert_eq!(press(&mut app, "i"), [], "{name}");

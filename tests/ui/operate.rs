@@ -54,9 +54,13 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
         let row = |name: &str| text.lines().find(|l| l.contains(name)).unwrap_or_default().to_owned();
         assert!(row("exp1395").contains("TPU 16") && row("exp1395").contains("6h 02m"), "{text}");
         assert!(row("notebook").contains("NO: its pack") && row("notebook").contains("bo"), "{text}");
-        for needed in
-            ["[ ] also end the jobs of bo", "[x] back up the jobs", "9 workers", "[ Cancel ]", "Restart cluster"]
-        {
+        for needed in [
+            "[ ] also end the jobs of bo",
+            "[x] back up the jobs",
+            "9 workers",
+            "[ Cancel ]",
+            "Restart cluster",
+        ] {
             assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
         }
         assert!(text.contains("type the cluster's name to continue:"), "{text}");
