@@ -61,7 +61,7 @@ use std::time::Duration;
 /// A page of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The fleet.
+    /// The fleet: one row per cluster.
     Clusters,
     /// The nodes of all clusters.
     Nodes,
@@ -76,13 +76,13 @@ pub enum View {
 /// A region of a cluster's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pane {
-    /// Nodes.
+    /// Pane 1: the cluster's nodes.
     Nodes,
-    /// Jobs.
+    /// Pane 2: the cluster's jobs.
     Jobs,
-    /// Log.
+    /// Pane 3: the open log.
     Log,
-    /// Autoscaler.
+    /// Pane 4: the autoscaler's report.
     Autoscaler,
 }
 
@@ -450,7 +450,7 @@ impl App {
         }
     }
 
-    /// All clusters.
+    /// All clusters, in the order in which they were listed.
     pub fn clusters(&self) -> &[Cluster] {
         &self.clusters
     }
@@ -480,7 +480,7 @@ impl App {
         self.view
     }
 
-    /// The focused pane.
+    /// The focused pane of a cluster's page; it stays when the page changes.
     pub fn pane(&self) -> Pane {
         self.pane
     }

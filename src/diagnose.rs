@@ -46,7 +46,7 @@ pub enum FindingKind {
     DashboardSilent,
     /// The autoscaler reports an error of its own.
     AutoscalerError,
-    /// Launches fail.
+    /// The autoscaler's launches fail.
     LaunchesFail,
     /// Machines were launched, but none of them joins.
     NoneJoins,
@@ -117,7 +117,7 @@ impl FindingKind {
 pub struct Finding {
     /// The kind of the issue.
     pub kind: FindingKind,
-    /// Its severity.
+    /// How urgent it is.
     pub severity: Severity,
     /// When it began, or was first seen.
     pub since: Option<Timestamp>,

@@ -33,9 +33,9 @@ pub enum Standing {
     Stopped,
     /// Coming up, or its hosts are still joining.
     Joining,
-    /// Waits for capacity.
+    /// A request that waits for capacity.
     Waiting,
-    /// Being deleted.
+    /// It is being deleted.
     Leaving,
     /// Up; Ray did not tell whether its hosts have joined.
     Up,
@@ -82,7 +82,7 @@ impl Standing {
 /// Who manages a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keeper {
-    /// Ray's autoscaler.
+    /// Ray's autoscaler launched it.
     Autoscaler,
     /// Somebody added it by hand; no autoscaler brings it back.
     Manual,
@@ -105,9 +105,9 @@ pub struct Row {
     pub name: Text,
     /// E.g. `v4-32`; empty when only Ray knows it.
     pub accelerator_type: Text,
-    /// Its chips.
+    /// The number of its chips.
     pub chips: u32,
-    /// Its status.
+    /// The status of the machine.
     pub standing: Standing,
     /// Google's own word for its state; none of a ghost that Google does not know.
     pub state: Option<&'static str>,
@@ -121,7 +121,7 @@ pub struct Row {
     pub missing: Vec<Text>,
     /// The kind of capacity that was requested; unknown for a ghost.
     pub capacity: Option<Capacity>,
-    /// Who manages it.
+    /// The manager of the machine.
     pub keeper: Keeper,
     /// The time of its request.
     pub created: Option<Timestamp>,

@@ -3,21 +3,21 @@
 /// Where a key is pressed: derived from what is on the screen, never stored beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Context {
-    /// The fleet.
+    /// The table of the fleet.
     Clusters,
     /// The nodes of all clusters.
     AllNodes,
     /// The jobs of all clusters.
     AllJobs,
-    /// A cluster's nodes.
+    /// The nodes pane of a cluster.
     Nodes,
-    /// A cluster's jobs.
+    /// The jobs pane of a cluster.
     Jobs,
     /// A cluster's log pane.
     Log,
     /// A cluster's autoscaler pane.
     Autoscaler,
-    /// A cluster's TPUs.
+    /// The view of a cluster's TPUs.
     Tpus,
     /// A dialog that asks for confirmation.
     Ask,

@@ -33,7 +33,7 @@ const OLD_FIGURES: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
 pub enum Listed {
-    /// A cluster.
+    /// A cluster whose description is known.
     Cluster(ClusterSpec),
     /// A file that could not be read.
     Broken {
@@ -44,10 +44,10 @@ pub enum Listed {
     },
 }
 
-/// One cluster.
+/// One cluster: its last state and the state of its panes.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Its description.
+    /// Its description: file, provider, zone and the way to its head.
     pub spec: ClusterSpec,
     /// The state of the connection; none before the first news.
     pub link: Option<Link>,
@@ -74,17 +74,17 @@ pub struct Cluster {
     pub cost: Cost,
     /// TCP ports of this machine that lead to its head's services, opened for people.
     pub ports: LocalPorts,
-    /// The nodes pane.
+    /// Order, selection and filter of the nodes pane.
     pub nodes: Table<NodeId>,
-    /// The jobs pane.
+    /// Order, selection and filter of the jobs pane.
     pub jobs: Table<JobKey>,
-    /// The log pane.
+    /// The log that is open in the log pane.
     pub log: LogView,
     /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
     log_failed_at: Option<JobStatus>,
     /// First line of the autoscaler pane.
     pub autoscaler_top: usize,
-    /// Its TPUs.
+    /// Its TPUs at Google and the state of their table.
     pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
@@ -133,7 +133,7 @@ impl Cluster {
         }
     }
 
-    /// Its name.
+    /// The cluster's full name.
     pub fn name(&self) -> &ClusterName {
         &self.spec.name
     }
@@ -191,7 +191,7 @@ impl Cluster {
         }
     }
 
-    /// When a node on its way was first seen so.
+    /// When a pending node was first seen pending.
     pub fn pending_since(&self, address: &Text) -> Option<Timestamp> {
         self.history.pending_since(address)
     }
@@ -212,8 +212,8 @@ impl Cluster {
         self.log_failed_at = self.failed_job().and_then(|id| self.status_of(id));
     }
 
-    /// The job whose log could not be read and may be by now: it is listed again, as after a restart that has brought it
-    /// back, or its state is another one.
+    /// The job whose log could not be read before but may be readable now: it is listed again, as after a restart that
+    /// has restored it, or its state has changed.
     pub(super) fn readable_again(&self) -> Option<SubmissionId> {
         let id = self.failed_job()?;
         let now = self.status_of(id)?;
@@ -335,12 +335,12 @@ impl Cluster {
         );
     }
 
-    /// The selected node.
+    /// The selected node of the nodes pane.
     pub fn node(&self) -> Option<&Node> {
         self.snapshot.nodes.get(self.nodes.selected_row()?)
     }
 
-    /// The selected job.
+    /// The selected job of the jobs pane.
     pub fn job(&self) -> Option<&Arc<Job>> {
         self.snapshot.jobs.get(self.jobs.selected_row()?)
     }
@@ -406,8 +406,8 @@ fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text 
     names.get(&node.id).unwrap_or(&node.address)
 }
 
-/// Learns the names of nodes and forgets those of nodes that are gone. What is known stays: Ray tells a node's state
-/// some seconds before it tells by what name the node registered, and a host that joins may have a known one's name.
+/// Learns the names of nodes and forgets those of nodes that are gone. Known names stay: Ray reports a node's
+/// state some seconds before its registered name, and a joining host may have the name of a known one.
 fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
     let mut hosts: HashMap<&str, usize> = HashMap::new();
     for node in nodes.iter().filter(|n| n.state.is_alive()) {

@@ -5,14 +5,14 @@ use super::plan::{Plan, Spot};
 use super::worker::WorkerForm;
 use crate::model::{ClusterName, JobIds, Leftover, Order, SubmissionId};
 
-/// A dialog.
+/// A dialog over the panes; at most one is open.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
     /// Asks for confirmation. Cancel is focused first.
     Ask {
         /// What is done after the confirmation.
         question: Question,
-        /// Title.
+        /// The title in the border.
         title: String,
         /// What exactly would happen, line by line: a label (may be empty) and a text.
         lines: Vec<(String, String)>,
@@ -20,20 +20,20 @@ pub enum Dialog {
         yes: String,
         /// Whether that button is focused.
         on_yes: bool,
-        /// First line shown.
+        /// The first line that is shown.
         top: usize,
         /// Highest first line, known once drawn.
         last: usize,
     },
-    /// Shows a text.
+    /// Shows a text that can be scrolled.
     Tell {
-        /// Title.
+        /// The title in the border.
         title: String,
         /// Labels (may be empty) and texts.
         lines: Vec<(String, String)>,
         /// The cluster and the driver whose work is still missing in the lines, until Ray answers.
         awaits: Option<(ClusterName, JobIds)>,
-        /// First line shown.
+        /// The first line that is shown.
         top: usize,
         /// Highest first line, known once drawn.
         last: usize,
@@ -60,7 +60,7 @@ pub enum Dialog {
 /// What is done when a question is confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Stop jobs.
+    /// Stop these jobs.
     StopJobs(Vec<(ClusterName, SubmissionId)>),
     /// Delete the records of ended jobs in Ray.
     DeleteJobs(Vec<(ClusterName, SubmissionId)>),
@@ -68,28 +68,28 @@ pub enum Question {
     Quit,
     /// Abandon an interrupted operation.
     Abandon {
-        /// On this cluster.
+        /// The cluster that the operation is on.
         cluster: ClusterName,
     },
     /// Allow what was refused.
     Allow {
-        /// On this cluster.
+        /// The cluster that the operation is on.
         cluster: ClusterName,
         /// The order, with that allowed.
         order: Box<Order>,
     },
-    /// Delete preempted TPUs.
+    /// Delete preempted TPUs and suspended requests.
     CleanPreempted {
-        /// Of this cluster.
+        /// The cluster that is concerned.
         cluster: ClusterName,
         /// The TPU VMs and queued resources to delete.
         left: Vec<Leftover>,
     },
     /// Accept a head's new host key.
     TrustHostKey {
-        /// Of this cluster.
+        /// The cluster that is concerned.
         cluster: ClusterName,
-        /// With this fingerprint.
+        /// The fingerprint of the offered key.
         fingerprint: String,
     },
 }

@@ -27,7 +27,7 @@ pub enum Event {
     Form(ClusterName, FormId, FormNews),
     /// The outcome of an effect.
     Done(Outcome),
-    /// Nothing of interest.
+    /// An event that changes nothing.
     Ignored,
 }
 
@@ -83,7 +83,7 @@ pub enum Effect {
 /// The outcome of an effect, in words for the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Text was copied.
+    /// Text was copied to the clipboard.
     Copied(String),
     /// An address was opened in the browser.
     Opened(String),
@@ -93,6 +93,6 @@ pub enum Outcome {
     Cleared(String),
     /// The program that had the terminal has ended.
     Returned(String),
-    /// The effect failed.
+    /// The effect failed, for this reason.
     Failed(String),
 }

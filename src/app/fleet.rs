@@ -11,7 +11,7 @@ pub struct Sum {
     pub used: Option<f64>,
     /// Whether the use of some chips is not known, so that more may be in use.
     pub is_least: bool,
-    /// All chips.
+    /// The number of chips.
     pub all: f64,
 }
 
@@ -29,7 +29,7 @@ impl Sum {
 /// Totals over all clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// Clusters.
+    /// The number of clusters.
     pub clusters: usize,
     /// Clusters with a working connection.
     pub up: usize,
@@ -37,15 +37,15 @@ pub struct Totals {
     pub known: usize,
     /// Files that could not be read.
     pub broken: usize,
-    /// Nodes alive.
+    /// The number of nodes alive.
     pub nodes: usize,
-    /// TPU chips.
+    /// TPU chips of all clusters.
     pub tpus: Sum,
-    /// GPUs.
+    /// GPUs of all clusters.
     pub gpus: Sum,
-    /// Jobs that run.
+    /// The number of running jobs.
     pub running: usize,
-    /// Jobs that wait.
+    /// The number of pending jobs.
     pub waiting: usize,
 }
 
@@ -113,7 +113,7 @@ impl App {
         effects
     }
 
-    /// Shows a cluster.
+    /// Shows a cluster; it is polled more often while it is on the screen.
     pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
         let mut effects = self.leave_cluster();
         self.view = View::Cluster(place);
@@ -163,7 +163,7 @@ impl App {
 }
 
 impl Cluster {
-    /// The worst finding.
+    /// The worst finding, which the fleet's row shows.
     pub fn says(&self) -> Option<&Finding> {
         self.findings.first()
     }

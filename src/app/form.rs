@@ -9,7 +9,7 @@ use crate::model::{ClusterName, Draft, FormId, FormNews, JobKey, Request, Submis
 /// The setting that a row of the form holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// The shell command.
+    /// The entrypoint: a shell command.
     Command,
     /// The folder it runs in.
     WorkingDir,
@@ -25,7 +25,7 @@ pub enum Field {
     Memory,
     /// Other resources of the command itself.
     Resources,
-    /// Its id.
+    /// The submission id.
     Id,
     /// A metadata pair; there may be several.
     Metadata,
@@ -86,7 +86,7 @@ impl Field {
 /// A row of the form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it holds.
+    /// The setting that it holds.
     pub field: Field,
     /// The text typed so far.
     pub text: String,
@@ -112,7 +112,7 @@ impl Row {
     }
 }
 
-/// The form.
+/// The form that submits a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// The id that news of the form carry.
@@ -121,7 +121,7 @@ pub struct Form {
     pub cluster: ClusterName,
     /// The job whose settings fill the form.
     pub like: Option<SubmissionId>,
-    /// Its rows.
+    /// The rows, in the order of the fields.
     pub rows: Vec<Row>,
     /// The focused row; after the rows come Cancel and Submit.
     pub at: usize,
@@ -136,7 +136,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// An empty form.
+    /// An empty form for that cluster.
     pub fn new(id: FormId, cluster: ClusterName) -> Self {
         let mut form = Self {
             id,

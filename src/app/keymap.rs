@@ -73,7 +73,7 @@ pub enum KeymapError {
     /// A key cannot be parsed.
     #[error("keys: invalid key `{key}` for `{action}`; use e.g. `x`, `ctrl-x`, `f5`, `g g`")]
     UnknownKey {
-        /// The action.
+        /// The name of the action in the keymap.
         action: String,
         /// The key as it is written in the keymap.
         key: String,
@@ -81,7 +81,7 @@ pub enum KeymapError {
     /// Two actions of one context have the same key.
     #[error("keys: `{key}` is bound to both `{first}` and `{second}`; remove it from one of them")]
     Conflict {
-        /// The key.
+        /// The key as it is written in the keymap.
         key: String,
         /// The action that had the key first.
         first: &'static str,

@@ -33,9 +33,9 @@ pub struct LogView {
 /// Columns and rows that lines are drawn in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Columns.
+    /// Width in columns.
     pub width: usize,
-    /// Rows.
+    /// Height in rows.
     pub height: usize,
 }
 
@@ -87,7 +87,7 @@ impl LogView {
         self.source.as_ref()
     }
 
-    /// The open stream.
+    /// The id of the open stream.
     pub fn stream(&self) -> StreamId {
         self.stream
     }
@@ -97,7 +97,7 @@ impl LogView {
         &self.end
     }
 
-    /// Lines in memory.
+    /// The number of lines in memory.
     pub fn len(&self) -> usize {
         self.lines.len()
     }

@@ -14,9 +14,9 @@ pub struct Area {
     pub x: u16,
     /// Row of the top edge.
     pub y: u16,
-    /// Columns.
+    /// Width in columns.
     pub width: u16,
-    /// Rows.
+    /// Height in rows.
     pub height: u16,
 }
 
@@ -30,25 +30,25 @@ impl Area {
 /// Where the rows of each table were drawn; none for what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
-    /// The fleet's rows.
+    /// Where the fleet's rows are.
     pub list: Option<Area>,
     /// The rows of all clusters.
     pub merged: Option<Area>,
-    /// Nodes.
+    /// Where the rows of the nodes pane are.
     pub nodes: Option<Area>,
-    /// Jobs.
+    /// Where the rows of the jobs pane are.
     pub jobs: Option<Area>,
-    /// Log lines.
+    /// Where the lines of the log are.
     pub log: Option<Area>,
-    /// The autoscaler's lines.
+    /// Where the lines of the autoscaler pane are.
     pub autoscaler: Option<Area>,
     /// Highest first line of the autoscaler pane.
     pub autoscaler_last: usize,
-    /// A cluster's TPUs.
+    /// Where the rows of a cluster's TPUs are.
     pub tpus: Option<Area>,
     /// Highest first line of the worker types below them.
     pub tpu_types_last: usize,
-    /// The dialog.
+    /// Where the dialog is, with its border.
     pub dialog: Option<Area>,
     /// The dialog's buttons: Cancel, and the one that confirms.
     pub buttons: Option<[Area; 2]>,

@@ -11,13 +11,13 @@ use crate::model::{
 };
 
 impl App {
-    /// Opens the dialog before an operation on the cluster that is meant.
+    /// Opens the confirmation of an operation on the selected cluster.
     pub(super) fn plan(&mut self, task: Task, now: Timestamp) -> Vec<Effect> {
         let name = self.meant().map(|c| c.name().clone());
         name.map(|name| self.plan_on(name, task, now)).unwrap_or_default()
     }
 
-    /// Plans to start the cluster that is meant, unless it is seen to run.
+    /// Opens the confirmation that starts the selected cluster, unless it is running already.
     pub(super) fn start_cluster(&mut self, now: Timestamp) -> Vec<Effect> {
         let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
         let Some(cluster) = self.meant().filter(up) else { return self.plan(Task::Start, now) };
@@ -58,7 +58,7 @@ impl App {
         true
     }
 
-    /// The progress of the operation on the cluster that is meant.
+    /// Shows the progress of the operation on the selected cluster.
     pub(super) fn show_progress(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.meant() else { return Vec::new() };
         let name = cluster.name().clone();

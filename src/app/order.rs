@@ -46,7 +46,7 @@ fn trouble(cluster: Option<&Cluster>) -> u8 {
 
 /// A node with what else its place in the order depends on.
 pub struct Placed<'a> {
-    /// The node.
+    /// The node that is placed.
     pub node: &'a Node,
     /// The name that is shown.
     pub name: &'a Text,

@@ -33,7 +33,7 @@ pub enum Spot {
     Blind,
     /// The option that takes over from another operator's operation.
     TakeOver,
-    /// The cluster's name.
+    /// The line in which the cluster's name is typed.
     Name,
     /// The button that starts the operation.
     Go,
@@ -42,7 +42,7 @@ pub enum Spot {
 /// Another operator's operation, which this one may take over from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// Its mark.
+    /// The mark that it left on the cluster.
     pub mark: OperationMark,
     /// Whether this operation takes over.
     pub take_over: bool,
@@ -51,11 +51,11 @@ pub struct Marked {
 /// An operation that waits for confirmation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The operation.
+    /// The operation with its steps and its consequence.
     pub operation: Operation,
     /// Whether the preview is known.
     pub looked: Looked,
-    /// The affected jobs.
+    /// The affected jobs, as far as they are known.
     pub preview: Preview,
     /// Whether ending other people's jobs is allowed.
     pub others: bool,

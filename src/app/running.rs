@@ -16,7 +16,7 @@ pub enum Mark {
     Works(Timestamp),
     /// Done: its result, and its duration in seconds if it ran here.
     Done(String, Option<u64>),
-    /// It failed.
+    /// It failed; the operation is interrupted there.
     Failed,
 }
 
@@ -38,15 +38,15 @@ pub enum Stand {
 /// An operation that is running or interrupted, or has just ended.
 #[derive(Clone, Debug)]
 pub struct Running {
-    /// The operation.
+    /// The operation with its steps.
     pub operation: Operation,
-    /// Start time.
+    /// The time of its start or of its last resume.
     pub since: Timestamp,
     /// Time of its end or interruption.
     pub until: Option<Timestamp>,
     /// The status of each step.
     pub marks: Vec<Mark>,
-    /// Its status.
+    /// The status of the operation.
     pub stand: Stand,
     output: VecDeque<String>,
 }

@@ -19,7 +19,7 @@ pub struct Table<K> {
 /// Which column decides the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sort {
-    /// Column from 0; none is the table's own order (trouble first).
+    /// Column from 0; none is the table's own order (issues first).
     pub column: Option<usize>,
     /// Whether the order is reversed.
     pub inverted: bool,
@@ -175,17 +175,17 @@ impl<K> Table<K> {
         &self.filter
     }
 
-    /// Replaces the filter; the table must be arranged anew.
+    /// Replaces the filter; the table must be arranged again.
     pub fn set_filter(&mut self, text: &str) {
         self.filter = Filter::new(text);
     }
 
-    /// The order's column.
+    /// The column and direction of the order.
     pub fn sort(&self) -> Sort {
         self.sort
     }
 
-    /// Replaces the order's column; the table must be arranged anew.
+    /// Replaces the order's column; the table must be arranged again.
     pub fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;
     }

@@ -23,10 +23,10 @@ pub enum Tone {
     Bad,
 }
 
-/// A message.
+/// A message of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
-    /// Its kind.
+    /// The kind of the message.
     pub tone: Tone,
     /// Its text, safe to print.
     pub text: String,
@@ -98,7 +98,7 @@ impl Toasts {
         &self.shown
     }
 
-    /// Everything said, newest first.
+    /// All kept messages, newest first.
     pub fn said(&self) -> impl ExactSizeIterator<Item = &Toast> {
         self.said.iter()
     }

@@ -78,17 +78,17 @@ impl Tpus {
         self.rows.get(self.table.row(position)?)
     }
 
-    /// The selected row.
+    /// The selected row, if the table has any.
     pub fn selected(&self) -> Option<&Row> {
         self.row(self.table.cursor())
     }
 
-    /// All rows.
+    /// All rows, whatever the filter.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Chips by generation.
+    /// The chips of each TPU generation, e.g. `v4`.
     pub fn chips(&self) -> BTreeMap<&str, Chips> {
         chips_by_generation(&self.rows)
     }
@@ -204,7 +204,7 @@ impl Cluster {
         before != (self.tpus.rows.clone(), self.tpus.problem.clone())
     }
 
-    /// Joins what Google and Ray said last. Of a Ray that cannot be reached nothing is said.
+    /// Joins the last states of Google and Ray. While Ray cannot be reached, only Google's is used.
     pub(super) fn join_tpus(&mut self) {
         let Some(view) = self.tpus.view.clone() else { return };
         let snapshot = self.snapshot.clone();
@@ -236,7 +236,7 @@ impl App {
         }
     }
 
-    /// Shows the TPUs of the cluster that is meant, and asks Google for them.
+    /// Shows the TPUs of the selected cluster, and asks Google for them.
     pub(super) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.meant_place().filter(|p| *p < self.clusters.len()) else { return Vec::new() };
         let spec = &self.clusters[place].spec;

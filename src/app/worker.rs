@@ -15,7 +15,7 @@ pub enum WorkerField {
     Capacity,
     /// The number of workers.
     Count,
-    /// Their name.
+    /// The name of the workers.
     Name,
     /// The address of an existing host.
     Address,
@@ -45,7 +45,7 @@ pub enum Offered {
     Failed(Problem),
 }
 
-/// The form.
+/// The form that adds workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerForm {
     /// Where workers are added.
@@ -117,7 +117,7 @@ impl WorkerForm {
         }
     }
 
-    /// Its rows.
+    /// The rows of the form; none before the offer is known.
     pub fn rows(&self) -> &'static [WorkerField] {
         use WorkerField::{Address, Capacity, Count, Name, Type};
         match self.offer() {

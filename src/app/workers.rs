@@ -18,7 +18,7 @@ struct Chosen {
     worker: String,
     /// The name of its row, where that is another; may be empty.
     called: String,
-    /// Ray may have something that works there.
+    /// Whether Ray may run work on it.
     is_in_ray: bool,
     /// Why nothing can be started there; empty when it can.
     hostless: String,

@@ -123,8 +123,8 @@ impl History {
         self.taken.map_or(Duration::ZERO, |taken| at.age(taken))
     }
 
-    /// The autoscaler's last sign of life, once it has been silent for [`SILENT_AFTER`] under our eyes, or was as old as
-    /// [`SILENT_AT_ONCE`] when it was seen first.
+    /// The autoscaler's last sign of life, once no new report has come for [`SILENT_AFTER`], or if the report was as old
+    /// as [`SILENT_AT_ONCE`] when first seen.
     pub(super) fn silent_since(&self) -> Option<Timestamp> {
         let report = self.report?;
         let silent =

@@ -28,7 +28,7 @@ pub enum RestartedBy {
 pub struct Restart {
     /// When the new session began: the head's start if its clock can be believed, otherwise when it was first seen.
     pub since: Timestamp,
-    /// Who restarted it.
+    /// Who restarted Ray.
     pub by: RestartedBy,
     /// Jobs that had not ended before it.
     jobs: Vec<Open>,

@@ -66,11 +66,11 @@ fn generation(accelerator_type: &str) -> Option<&str> {
 /// One worker type of the cluster's file, with its limits and existing machines. A slice counts as one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeCount {
-    /// Its name.
+    /// The name of the node type.
     pub name: String,
-    /// `min_workers`.
+    /// `min_workers` of the cluster's file.
     pub min: u32,
-    /// `max_workers`.
+    /// `max_workers` of the cluster's file.
     pub max: u32,
     /// Its machines at Google, up or starting.
     pub there: usize,

@@ -25,11 +25,11 @@ pub struct Place {
 /// A terminal multiplexer that keeps control sequences to itself unless they are wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiplexer {
-    /// None.
+    /// No multiplexer.
     None,
-    /// tmux.
+    /// tmux: passes wrapped sequences on.
     Tmux,
-    /// GNU screen.
+    /// GNU screen: passes short strings only.
     Screen,
 }
 

@@ -102,7 +102,7 @@ fn forward(stopped: &io::PipeReader, send: &mpsc::UnboundedSender<io::Result<Eve
 /// The next event of the terminal, if there is one already.
 ///
 /// By crossterm's `use-dev-tty`: its other source asks an edge-triggered epoll, and where the window's size changed
-/// leaves the key that it was told of unread until another one comes. This one looks at nothing within no time.
+/// leaves a pending key unread until another one comes. This one polls without waiting.
 fn next_event() -> io::Result<Option<Event>> {
     if event::poll(Duration::from_millis(1))? { event::read().map(Some) } else { Ok(None) }
 }
@@ -149,7 +149,7 @@ impl QuitSignals {
         }
     }
 
-    /// Stops this process until somebody continues it. The terminal must not be ours any more.
+    /// Stops this process until it is continued. The terminal must have been released before.
     pub async fn stop(&mut self) {
         // The process may run on for a moment after it was stopped: what follows waits for its continuation.
         if let Ok(mut continued) = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))

@@ -11,8 +11,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
-/// Draws it in the middle; notes where it and its buttons are, and the highest first line of what is told. Returns the
-/// cursor's place when something is typed.
+/// Draws the dialog in the middle; notes where it and its buttons are, and the highest first line. Returns the cursor's
+/// place when a line has the focus.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,

@@ -10,13 +10,13 @@ use unicode_width::UnicodeWidthStr;
 
 /// The texts in a border.
 pub struct Title<'a> {
-    /// On the left.
+    /// The title on the left.
     pub left: &'a str,
-    /// On the right.
+    /// The counts or the state on the right.
     pub right: &'a str,
     /// The right's style; none is the border's own.
     pub tone: Option<Style>,
-    /// Brighter.
+    /// Whether the border is brighter: the pane has the focus.
     pub focused: bool,
 }
 

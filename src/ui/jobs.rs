@@ -83,7 +83,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     drawn
 }
 
-/// A job's cells.
+/// The cells of a job, for the columns that [`columns`] gives.
 pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
     let stale = cluster.is_stale(d.now);
     let text = if stale || job.status.is_ended() { d.theme.dim } else { d.theme.text };
@@ -117,7 +117,7 @@ fn id(job: &Job) -> Cow<'_, str> {
     }
 }
 
-/// The first line of what it says, as it came; what a running job says is told by its state already.
+/// The first line of its message, unchanged; none for a running job, whose message only repeats its state.
 fn first_line(job: &Job) -> Option<&str> {
     let line = job.message.raw().lines().next().filter(|_| job.status != JobStatus::Running)?;
     (!line.is_empty()).then_some(line)

@@ -8,7 +8,7 @@ use crate::app::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, Area, Cluster, Merge
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Widest column of names; it stands second, after the glyph.
+/// Widest column of cluster names; it is the second one, after the glyph.
 const NAMES: u16 = 20;
 /// The same on a narrow screen.
 const NARROW: (u16, u16) = (100, 16);

@@ -28,7 +28,7 @@ impl Names {
         Self { cut: shared, width: u16::try_from(shown).unwrap_or(most).clamp(8, most) }
     }
 
-    /// A cluster's name.
+    /// A cluster's name as the column shows it.
     pub fn shown<'c>(&self, cluster: &'c Cluster) -> Cow<'c, str> {
         let name = cluster.name().as_str();
         match name.get(self.cut..).filter(|_| self.cut > 0) {

@@ -116,8 +116,8 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// The first line that is shown in so many, and the highest that could be. What has the focus is seen, until
-    /// somebody scrolls.
+    /// The first line that is shown in so many, and the highest that could be. The focused line is visible until
+    /// the dialog is scrolled.
     fn first(&self, plan: &Plan, visible: usize) -> (usize, usize) {
         let last = usize::from(self.lines.area.height).saturating_sub(visible);
         let top = match self.focus.filter(|_| !plan.strayed) {

@@ -9,11 +9,11 @@ pub enum Colors {
     None,
     /// The terminal's own sixteen.
     Sixteen,
-    /// 24 bit.
+    /// 16 million (24 bit).
     Full,
 }
 
-/// Styles by role.
+/// The style of each role.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     /// Ordinary text.
@@ -22,11 +22,11 @@ pub struct Theme {
     pub dim: Style,
     /// The one accent: focus, keys, titles.
     pub accent: Style,
-    /// Works.
+    /// Working or successful.
     pub good: Style,
     /// In progress, or doubtful.
     pub warn: Style,
-    /// Broken.
+    /// Broken or failed.
     pub bad: Style,
     /// Column titles.
     pub heading: Style,

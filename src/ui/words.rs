@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
-/// A node's state.
+/// The glyph and style of a node's state.
 pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
     match state {
         NodeState::Alive => ("●", theme.good),
@@ -19,7 +19,7 @@ pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// A job's state.
+/// The glyph and style of a job's state.
 pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
     match status {
         JobStatus::Pending => ("◐", theme.warn),
@@ -114,7 +114,7 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
     }
 }
 
-/// A round trip.
+/// The time of a round trip, e.g. `12 ms`.
 pub fn trip(latency: Duration) -> String {
     match latency.as_millis() {
         0 => "<1 ms".into(),
@@ -128,7 +128,7 @@ pub fn countdown(left: Duration) -> String {
     format!("{} s", left.as_millis().div_ceil(1000))
 }
 
-/// An age; below `fresh` no number, so that the text stands still.
+/// An age; below `fresh` no number, so that the text does not change.
 pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     match age {
         None => "-".into(),
@@ -147,7 +147,7 @@ pub fn span(d: Duration) -> String {
     }
 }
 
-/// A duration without seconds, so that it stands still for a minute.
+/// A duration without seconds, so that it does not change for a minute.
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
 }

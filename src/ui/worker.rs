@@ -83,8 +83,8 @@ fn below(form: &WorkerForm) -> u16 {
     u16::try_from(longest.min(CHOICES) + 1).unwrap_or(WORDS).max(WORDS)
 }
 
-/// Where the rows stand, and what is said below them. Where there is little room the air between goes first, then what
-/// is said shrinks, then rows go.
+/// The areas of the rows and of the text below them. In a small window the blank line goes first, then lines of the
+/// text, then rows.
 fn parts(area: Rect, rows: u16, said: u16) -> (Rect, Rect) {
     let visible = rows.min(area.height.saturating_sub(LEAST).max(1)).min(area.height);
     let gap = u16::from(rows > 0 && area.height - visible > LEAST.max(WORDS));
