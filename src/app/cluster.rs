@@ -68,7 +68,7 @@ pub struct Cluster {
     addressed: bool,
     /// Machine figures by node, and when each sample was first seen.
     physical: HashMap<NodeId, (Timestamp, Physical)>,
-    /// Nodes of it on the screen, whose figures are asked for in turn.
+    /// The number of its nodes on the screen, whose figures are read in turn.
     pub(super) watched: usize,
     /// The load that the console puts on the head.
     pub cost: Cost,

@@ -199,7 +199,7 @@ pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     lines.push((String::new(), String::new()));
     let consequence = match job.status {
         JobStatus::Pending => {
-            "The job has not started. Some versions of Ray ignore the request for a pending job; a message tells whether it ended."
+            "The job has not started. Some versions of Ray ignore the request for a pending job; a message reports whether it ended."
         }
         _ => "Ray sends SIGTERM to its driver, and SIGKILL 3 s later. Unsaved work is lost.",
     };

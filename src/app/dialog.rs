@@ -137,7 +137,7 @@ impl Dialog {
                 (&mut plan.top, &mut plan.last, by)
             }
             Self::Form(form) => return form.turn(by),
-            // Without rows there are words alone.
+            // A form without rows shows only text.
             Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
             Self::Worker(form) => return form.turn(by),
             // Its output is shown from the end.

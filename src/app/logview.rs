@@ -117,12 +117,12 @@ impl LogView {
         if self.follow {
             return self.last_page(size);
         }
-        // However many rows a line takes, each can stand at the top.
+        // Any line can be at the top, however many rows it takes.
         let last = if self.wrap { self.lines.len().saturating_sub(1) } else { self.last_page(size) };
         self.eye().min(last)
     }
 
-    /// The first line that is seen when the end of the last one is at the bottom.
+    /// The first visible line when the end of the last one is at the bottom.
     fn last_page(&self, size: Window) -> usize {
         if !self.wrap {
             return self.lines.len().saturating_sub(size.height);
@@ -255,7 +255,7 @@ impl LogView {
         self.at == Some(self.dropped + index as u64)
     }
 
-    /// Goes to the next match below (or above) the one it is at, else to the first (last) one that is seen or beyond.
+    /// Goes to the next match below (or above) the current one, else to the first (last) one that is visible or beyond.
     /// The window moves only when the match is not in it. False when there is none.
     pub fn next_match(&mut self, forward: bool) -> bool {
         let seen = self.seen();

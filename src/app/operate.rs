@@ -83,7 +83,7 @@ impl App {
     pub(super) fn field(&mut self) -> Option<&mut String> {
         match &mut self.dialog {
             Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => {
-                // What is typed is seen.
+                // The line that is typed in is visible.
                 plan.strayed = false;
                 Some(&mut plan.name)
             }
@@ -98,7 +98,7 @@ impl App {
     /// Enter, or the space bar on an option.
     pub(super) fn plan_pressed(&mut self) -> Vec<Effect> {
         let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
-        // What is pressed is seen.
+        // The pressed line is visible.
         plan.strayed = false;
         match plan.spot {
             Spot::Cancel => self.back(),
@@ -264,7 +264,7 @@ impl App {
                 let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
                 self.ended(name, end, now);
                 self.arrange_list();
-                // A worker comes and goes without the way to the cluster being touched.
+                // An operation on a worker leaves the connection to the cluster alone.
                 let news = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
                 return if is_of_cluster { refresh() } else { news.to_vec() };
             }

@@ -421,7 +421,7 @@ fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
     let deleted = count(|c| matches!(c, Cleaned::Deleted | Cleaned::GoneAlready));
     let alone = count(|c| matches!(c, Cleaned::LeftAlone(_)));
     let failed = done.iter().filter(|(_, c)| !c.is_well()).collect::<Vec<_>>();
-    let alone = if alone > 0 { format!(", {alone} left alone") } else { String::new() };
+    let alone = if alone > 0 { format!(", {alone} kept") } else { String::new() };
     let text = format!("{deleted} of {} deleted{alone}", done.len());
     match failed.first() {
         None => (Tone::Good, text),

@@ -25,7 +25,7 @@ impl Trend {
             return false;
         }
         let before = self.levels.clone();
-        // Where nobody looked there is a gap, not a line.
+        // Missed samples leave a gap.
         let missed = self.last.map_or(0, |last| (last.age(at).as_secs() / EVERY.as_secs()).saturating_sub(2));
         let missed = usize::try_from(missed).unwrap_or(KEPT).min(KEPT);
         self.levels.extend(std::iter::repeat_n(None, missed));

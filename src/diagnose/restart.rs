@@ -113,7 +113,7 @@ impl Restart {
             return None;
         }
         let lost: Vec<&Open> = self.jobs.iter().filter(|open| !open.is_back(&now.jobs)).collect();
-        // Machines that were made anew have other addresses.
+        // Recreated machines have other addresses, so workers are only counted.
         let missing = self.workers.saturating_sub(living_workers(now));
         let jobs = match lost.len() {
             0 => "no job lost".to_owned(),

@@ -156,7 +156,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     for word in text.split(' ') {
         let line = lines.last().map_or(0, |l| l.width());
         if line > 0 && line + 1 + word.width() > width {
-            // A second blank between words does not begin a line.
+            // A second blank between words does not start a line.
             if word.is_empty() {
                 continue;
             }
@@ -170,7 +170,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         if word.is_empty() {
             line.push(' ');
         }
-        // A word that is longer than a line is cut into pieces.
+        // A word longer than a line is split.
         while lines.last().is_some_and(|l| l.width() > width) && width > 1 {
             let Some(long) = lines.pop() else { break };
             let kept = cut(&long, width).trim_end_matches('…').len();

@@ -371,7 +371,7 @@ fn grouped(n: usize) -> String {
 
 fn broken_row<'a>(file: &'a str, problem: &'a Problem, d: &Draw<'_>) -> Vec<Cell<'a>> {
     let name = file.rsplit('/').next().unwrap_or(file);
-    // The name stands in its column already.
+    // The name column shows the file's name already.
     let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
     let says = if problem.mend.is_empty() {
         Cow::Borrowed(what.trim_start())

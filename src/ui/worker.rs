@@ -98,7 +98,7 @@ fn parts(area: Rect, rows: u16, said: u16) -> (Rect, Rect) {
 /// What can be chosen, a line each, the choice that is made among them.
 fn draw_choices(buf: &mut Buffer, area: Rect, d: &Draw<'_>, choices: &[String], chosen: usize) {
     let visible = choices.len().min(usize::from(area.height));
-    // The choice stands in the middle, so that it is seen what comes before and behind it.
+    // The chosen one is in the middle, so that the ones before and after it are visible.
     let top = chosen.saturating_sub(visible / 2).min(choices.len() - visible);
     let hidden = (top, choices.len() - visible - top);
     for (i, y) in (0..visible).zip(area.y..) {
