@@ -58,10 +58,10 @@ use keymap::Meaning;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A page.
+/// A page of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The fleet.
+    /// The fleet: one row per cluster.
     Clusters,
     /// The nodes of all clusters.
     Nodes,
@@ -76,13 +76,13 @@ pub enum View {
 /// A region of a cluster's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pane {
-    /// Nodes.
+    /// Pane 1: the cluster's nodes.
     Nodes,
-    /// Jobs.
+    /// Pane 2: the cluster's jobs.
     Jobs,
-    /// Log.
+    /// Pane 3: the open log.
     Log,
-    /// Autoscaler.
+    /// Pane 4: the autoscaler's report.
     Autoscaler,
 }
 
@@ -106,7 +106,7 @@ pub struct App {
     zoomed: bool,
     /// The clusters, and after them the broken files.
     list: Table<usize>,
-    /// The cursor was moved there: until then it stays on the first row, whatever trouble comes up.
+    /// Whether the cursor was moved. Until then it stays on the first row, whatever issue comes up.
     list_moved: bool,
     all_nodes: Merged<NodeId>,
     all_jobs: Merged<JobKey>,
@@ -127,7 +127,7 @@ pub struct App {
 }
 
 impl App {
-    /// Nothing known yet of any cluster.
+    /// The console before any cluster has reported.
     pub fn new(listed: Vec<Listed>, keymap: Keymap) -> Self {
         let mut app = Self {
             clusters: Vec::new(),
@@ -161,31 +161,31 @@ impl App {
             }
         }
         app.arrange_list();
-        // A broken file has the first row, yet is nothing to begin with.
+        // A broken file has the first row, but the cursor starts on a cluster.
         app.list.select(&0, |i| i);
         app
     }
 
-    /// The same; `read_only` refuses what would change a cluster.
+    /// The same console; with `read_only` it refuses actions that change a cluster.
     #[must_use]
     pub fn reading_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Whether what would change a cluster is refused.
+    /// Whether actions that change a cluster are refused.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// The first page: the cluster that was named, or the only one, or the list.
+    /// Opens the first page: the named cluster, or the only one, or the fleet.
     pub fn start(&mut self, named: Option<&ClusterName>) -> Vec<Effect> {
         let only = (self.clusters.len() == 1 && self.broken.is_empty()).then_some(0);
         let place = named.and_then(|n| self.clusters.iter().position(|c| c.name() == n)).or(only);
         place.map(|place| self.enter(place)).unwrap_or_default()
     }
 
-    /// Takes an event in.
+    /// Applies an event to the state and returns what the world outside has to do.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
         match event {
@@ -195,7 +195,7 @@ impl App {
             }
             Event::Mouse(mouse) => self.mouse(mouse, now),
             Event::Paste(text) => {
-                // Outside a line that is typed into pasted text would press keys.
+                // Outside an input line, pasted text would press keys.
                 if let Some(line) = self.field() {
                     prompt::paste(line, &text);
                     self.dirty = true;
@@ -234,7 +234,7 @@ impl App {
         if meaning == Meaning::Action(Action::ForceQuit) {
             return vec![Effect::Quit];
         }
-        // What nobody sees does nothing.
+        // While nothing is drawn, keys have no effect.
         if self.areas.is_too_small {
             let quits = key.code == KeyCode::Char('q') && key.modifiers.is_empty();
             return if quits { self.act(Action::Quit, now) } else { Vec::new() };
@@ -257,7 +257,7 @@ impl App {
                 self.pressed.push(key);
                 Vec::new()
             }
-            // A key that ends no sequence begins anew.
+            // A key that does not continue the sequence starts a new one.
             Meaning::Nothing if !self.pressed.is_empty() => {
                 self.pressed.clear();
                 self.key(key, now)
@@ -269,7 +269,7 @@ impl App {
         }
     }
 
-    /// Where a key is pressed: the dialog, else the focused pane.
+    /// The context of a key press: the dialog, or the focused pane.
     pub fn context(&self) -> Context {
         match (&self.dialog, self.view, self.pane) {
             (Some(Dialog::Ask { .. }), ..) => Context::Ask,
@@ -288,7 +288,7 @@ impl App {
         }
     }
 
-    /// What was drawn where. Returns requests for what is on the screen now.
+    /// Takes in where everything was drawn. Returns requests for the nodes that are on the screen now.
     pub fn drawn(&mut self, areas: Areas) -> Vec<Effect> {
         self.dirty = false;
         if let Some(area) = areas.list {
@@ -319,7 +319,7 @@ impl App {
         asked.collect()
     }
 
-    /// Tells the tables how high they were drawn; returns the living nodes on the screen, by cluster.
+    /// Tells the tables their height on the screen; returns the nodes on the screen that are alive, by cluster.
     fn drawn_tables(&mut self, areas: Areas) -> Vec<(usize, Vec<NodeId>)> {
         let mut visible: Vec<(usize, Vec<NodeId>)> = Vec::new();
         let View::Cluster(place) = self.view else {
@@ -363,7 +363,7 @@ impl App {
         visible
     }
 
-    /// Whether the screen no longer shows the state.
+    /// Whether the screen is out of date.
     pub fn is_dirty(&self) -> bool {
         self.dirty
     }
@@ -418,7 +418,7 @@ impl App {
         }
     }
 
-    /// The cluster on the screen, or of the row under the cursor.
+    /// The cluster on the screen, or the cluster of the row under the cursor.
     pub fn meant(&self) -> Option<&Cluster> {
         self.clusters.get(self.meant_place()?)
     }
@@ -450,17 +450,17 @@ impl App {
         }
     }
 
-    /// All clusters.
+    /// All clusters, in the order in which they were listed.
     pub fn clusters(&self) -> &[Cluster] {
         &self.clusters
     }
 
-    /// Files that could not be read, with what is wrong.
+    /// Cluster files that could not be read, each with its problem.
     pub fn broken(&self) -> &[(String, Problem)] {
         &self.broken
     }
 
-    /// The list's order; rows past the clusters are broken files.
+    /// The fleet's table; rows past the clusters are broken files.
     pub fn list(&self) -> &Table<usize> {
         &self.list
     }
@@ -475,12 +475,12 @@ impl App {
         &self.all_jobs
     }
 
-    /// The page.
+    /// The page on the screen.
     pub fn view(&self) -> View {
         self.view
     }
 
-    /// The focused pane.
+    /// The focused pane of a cluster's page; it stays when the page changes.
     pub fn pane(&self) -> Pane {
         self.pane
     }
@@ -490,22 +490,22 @@ impl App {
         self.zoomed
     }
 
-    /// The dialog.
+    /// The open dialog, if there is one.
     pub fn dialog(&self) -> Option<&Dialog> {
         self.dialog.as_ref()
     }
 
-    /// The prompt.
+    /// The open prompt, if there is one.
     pub fn prompt(&self) -> Option<&Prompt> {
         self.prompt.as_ref()
     }
 
-    /// Messages.
+    /// The messages, shown and past.
     pub fn toasts(&self) -> &Toasts {
         &self.toasts
     }
 
-    /// Keys.
+    /// The keymap in force.
     pub fn keymap(&self) -> &Keymap {
         &self.keymap
     }

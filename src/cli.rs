@@ -256,7 +256,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if arguments.command.is_none() {
         if arguments.sources.accept_host_key.is_some() {
-            anyhow::bail!("--accept-host-key works with commands only; the console shows both fingerprints and asks");
+            anyhow::bail!(
+                "--accept-host-key works with commands only; the console shows both fingerprints and asks"
+            );
         }
         console::check_terminal()?;
     }

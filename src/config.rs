@@ -357,10 +357,7 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => {
             let mend = "check that it is a folder and that you have read permission".into();
-            return Err(ConfigError::Value {
-                what: format!("cannot read {}: {e}", place.display()),
-                mend,
-            });
+            return Err(ConfigError::Value { what: format!("cannot read {}: {e}", place.display()), mend });
         }
     };
     let yaml = |p: &PathBuf| p.extension().is_some_and(|e| e == "yaml" || e == "yml");

@@ -1,4 +1,4 @@
-//! What is wrong with a cluster, in words: its last state and a little memory become findings, worst first.
+//! The issues of a cluster, in words: its last state and a small history become findings, worst first.
 //!
 //! Pure: no clock, no I/O. A state is judged at the time when it was taken, so that a lost connection proves nothing
 //! about the autoscaler. What a single state cannot show (that nothing moves) is remembered in a [`History`].
@@ -19,84 +19,84 @@ pub use slices::{ASSEMBLY, Slice, slices};
 use crate::model::{Leftover, Link, Problem, Snapshot, Timestamp};
 use std::time::Duration;
 
-/// What was first seen within that time has no age that could be told.
+/// A finding first seen within this time shows no age.
 const JUST_SEEN: Duration = Duration::from_secs(60);
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Somebody has to do something.
+    /// Needs action.
     Bad,
-    /// May need somebody.
+    /// May need action.
     Warn,
-    /// Good to know.
+    /// Information.
     Info,
 }
 
-/// What was found.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {
-    /// The way to the cluster is broken, or its file is.
+    /// The connection to the cluster is broken, or its file is.
     Unreachable,
-    /// Something is wanted, and the autoscaler does nothing about it.
+    /// There is unmet demand, and the autoscaler launches nothing.
     Stuck,
-    /// The autoscaler's report stands still.
+    /// The autoscaler sends no new report.
     Silent,
     /// The dashboard does not answer, though the GCS does.
     DashboardSilent,
     /// The autoscaler reports an error of its own.
     AutoscalerError,
-    /// Launches fail.
+    /// The autoscaler's launches fail.
     LaunchesFail,
-    /// Machines were launched, and none of them joins.
+    /// Machines were launched, but none of them joins.
     NoneJoins,
     /// Ray was restarted by somebody else.
     Restarted,
-    /// A node has been on its way for too long.
+    /// A node has been joining for too long.
     JoinsLate,
-    /// Nodes died just now that nobody stopped.
+    /// Nodes died within [`JUST_NOW`] without being stopped.
     NodesLost,
     /// A slice has fewer hosts than it needs.
     SliceIncomplete,
-    /// No node type can give what is wanted.
+    /// No node type can meet a demand.
     Infeasible,
-    /// Something is wanted and nothing is launched, for reasons that cannot be seen.
+    /// There is unmet demand and nothing is launched, for an unknown reason.
     Unmet,
-    /// TPUs were taken away and not deleted.
+    /// Preempted TPUs are not deleted.
     EatsQuota,
     /// Parts of the state could not be read.
     PartlyRead,
-    /// Nodes are on their way.
+    /// Nodes are pending.
     Scaling,
-    /// Nothing uses it.
+    /// The cluster is unused.
     Idle,
 }
 
 impl FindingKind {
-    /// In one or two words, before the details.
+    /// The issue in a few words, shown before the details.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unreachable => "down",
-            Self::Stuck => "STUCK",
-            Self::Silent => "SILENT",
+            Self::Stuck => "autoscaler stuck",
+            Self::Silent => "autoscaler silent",
             Self::DashboardSilent => "dashboard silent",
             Self::AutoscalerError => "autoscaler error",
             Self::LaunchesFail => "launches fail",
-            Self::NoneJoins => "none joins",
+            Self::NoneJoins => "no node joins",
             Self::Restarted => "Ray restarted",
-            Self::JoinsLate => "joins late",
+            Self::JoinsLate => "join delayed",
             Self::NodesLost => "nodes lost",
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
             Self::Unmet => "unmet",
             Self::EatsQuota => "quota",
-            Self::PartlyRead => "partly read",
+            Self::PartlyRead => "partial data",
             Self::Scaling => "scaling up",
             Self::Idle => "idle",
         }
     }
 
-    /// Whether it is about the autoscaler: its pane shows it at length.
+    /// Whether the finding concerns the autoscaler; the autoscaler pane shows it in full.
     pub const fn is_of_autoscaler(self) -> bool {
         matches!(
             self,
@@ -112,20 +112,20 @@ impl FindingKind {
     }
 }
 
-/// Something found out about a cluster. Its texts are safe to print.
+/// An issue of a cluster. Its texts are safe to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The kind of the issue.
     pub kind: FindingKind,
-    /// How much it matters.
+    /// How urgent it is.
     pub severity: Severity,
-    /// Since when it is so, or was first seen to be so.
+    /// When it began, or was first seen.
     pub since: Option<Timestamp>,
     /// The details in few words, for a row; may be empty when the kind says it all.
     pub short: String,
-    /// The same at length, with the evidence.
+    /// The details in full, with the evidence.
     pub long: String,
-    /// What to do now; empty when waiting is all there is.
+    /// A hint on what to do; empty when one can only wait.
     pub mend: String,
 }
 
@@ -145,7 +145,7 @@ impl Finding {
 }
 
 impl Finding {
-    /// How long it has been so; none when that is not known: what was first seen within this minute may be far older.
+    /// The age of the issue; none when it is not known: an issue first seen within this minute may be far older.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         use FindingKind::{Infeasible, LaunchesFail, NoneJoins, Scaling, Stuck, Unmet};
         let seen = matches!(self.kind, Stuck | LaunchesFail | NoneJoins | Infeasible | Unmet | Scaling);
@@ -160,9 +160,9 @@ impl From<&Problem> for Finding {
     }
 }
 
-/// Everything found, worst first. `snapshot` is the last state that was read, if any; `history` has learnt it and
-/// `link` already; `left` is what Google took away. A lost way comes before everything else; what is found in the last state is still told, as old
-/// as it is.
+/// All findings, worst first. `snapshot` is the last state that was read, if any; `history` has learnt it and `link`
+/// already; `left` are preempted TPUs. A broken connection comes first; findings of the last state are kept, as old as
+/// that state is.
 pub fn findings(
     link: Option<&Link>,
     snapshot: Option<&Snapshot>,
@@ -172,7 +172,7 @@ pub fn findings(
     let mut found: Vec<Finding> = Vec::new();
     match link {
         Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => found.push(problem.into()),
-        // On the way up again nothing is better yet: the row stays where it is until it works.
+        // A reconnect changes nothing until it succeeds: the row keeps its place.
         Some(Link::Connecting { .. }) => found.extend(history.trouble().map(Finding::from)),
         Some(Link::Up { .. }) | None => {}
     }
@@ -189,7 +189,7 @@ pub fn findings(
         found.extend(nodes::findings(snapshot));
         if !snapshot.missing.is_empty() {
             let what = snapshot.missing.join("; ");
-            let mend = "what is shown of it is older; it is read again by itself";
+            let mend = "older data is shown for it; it is read again automatically";
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, mend));
         }
     }
@@ -298,7 +298,7 @@ mod tests {
             });
             (found[0].kind, found[0].severity, found[0].short.clone())
         };
-        let words = "37 demands unmet, and no autoscaler reports".to_owned();
+        let words = "37 demands unmet, no autoscaler reports".to_owned();
         assert_eq!(unattended(8), (FindingKind::Unmet, Severity::Warn, words.clone()));
         assert_eq!(unattended(0), (FindingKind::Unmet, Severity::Info, words));
     }

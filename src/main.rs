@@ -10,7 +10,9 @@ fn main() -> ExitCode {
     // A core file would contain the tokens in memory.
     let maximum = getrlimit(Resource::Core).maximum;
     if let Err(e) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum }) {
-        cli::error_line(format_args!("marin-tui: cannot disable core dumps; a crash may write tokens to a core file: {e}"));
+        cli::error_line(format_args!(
+            "marin-tui: cannot disable core dumps; a crash may write tokens to a core file: {e}"
+        ));
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -1,7 +1,7 @@
-//! One table of what Google Cloud and Ray each say of a cluster's TPUs. Pure.
+//! One table of a cluster's TPUs as Google Cloud and Ray report them. Pure.
 //!
-//! Half of an operator's truth is in the cloud: machines that were taken away and still eat quota, slices with a missing
-//! host, workers that never joined. Ray's nodes and the cloud's machines are joined by internal address.
+//! Ray alone does not show everything: preempted machines that still hold quota, slices with a missing host, workers
+//! that never joined. Ray's nodes and the cloud's machines are joined by internal address.
 
 mod totals;
 
@@ -16,26 +16,26 @@ use std::time::Duration;
 /// and start Ray within about ten minutes.
 pub const JOIN_TIME: Duration = Duration::from_secs(15 * 60);
 
-/// What is to be said of a machine. Ordered by how much it wants attention.
+/// The status of a machine. Ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Ray says alive, the cloud says taken away or knows nothing of it.
+    /// Alive in Ray, but preempted or unknown in the cloud.
     Ghost,
     /// Some hosts have been missing for longer than [`JOIN_TIME`]: what runs on the slice waits for ever.
     Incomplete,
     /// Up for longer than [`JOIN_TIME`], and no host ever joined.
     NeverRegistered,
-    /// Taken away and not deleted: it eats quota.
+    /// Preempted and not deleted: it holds quota.
     EatsQuota,
     /// The request was refused, and stays until it is deleted.
     Refused,
-    /// Stopped, or in a state that is not known here.
+    /// Stopped, or in an unknown state.
     Stopped,
     /// Coming up, or its hosts are still joining.
     Joining,
-    /// Waits for capacity.
+    /// A request that waits for capacity.
     Waiting,
-    /// Being deleted.
+    /// It is being deleted.
     Leaving,
     /// Up; Ray did not tell whether its hosts have joined.
     Up,
@@ -44,52 +44,52 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The word on the screen.
+    /// The status in words, for the screen and JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ghost => "ghost",
             Self::Incomplete => "incomplete",
             Self::NeverRegistered => "never joined",
-            Self::EatsQuota => "eats quota",
+            Self::EatsQuota => "preempted, holds quota",
             Self::Refused => "refused",
             Self::Stopped => "stopped",
             Self::Joining => "joining",
             Self::Waiting => "waiting",
             Self::Leaving => "leaving",
-            Self::Up => "up, ray unknown",
+            Self::Up => "up, Ray unknown",
             Self::Registered => "registered",
         }
     }
 
-    /// What to do about it; none when it is as it should be.
+    /// A hint on what to do; none when nothing needs to be done.
     pub const fn mend(self) -> Option<&'static str> {
         match self {
             Self::Ghost => Some(
-                "the autoscaler does not know that it is gone; if nothing replaces it, restart the cluster",
+                "the autoscaler does not know that it is gone; if it is not replaced, restart the cluster",
             ),
             Self::Incomplete => {
-                Some("look at the missing host's log, or delete the slice and let it come anew")
+                Some("check the missing host's log, or delete the slice so that it is created again")
             }
-            Self::NeverRegistered => Some("look at its start-up log, or delete it"),
-            Self::EatsQuota => Some("`clean-preempted` deletes it"),
-            Self::Refused => Some("read why, then delete the request"),
+            Self::NeverRegistered => Some("check its start-up log, or delete it"),
+            Self::EatsQuota => Some("delete it with `clean-preempted`"),
+            Self::Refused => Some("read the reason, then delete the request"),
             Self::Stopped => Some("start it or delete it"),
             Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => None,
         }
     }
 }
 
-/// Who looks after a machine.
+/// Who manages a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keeper {
-    /// Ray's autoscaler.
+    /// Ray's autoscaler launched it.
     Autoscaler,
     /// Somebody added it by hand; no autoscaler brings it back.
     Manual,
 }
 
 impl Keeper {
-    /// The word on the screen.
+    /// The manager in words, for the screen and JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Autoscaler => "autoscaler",
@@ -105,32 +105,32 @@ pub struct Row {
     pub name: Text,
     /// E.g. `v4-32`; empty when only Ray knows it.
     pub accelerator_type: Text,
-    /// Its chips.
+    /// The number of its chips.
     pub chips: u32,
-    /// What is to be said of it.
+    /// The status of the machine.
     pub standing: Standing,
     /// Google's own word for its state; none of a ghost that Google does not know.
     pub state: Option<&'static str>,
     /// Its node type in the cluster's file, when it is known.
     pub ray_type: Option<Text>,
-    /// Hosts that it has, and how many of them are alive in Ray.
+    /// The number of its hosts, and of those alive in Ray.
     pub hosts: (usize, usize),
     /// Its hosts, by worker number.
     pub logins: Vec<TpuHost>,
     /// Internal addresses of hosts that are missing in Ray.
     pub missing: Vec<Text>,
-    /// How it was asked for; unknown of a ghost.
+    /// The kind of capacity that was requested; unknown for a ghost.
     pub capacity: Option<Capacity>,
-    /// Who looks after it.
+    /// The manager of the machine.
     pub keeper: Keeper,
-    /// Asked for at.
+    /// The time of its request.
     pub created: Option<Timestamp>,
     /// More, in the cloud's or Ray's words.
     pub note: Option<Text>,
 }
 
-/// What Google and Ray say of a cluster, joined; what wants attention first. Without nodes Ray gave no answer, and
-/// only the cloud's half is told.
+/// The TPUs of a cluster in Google Cloud and Ray, joined, those with issues first. Without nodes Ray gave no answer, and
+/// the rows show the cloud's data only.
 pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: Timestamp) -> Vec<Row> {
     let alive: Alive =
         nodes.map(|all| all.iter().filter(|n| n.state.is_alive() && !n.is_head).map(by_address).collect());
@@ -166,7 +166,7 @@ fn by_address(node: &Node) -> (&str, &Node) {
     (node.address.raw(), node)
 }
 
-/// Chips of machines that stand so.
+/// The number of chips of machines with that status.
 pub fn chips_of(rows: &[Row], standing: Standing) -> u32 {
     rows.iter().filter(|r| r.standing == standing).map(|r| r.chips).sum()
 }
@@ -231,7 +231,7 @@ fn named(mut addresses: Vec<Text>) -> Vec<Text> {
     addresses
 }
 
-/// A request whose TPU VMs do not exist; those that do have rows of their own.
+/// The row of a request whose TPU VMs do not exist; existing TPU VMs have their own rows.
 fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) -> Option<Row> {
     let standing = match request.state {
         QueuedState::Waiting | QueuedState::Provisioning => Standing::Waiting,
@@ -265,8 +265,8 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
     })
 }
 
-/// Nodes with TPUs that Ray calls alive and no machine has. Hosts of one slice share a resource named after it. A node
-/// that has registered since Google was asked proves nothing.
+/// Nodes with TPUs that are alive in Ray and belong to no machine. Hosts of one slice share a resource named after it. A
+/// node that registered after Google was asked is left out.
 fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestamp) -> Vec<Row> {
     let mut slices: BTreeMap<Text, Vec<&Node>> = BTreeMap::new();
     for (address, node) in alive.iter().filter(|(address, _)| !known.contains(*address)) {
@@ -293,7 +293,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
             capacity: None,
             keeper: Keeper::Autoscaler,
             created: nodes.iter().filter_map(|n| n.started).min(),
-            note: Some(Text::new("alive in ray, and none of google's tpu vms in this zone has its address")),
+            note: Some(Text::new("alive in Ray, but no Google TPU VM in this zone has its address")),
         }
     };
     slices.into_iter().map(row).collect()

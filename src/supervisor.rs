@@ -307,7 +307,9 @@ impl Supervisor {
             let (spec, head) = known.ok_or_else(|| format!("no cluster {cluster}"))?;
             // To look for the head now could take a minute, and the terminal waits.
             if head.is_none() && visit::needs_head(&spec, &host) {
-                return Err(format!("that host is only reachable through the head, and {cluster} has no SSH connection"));
+                return Err(format!(
+                    "that host is only reachable through the head, and {cluster} has no SSH connection"
+                ));
             }
             let command = visit(&spec, &options, Some(&host), head, None).await;
             command.map_err(|p| if p.mend.is_empty() { p.what } else { format!("{}; {}", p.what, p.mend) })

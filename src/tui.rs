@@ -1,7 +1,7 @@
-//! The only place with a terminal: the loop, signals, the clipboard, the browser, a shell on a head.
+//! Everything that needs a terminal: the loop, signals, the clipboard, the browser, a shell on a head.
 //!
 //! A key press is one call stack: input -> `App::update` -> effects -> draw. News come through one bounded channel.
-//! Nothing here is awaited in a key's path: what may take time runs beside the loop and comes back as an event.
+//! A key press awaits nothing: work that may take time runs beside the loop and comes back as an event.
 
 mod clipboard;
 mod input;
@@ -29,18 +29,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Shortest time between two frames that news alone ask for. A key is answered at once.
+/// Shortest time between two frames that only news cause. A key is drawn at once.
 const FRAME: Duration = Duration::from_millis(16);
-/// News taken in before looking at the keyboard again.
+/// News taken in before the next key is read.
 const BATCH: usize = 32;
 
-/// Why the loop came back.
+/// Why the loop returned.
 pub enum Exit {
-    /// The person, or a signal, wants out.
+    /// A key or a signal asks to quit.
     Quit,
-    /// The terminal is to be handed to this command, and then back.
+    /// The terminal goes to this command until it ends.
     HandOver(Box<Command>),
-    /// The process is to be stopped, until somebody continues it.
+    /// The process is stopped until a shell continues it.
     Stop,
 }
 
@@ -119,8 +119,8 @@ where
             if app.dialog().is_none() && app.prompt().is_none() {
                 return Ok(Exit::HandOver(Box::new(command)));
             }
-            // What is typed now is not meant for another machine.
-            let why = "not logged in: something else was opened meanwhile; ask for it again";
+            // Text typed now must not go to another machine.
+            let why = "login cancelled: a dialog or a prompt was opened meanwhile; try again";
             app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
             continue;
         }
@@ -159,7 +159,7 @@ where
                 }
                 Effect::Suspend if input::is_shell_job() => return Ok(Exit::Stop),
                 Effect::Suspend => {
-                    let why = "not suspended: no shell started the console that could bring it back";
+                    let why = "cannot suspend: no shell with job control started the console";
                     app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
                 }
                 effect => performer.perform(effect),
@@ -168,8 +168,8 @@ where
     }
 }
 
-/// Waits for a program that has the terminal, and takes the news in until then: no cluster's task waits for its end,
-/// and what is shown after it is as it is then.
+/// Waits for a program that has the terminal and takes in news until then, so that no cluster's task is blocked and the
+/// screen is up to date afterwards.
 pub async fn meanwhile<T>(
     ended: impl Future<Output = T>,
     app: &mut App,

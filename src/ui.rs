@@ -1,8 +1,8 @@
-//! Pure drawing: the state of the screen becomes cells. Reads no clock, does no I/O, changes nothing.
+//! Pure drawing: the state of the screen becomes cells. No clock, no I/O, no changes of state.
 //!
 //! ```text
 //!  header     fleet › us-central2            ● up 12 ms  Ray 2.60.0  token ok  data <5 s
-//!  banner     what is wrong, since when, the mend (only then)
+//!  banner     the problem, since when, and a hint (only if there is one)
 //!  ╭ 1 Nodes ───────────────╮╭ 4 Autoscaler ─────────╮      below 110 columns: a line of
 //!  ╰────────────────────────╯╰───────────────────────╯      tabs, the focused pane, and the
 //!  ╭ 2 Jobs ────────────────╮╭ 3 Log ────────────────╮      log under it
@@ -66,14 +66,14 @@ impl Draw<'_> {
         self.app.keymap().keys_of(action).next().unwrap_or_default()
     }
 
-    /// Says why a table is empty.
+    /// Writes why a table is empty; `what` is e.g. `no job`.
     fn say_empty(&self, buf: &mut Buffer, area: Area, cluster: &Cluster, what: &str, filter: &Filter) {
         let text = match () {
             () if !filter.text().is_empty() => {
-                format!("{what} passes the filter; {} clears it", self.key(Action::Back))
+                format!("{what} matches the filter; {} clears it", self.key(Action::Back))
             }
             () if cluster.known => format!("{what} here"),
-            () if cluster.problem().is_some() => "nothing known: the cluster was never reached".to_owned(),
+            () if cluster.problem().is_some() => "no data: the cluster was never reached".to_owned(),
             () => "waiting for the first answer".to_owned(),
         };
         if area.height > 0 {
@@ -91,7 +91,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     let mut cursor = None;
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let (width, height) = SMALLEST;
-        let text = format!("make the window larger: {width}x{height} at least");
+        let text = format!("enlarge the window: at least {width}x{height}");
         for (y, line) in (area.y..area.bottom()).zip(chrome::wrap(&text, area.width.into())) {
             grid::put(buf, area.x, y, area.width, false, &line, theme.warn);
         }
@@ -179,7 +179,7 @@ fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     (Rect { y: area.y + rest, height, ..area }, Rect { height: rest, ..area })
 }
 
-/// A pane's title with the filter in force.
-fn filtered(title: &str, filter: &str, rows: usize) -> String {
-    if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} left") }
+/// A pane's title with the filter in force, which matches `rows` of `all` rows: `2 Jobs  /train 17 of 96`.
+fn filtered(title: &str, filter: &str, rows: usize, all: usize) -> String {
+    if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} of {all}") }
 }

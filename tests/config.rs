@@ -51,7 +51,11 @@ fn a_broken_file_is_a_row_and_hides_no_other() {
     assert_eq!(good, ["good"]);
     assert_eq!(config.skipped.len(), 2);
     assert!(broken(&config, "tab.yaml").contains("tab.yaml:3:"), "{}", broken(&config, "tab.yaml"));
-    assert!(broken(&config, "tab.yaml").contains("indent this line with spaces"), "{}", broken(&config, "tab.yaml"));
+    assert!(
+        broken(&config, "tab.yaml").contains("indent this line with spaces"),
+        "{}",
+        broken(&config, "tab.yaml")
+    );
     assert!(broken(&config, "latin1.yaml").contains("latin1.yaml:2:1: is not UTF-8"));
     assert!(broken(&config, "huge.yaml").contains("larger than 2 MB"));
     assert!(broken(&config, "empty.yaml").contains("is empty"));

@@ -135,7 +135,7 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     pty.wait_text(UP);
     let running = place.head().submissions(JobStatus::Running).pop().unwrap();
     let text = pty.wait_text(&running);
-    assert!(text.contains("ray 2.60.0") && text.contains("no token needed"), "{text}");
+    assert!(text.contains("Ray 2.60.0") && text.contains("no token needed"), "{text}");
     assert!(text.contains("16 alive") && text.contains("Autoscaler v2"), "{text}");
     pty.send("?");
     pty.wait_text("(stop-job)");
@@ -143,7 +143,7 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     pty.wait("closed dialog", |t| !t.contains("(stop-job)"));
     pty.send("2/no-such-job");
     pty.wait("a filter that nothing passes", |t| {
-        t.contains("/no-such-job 0 left") && t.contains("esc clears it")
+        t.contains("/no-such-job 0 of ") && t.contains("esc clears it")
     });
     // A key right after Esc would be one with Alt.
     pty.send("\x1b");
@@ -170,9 +170,9 @@ fn every_size_is_drawn_and_the_first_one_again() {
             t.lines().map(|l| l.chars().count()).max() == Some(usize::from(columns))
         });
         pty.send("?");
-        pty.wait_text("stop the marked jobs");
+        pty.wait_text("Stop the marked jobs");
         pty.send("\x1b");
-        pty.wait("no help", |t| !t.contains("stop the marked jobs"));
+        pty.wait("no help", |t| !t.contains("Stop the marked jobs"));
     }
     pty.resize(80, 24);
     pty.wait("tabs", |t| t.contains("4 Autoscaler") && t.lines().all(|l| l.chars().count() <= 80));
@@ -181,7 +181,7 @@ fn every_size_is_drawn_and_the_first_one_again() {
     pty.resize(1, 1);
     pty.wait("one cell", |t| t.chars().count() <= 1);
     pty.resize(20, 5);
-    pty.wait_text("make the window");
+    pty.wait_text("enlarge the window");
     pty.resize(120, 40);
     pty.wait_text(UP);
     quit(&mut pty);
@@ -227,7 +227,7 @@ fn a_page_of_html_is_not_taken_for_ray() {
 
 #[test]
 fn half_an_answer_is_told() {
-    trouble(Fault::HalfBody, &["end of file before message length reached", "again in"]);
+    trouble(Fault::HalfBody, &["end of file before message length reached", "retry in"]);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_head_that_is_gone_is_told_with_what_was_known() {
         let _inside = place.runtime.enter();
         place.head = None;
     }
-    let text = pty.wait("silence", |t| t.contains("no answer") && t.contains("again in"));
+    let text = pty.wait("silence", |t| t.contains("no answer") && t.contains("retry in"));
     assert!(text.contains("16 alive"), "{text}");
     quit(&mut pty);
 }
@@ -404,7 +404,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     pty.wait_text("KEY=•••");
     // Past the empty variable, the runtime environment and four amounts; the id; past metadata and cancel.
     pty.send("\t\t\t\t\t\tmine-1\t\t\t\r");
-    pty.wait_text("mine-1 is submitted");
+    pty.wait_text("mine-1 submitted");
     let first = get(&place, "/api/jobs/mine-1");
     assert!(first.contains(SECRET) && first.contains(r#"{"owner": "farid"}"#), "the job has it: {first}");
     quit(&mut pty);
@@ -413,14 +413,14 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     let mut pty = place.console_of("hana", 120, 40);
     pty.wait_text(UP);
     pty.send("2/mine-1\r");
-    pty.wait_text("/mine-1 1 left");
+    pty.wait_text("/mine-1 1 of ");
     pty.send("e");
     let seen =
         pty.wait("what it was submitted with", |t| t.contains("KEY=***") && t.contains("gcs://_ray_pkg_"));
     assert!(seen.contains("submit again: mine-1") && seen.contains("sleep 601"), "{seen}");
     // One more, another id past the owner, and to the button.
     pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\t\r"));
-    pty.wait_text("mine-2 is submitted");
+    pty.wait_text("mine-2 submitted");
     let again = get(&place, "/api/jobs/mine-2");
     assert!(
         again.contains("sleep 6011") && again.contains(SECRET) && again.contains("gcs://_ray_pkg_"),
@@ -505,12 +505,12 @@ fn stopping_a_job_from_the_keyboard_ends_it() {
     let running = place.head().submissions(JobStatus::Running).pop().unwrap();
     pty.wait_text(&running);
     pty.send(&format!("2/{running}\rs"));
-    pty.wait_text("Stop the job");
+    pty.wait_text("Stop job");
     pty.send("\r");
-    pty.wait("closed dialog", |t| !t.contains("Stop the job"));
+    pty.wait("closed dialog", |t| !t.contains("Stop job"));
     assert!(place.head().submissions(JobStatus::Running).contains(&running), "enter is cancel");
     pty.send("s");
-    pty.wait_text("Stop the job");
+    pty.wait_text("Stop job");
     pty.send("y");
     pty.wait_text("has ended (stopped)");
     assert!(place.head().submissions(JobStatus::Stopped).contains(&running));
@@ -525,7 +525,7 @@ fn a_stop_that_changed_nothing_is_told() {
     let running = place.head().submissions(JobStatus::Running).pop().unwrap();
     pty.wait_text(&running);
     pty.send(&format!("2/{running}\rs"));
-    pty.wait_text("Stop the job");
+    pty.wait_text("Stop job");
     pty.send("y");
     pty.wait_for("the truth", Duration::from_secs(50), |t| t.contains("try again, or stop its driver"));
     quit(&mut pty);
@@ -537,7 +537,7 @@ fn ray_address_is_enough() {
     let address = format!("http://{}", place.head().dashboard);
     let mut pty = place.open(&[], &[("RAY_ADDRESS", &address)], 120, 40);
     pty.wait_text(UP);
-    pty.wait_text("over http");
+    pty.wait_text("over HTTP");
     quit(&mut pty);
 }
 

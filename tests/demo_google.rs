@@ -121,7 +121,7 @@ fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
 #[test]
 fn what_a_stuck_autoscaler_lost_eats_quota_until_it_is_deleted() {
     let world = World::new();
-    let lost = world.count("us-central2", "eats quota");
+    let lost = world.count("us-central2", "preempted, holds quota");
     assert!(lost >= 4, "{lost}");
     let said = world.says("us-central2", "clean-preempted --yes");
     assert_eq!(said.matches("deleted").count(), lost, "{said}");
@@ -141,15 +141,15 @@ fn the_console_shows_the_lost_tpus_and_deletes_them() {
     let mut pty = Pty::start(&argv, &env, 140, 45);
     pty.wait_text("● up");
     pty.send("T");
-    let text = pty.wait("its TPUs", |t| t.contains("eats quota") && t.contains("waiting"));
+    let text = pty.wait("its TPUs", |t| t.contains("preempted, holds quota") && t.contains("waiting"));
     assert!(text.contains("ray-marin-us-central2-worker-"), "{text}");
     pty.send("x");
-    pty.wait_text("delete");
+    pty.wait_text("Delete preempted TPUs on");
     pty.send("y");
-    pty.wait("all gone", |t| !t.contains("eats quota") && t.contains("ray-worker-manual-v4-256"));
+    pty.wait("all gone", |t| !t.contains("preempted, holds quota") && t.contains("ray-worker-manual-v4-256"));
     pty.send("\x03");
     assert!(pty.wait_exit().success());
-    assert_eq!(world.count("us-central2", "eats quota"), 0);
+    assert_eq!(world.count("us-central2", "preempted, holds quota"), 0);
 }
 
 /// Adds a worker of that many hosts and removes it; Ray and Google both see it come and go.

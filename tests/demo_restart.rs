@@ -145,7 +145,7 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     );
     let (before, lost) = (served.open("us-central2"), served.tpus("us-central2"));
     assert!(!before.is_empty() && !lost.is_empty());
-    assert!(lost.iter().all(|(standing, _)| standing == "eats quota"), "{lost:?}");
+    assert!(lost.iter().all(|(standing, _)| standing == "preempted, holds quota"), "{lost:?}");
     let (_, planned) = served.says("us-central2", "restart-cluster --dry-run");
     assert!(before.keys().all(|id| planned.contains(id.as_str())), "{planned}");
     // Nobody knows whose these are: a plain `ray job submit`, and a driver that was started by hand.
@@ -176,7 +176,7 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
         || served.tpus("us-central2"),
         |tpus| standing(tpus, "registered") >= 4,
     );
-    assert!(tpus.is_disjoint(&lost) && standing(&tpus, "eats quota") == 0, "{tpus:?}");
+    assert!(tpus.is_disjoint(&lost) && standing(&tpus, "preempted, holds quota") == 0, "{tpus:?}");
     let runs = |open: &BTreeMap<String, String>| {
         before.keys().any(|id| open.get(id).is_some_and(|status| status.eq_ignore_ascii_case("running")))
     };

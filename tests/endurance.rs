@@ -47,7 +47,7 @@ fn a_full_disk_leaves_the_screen_alone_and_is_told_at_the_end() {
     // Nobody answers there: each try is logged.
     let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--address", "http://127.0.0.1:9"];
     let mut pty = Pty::start(&argv, &[("HOME", place.home.path().to_str().unwrap())], 120, 40);
-    pty.wait("why there is no connection", |s| s.contains("again in"));
+    pty.wait("why there is no connection", |s| s.contains("retry in"));
     pty.send("q");
     let exit = pty.wait_exit();
     let raw = String::from_utf8_lossy(&pty.raw()).into_owned();
@@ -98,7 +98,7 @@ fn without_a_shell_the_key_does_not_stop_it() {
     let mut pty = place.console();
     pty.wait_text("Nodes");
     pty.send("\x1a");
-    pty.wait_text("not suspended");
+    pty.wait_text("cannot suspend");
     pty.send("q");
     assert!(pty.wait_exit().success());
 }

@@ -80,10 +80,7 @@ fn one_value_changes_the_files_it_should_and_the_diff_shows_it() {
     let before = everything(place.path());
     let (code, out, err) = configs(place.path(), &["update", "--check"]);
     assert_eq!(code, 1);
-    assert!(
-        out.contains("marin-us-east5-a.yaml: out of date")
-            && err.contains("1 file is out of date")
-    );
+    assert!(out.contains("marin-us-east5-a.yaml: out of date") && err.contains("1 file is out of date"));
     let (code, diff, _) = configs(place.path(), &["update", "--diff"]);
     assert_eq!(code, 0);
     assert!(diff.contains("-    min_workers: 4\n+    min_workers: 5\n"), "{diff}");
@@ -147,10 +144,16 @@ fn a_renamed_cluster_is_asked_about_and_one_that_is_gone_is_told() {
     let place = copy();
     change(place.path(), "clusters.yaml", "cluster_name: marin-us-east1-d", "cluster_name: marin-us-east1");
     let (code, out, err) = configs(place.path(), &["update"]);
-    assert!(code == 1 && out.contains("the machines of a running `marin-us-east1-d` would be orphaned"), "{out}");
+    assert!(
+        code == 1 && out.contains("the machines of a running `marin-us-east1-d` would be orphaned"),
+        "{out}"
+    );
     assert!(err.contains("1 file not written"), "{err}");
     let (code, out, _) = configs(place.path(), &["validate"]);
-    assert!(code == 1 && out.contains("[renamed]") && out.contains("run `ray down` with the old name first"), "{out}");
+    assert!(
+        code == 1 && out.contains("[renamed]") && out.contains("run `ray down` with the old name first"),
+        "{out}"
+    );
 
     let place = copy();
     let table = fs::read_to_string(place.path().join("clusters.yaml")).unwrap();

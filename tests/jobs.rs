@@ -208,7 +208,10 @@ fn what_cannot_be_packed_is_said_before_anything_is_sent() {
     };
     refused(&["submit-job", "--working-dir", "work", "--", "true"], "w.bin (100 MiB)");
     refused(&["submit-job", "--working-dir", "nowhere", "--", "true"], "is not a folder");
-    refused(&["submit-job", "--env", "UNSET_HERE", "--", "true"], "UNSET_HERE is not set in the local environment");
+    refused(
+        &["submit-job", "--env", "UNSET_HERE", "--", "true"],
+        "UNSET_HERE is not set in the local environment",
+    );
     refused(&["submit-job", "--runtime-env", "{\"env_vars\": hunter2", "--", "true"], "line 2");
     let out = place.run(&["submit-job", "--runtime-env", "{\"env_vars\": hunter2", "--", "true"]);
     assert!(!stderr(&out).contains("hunter2"), "{}", stderr(&out));

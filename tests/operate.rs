@@ -185,23 +185,23 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     let mut console = Pty::start(&argv, &[("HOME", home), ("PATH", "/usr/bin:/bin")], 160, 40);
     console.wait_text("restart 1/9");
     console.send("R");
-    console.wait_text("another program");
+    console.wait_text("another process");
     console.send("\x1b");
     let mut stop = place.command(&["stop-cluster", "--yes", "--others"]);
     assert!(stop.stderr(Stdio::null()).status().is_ok_and(|s| !s.success()));
     first.kill().unwrap();
     first.wait().unwrap();
-    console.wait_text("restart stopped at 1/9");
+    console.wait_text("restart interrupted at 1/9");
     assert_eq!(place.asked(), "--version\n");
     place.ray(&up("exit 1"));
     console.send("p");
     console.wait_text("resumes at this step");
     console.send("r");
     // Nobody can tell whose jobs it would end: that is asked, as the command asks for --others.
-    console.wait_text("To go on allows it");
+    console.wait_text("Allow it to continue");
     assert_eq!(place.asked(), "--version\n");
     console.send("y");
-    console.wait_text("restart stopped at 2/9");
+    console.wait_text("restart interrupted at 2/9");
     assert_eq!(place.asked(), "--version\n--version\n");
 }
 
@@ -307,7 +307,10 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
     assert!(place.fails(&["start-cluster"]).contains("failed with exit code 9"));
     place.ray(": >began; exec sleep 600");
     let said = String::from_utf8(interrupted(&place, &["start-cluster", "--resume"], "-INT").stderr).unwrap();
-    assert!(said.contains("interrupted at step 1 of 3") && said.contains("resume: start-cluster --resume"), "{said}");
+    assert!(
+        said.contains("interrupted at step 1 of 3") && said.contains("resume: start-cluster --resume"),
+        "{said}"
+    );
     assert!(place.fails(&["start-cluster"]).contains("interrupted at step 2 of 3"));
 }
 

@@ -92,7 +92,9 @@ fn a_resumed_removal_looks_again_what_has_the_name_now() {
     let changes: [(&str, Change); 3] = [
         ("recreated", |node| node["id"] = json!("5")),
         ("recreated", |node| node["createTime"] = json!("2026-11-21T08:00:00Z")),
-        ("its label ray-cluster-name is marin-b", |node| node["labels"]["ray-cluster-name"] = json!("marin-b")),
+        ("its label ray-cluster-name is marin-b", |node| {
+            node["labels"]["ray-cluster-name"] = json!("marin-b")
+        }),
     ];
     for (words, change) in changes {
         let mut world = World::new();
@@ -138,10 +140,7 @@ fn a_head_that_came_after_the_first_look_is_left_alone() {
     world.heads[0].0.trouble(Vec::new());
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
-    assert!(
-        said.contains("[4/9] failed: another head was started since (theirs, id "),
-        "{said}"
-    );
+    assert!(said.contains("[4/9] failed: another head was started since (theirs, id "), "{said}");
     assert!(said.contains("it was not changed") && said.contains("--abandon"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
     assert_eq!(world.asked(), ["--version"], "nor does ray's own command delete it");

@@ -86,7 +86,7 @@ fn a_job_is_followed_live_and_stopped() {
     console.send("2s");
     console.wait_text("[ Cancel ]");
     console.send("\r");
-    console.wait("no dialog", |text| !text.contains("Stop the job") && !text.contains("asked ray to stop"));
+    console.wait("no dialog", |text| !text.contains("Stop job") && !text.contains("asked Ray to stop"));
     console.send("s");
     console.wait_text("[ Cancel ]");
     assert_eq!(bed.job(&job.id)["status"], "RUNNING", "Cancel has cancelled");
@@ -103,11 +103,11 @@ fn a_waiting_job_is_stopped_or_said_to_be_still_there() {
     choose(&mut console, "2", &job);
     console.wait_text("pending");
     console.send("s");
-    console.wait_text("It has not started.");
+    console.wait_text("The job has not started.");
     console.send("y");
     // The longer one is broken into lines.
     let ended = format!("{job} has ended (stopped)");
-    let waits = format!("ray said it stopped {job}, but");
+    let waits = format!("Ray reported {job} as stopped, but");
     let text = console.wait_for("the truth", LONG, |text| text.contains(&ended) || text.contains(&waits));
     let truth = if text.contains(&ended) { "STOPPED" } else { "PENDING" };
     assert_eq!(bed.job(&job)["status"], truth);
@@ -133,7 +133,7 @@ fn a_killed_node_is_shown_dead_with_its_reason() {
     // The latest death stands first.
     console.send("ggd");
     console.wait("that node", |text| {
-        text.contains(&node) && text.contains("died of") && text.contains("lost: health")
+        text.contains(&node) && text.contains("cause") && text.contains("lost: health")
     });
     bed.node_becomes(&node, "DEAD");
 }
@@ -147,12 +147,12 @@ fn a_lost_connection_comes_back_and_the_log_goes_on() {
     follow(&mut console, &job.id);
     bed.sshd_stop("head");
     let text = console.wait_for("the loss, with a countdown", LONG, |text| {
-        (text.contains("✕ unreachable, again in") || text.contains("✕ connection lost, again in"))
+        (text.contains("✕ unreachable, retry in") || text.contains("✕ connection lost, retry in"))
             && text.contains(" s ")
     });
     assert!(text.contains(" alive") && text.contains(&job.id), "what was known stays:\n{text}");
     let before = *ticks(&text).last().unwrap();
-    console.wait_text("✕ unreachable, again in");
+    console.wait_text("✕ unreachable, retry in");
     bed.sshd_start("head");
     console.wait_for("recovery", LONG, |text| text.contains("● up"));
     console.send("3z");
@@ -249,9 +249,9 @@ fn a_changed_host_key_stops_the_cluster_until_it_is_accepted() {
     let bed = Bed::shared(Ray::Newest);
     let mut console = connected(bed);
     let (known, offered) = change_host_key(bed);
-    let text = console.wait_for("the question", LONG, |text| text.contains("the host key has changed"));
+    let text = console.wait_for("the question", LONG, |text| text.contains("Accept the changed host key"));
     assert!(text.contains(&known) && text.contains(&offered), "{known} {offered}\n{text}");
-    assert!(text.contains("✕ host key changed") && !text.contains("again in"), "{text}");
+    assert!(text.contains("✕ host key changed") && !text.contains("retry in"), "{text}");
     console.send("y");
     console.wait_for("connection", LONG, |text| text.contains("● up"));
     assert!(bed.read(".local/state/marin-tui/known_hosts").lines().count() == 1);
@@ -273,7 +273,7 @@ fn the_oldest_ray_fills_every_pane() {
             && text.contains(&job.id)
             && ["10.77.0.2", "10.77.0.3"].iter().all(|worker| typed(text, worker))
     });
-    assert!(text.contains("ray 2.53.0"), "{text}");
+    assert!(text.contains("Ray 2.53.0"), "{text}");
     console.wait_for("the types in the autoscaler's own table", LONG, |text| {
         text.contains("││ local.cluster.node ")
     });
@@ -288,9 +288,9 @@ fn in_a_container_whose_session_began_outside_the_stop_key_is_answered() {
     let home = tempfile::tempdir().unwrap();
     let argv = [&["unshare"], &container[..], &console].concat();
     let mut pty = Pty::start(&argv, &[("HOME", home.path().to_str().unwrap())], 120, 40);
-    pty.wait_text("again in");
+    pty.wait_text("retry in");
     pty.send("\x1a");
-    pty.wait_text("not suspended");
+    pty.wait_text("cannot suspend");
     pty.send("q");
     assert!(pty.wait_exit().success());
 }

@@ -188,7 +188,7 @@ fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
     console.wait_text("[ Cancel ]");
     console.send("y");
     let text = console.wait_for("that it is not known", LONG, |text| {
-        text.contains(&format!("it is not known whether {} was stopped", job.id))
+        text.contains(&format!("cannot tell whether {} was stopped", job.id))
     });
     assert!(!text.contains(&format!("{} was not stopped", job.id)), "{text}");
     let audited = || bed.on("client", &[env!("CARGO_BIN_EXE_marin-tui"), "audit"]);
@@ -217,11 +217,11 @@ fn a_restart_by_somebody_else_is_announced_with_what_it_ended() {
     bed.on("client", &[&["env", "RAY_UP_enable_autoscaler_v2=1", "PYTHONUNBUFFERED=1"], &up[..]].concat());
     let lost = format!("1 job lost: {}", job.id);
     let text = console.wait_for("the restart", LONG, |text| {
-        text.contains("Ray was restarted not by this console")
+        text.contains("Ray was restarted outside this console")
             && text.contains(&lost)
             && text.contains("● up")
     });
-    assert!(text.contains("(owner unknown)") && text.contains("ask who restarted it"), "{text}");
+    assert!(text.contains("(owner unknown)") && text.contains("find out who restarted it"), "{text}");
     // The message covers the log.
     console.send("\x1b");
     console.wait_for("why the log ends", LONG, |text| text.contains(&format!("{} was lost", job.id)));

@@ -40,18 +40,18 @@ fn session(bed: Bed) -> String {
 fn begin(console: &mut Pty, jobs: &[&str]) {
     console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains("3 alive"));
     console.send("R");
-    let seen = console.wait_for("whom it hits", LONG, |text| text.contains("come back"));
+    let seen = console.wait_for("affected jobs", LONG, |text| text.contains("will be restored"));
     for job in jobs {
         let row = seen.lines().find(|l| l.contains(job) && l.contains("yes"));
         assert!(row.is_some_and(|r| r.contains("somebody") && r.contains("TPU 1")), "{seen}");
     }
-    assert!(seen.contains("[ ] end the jobs of somebody, too") && seen.contains("[ Cancel ]"), "{seen}");
+    assert!(seen.contains("[ ] also end the jobs of somebody") && seen.contains("[ Cancel ]"), "{seen}");
     // To the switch of other people's jobs, then to the name.
     console.send("\t\t \t");
     console.send(CLUSTER);
-    console.wait_text("[x] end the jobs of somebody, too");
+    console.wait_text("[x] also end the jobs of somebody");
     console.send("\r");
-    console.wait_text("[ Restart ]");
+    console.wait_text("[ Restart cluster ]");
     console.send("\r");
 }
 
@@ -87,10 +87,10 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
 
     let mut console = open(bed);
     let seen = console.wait_for("what stands half way", LONG, |text| text.contains("resumes at this step"));
-    assert!(seen.contains("restart stopped at") && seen.contains("its jobs are saved in"), "{seen}");
+    assert!(seen.contains("restart interrupted at") && seen.contains("jobs saved in"), "{seen}");
     // Another console may not begin while this one is at it.
     console.send("r");
-    console.wait_for("the step", LONG, |text| text.contains("it goes on when this is closed"));
+    console.wait_for("the step", LONG, |text| text.contains("it continues when this dialog is closed"));
     let refused = command(bed, &["stop-cluster", "--yes"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("another operation"), "{said}");

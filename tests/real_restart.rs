@@ -397,10 +397,7 @@ fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
     let out = child.wait_with_output().unwrap();
     bed.heal("head");
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(
-        !out.status.success() && said.contains("] failed: ") && said.contains("jobs saved in"),
-        "{said}"
-    );
+    assert!(!out.status.success() && said.contains("] failed: ") && said.contains("jobs saved in"), "{said}");
     let said = ok(bed, &["restart-cluster", "--resume"]);
     // A job that waits of an earlier test, which nothing stops, comes back, too.
     assert!(said.contains(" jobs restored\n") && said.contains("all workers have rejoined"), "{said}");

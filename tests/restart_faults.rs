@@ -284,10 +284,7 @@ fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
     world.double.state().instances.clear();
     world.head_of(|s| s.jobs = 0);
     let (code, _, said) = world.run("restart-cluster --resume");
-    assert!(
-        code == Some(1) && said.contains("another head was started since (head-2, id "),
-        "{said}"
-    );
+    assert!(code == Some(1) && said.contains("another head was started since (head-2, id "), "{said}");
     assert_eq!(world.double.state().instances.len(), 1, "{said}");
 }
 
@@ -374,17 +371,13 @@ fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() 
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains(
-            "cannot restore orphan: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"
-        ),
+        said.contains("cannot restore orphan: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"),
         "{said}"
     );
+    assert!(said.contains("2 jobs in") && said.contains("1 with missing packages"), "{said}");
     assert!(
-        said.contains("2 jobs in") && said.contains("1 with missing packages"),
-        "{said}"
-    );
-    assert!(
-        said.contains("orphan: not restored: its package") && said.contains("was already gone when the job was saved"),
+        said.contains("orphan: not restored: its package")
+            && said.contains("was already gone when the job was saved"),
         "{said}"
     );
     assert!(said.contains("1 jobs restored; not restored: orphan (saved in "), "{said}");

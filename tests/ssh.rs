@@ -259,7 +259,10 @@ async fn a_server_that_stops_answering_is_given_up() {
     let tunnel = Tunnel::open(spec).await.unwrap();
     sshd.signal("STOP");
     let error = timeout(DEADLINE, tunnel.closed()).await.unwrap();
-    assert_eq!(error.to_string(), "connection to 127.0.0.1 lost: the host does not respond (keepalive timeout)");
+    assert_eq!(
+        error.to_string(),
+        "connection to 127.0.0.1 lost: the host does not respond (keepalive timeout)"
+    );
 }
 
 #[tokio::test]

@@ -309,7 +309,10 @@ fn shared_variables_reach_clusters_and_jobs_and_no_child() {
     let dry = world.run("submit-job --dry-run --env WANDB_API_KEY -- true").good();
     assert!(dry.contains("WANDB_API_KEY") && !dry.contains("key-of-all"), "{dry}");
     assert!(
-        world.run("submit-job --dry-run --env UNKNOWN -- true").bad().contains("UNKNOWN is not set in the local environment")
+        world
+            .run("submit-job --dry-run --env UNKNOWN -- true")
+            .bad()
+            .contains("UNKNOWN is not set in the local environment")
     );
     // What is set wins: this dashboard does not exist.
     let mut command = world.command("list-jobs");

@@ -165,7 +165,7 @@ fn google_and_ray_are_told_as_one() {
     let row = |s: &str, n: &str, j| (s.to_owned(), n.to_owned(), j);
     let expected = [
         row("incomplete", "half", 1),
-        row("eats quota", "leak", 0),
+        row("preempted, holds quota", "leak", 0),
         row("waiting", "q", 0),
         row("registered", "whole", 1),
     ];
@@ -182,7 +182,7 @@ fn google_and_ray_are_told_as_one() {
     for words in [
         "incomplete",
         "1/2",
-        "v4 16 chips, 8 in ray, 4 eat quota, 4 more asked for",
+        "v4 16 chips, 8 in Ray, 4 preempted, 4 more requested",
         "Hints:",
         "missing in Ray: 10.9.9.9",
         "clean-preempted",
@@ -214,7 +214,7 @@ fn without_ray_google_still_tells_its_half() {
     let ran = world.run("tpus --cluster a --json").exits(0);
     let value = ran.json();
     let standings: Vec<_> = rows(&value).into_iter().map(|r| r.0).collect();
-    assert_eq!(standings, ["eats quota", "up, ray unknown"]);
+    assert_eq!(standings, ["preempted, holds quota", "up, Ray unknown"]);
     assert_eq!((&value["ray"]["answered"], &value["types"][0]["registered"]), (&json!(false), &Value::Null));
     assert!(ran.err.contains("showing Google's data only") && ran.err.contains("; "), "{}", ran.err);
     assert!(world.run("tpus --cluster a").exits(0).out.contains("?/1"));

@@ -202,7 +202,10 @@ fn an_address_is_taken_as_it_is_when_google_cannot_be_asked() {
     world.record();
     let out = world.run(&["ssh", "-c", "a", "10.128.0.8"]);
     let said = text(&out.stderr);
-    assert!(out.status.success() && said.contains("not you") && said.contains("using the host name as given"), "{said}");
+    assert!(
+        out.status.success() && said.contains("not you") && said.contains("using the host name as given"),
+        "{said}"
+    );
     let asked = fs::read_to_string(world.home.path().join("asked")).unwrap();
     assert!(asked.contains("ProxyCommand=") && asked.contains("\n10.128.0.8\n"), "{asked}");
     assert!(world.fails(&["ssh", "-c", "a", "some-name"]).contains("ask the project's owner"));

@@ -3,31 +3,31 @@
 /// Where a key is pressed: derived from what is on the screen, never stored beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Context {
-    /// The fleet.
+    /// The table of the fleet.
     Clusters,
     /// The nodes of all clusters.
     AllNodes,
     /// The jobs of all clusters.
     AllJobs,
-    /// A cluster's nodes.
+    /// The nodes pane of a cluster.
     Nodes,
-    /// A cluster's jobs.
+    /// The jobs pane of a cluster.
     Jobs,
     /// A cluster's log pane.
     Log,
     /// A cluster's autoscaler pane.
     Autoscaler,
-    /// A cluster's TPUs.
+    /// The view of a cluster's TPUs.
     Tpus,
-    /// A dialog that asks.
+    /// A dialog that asks for confirmation.
     Ask,
-    /// A dialog that tells.
+    /// A dialog that only shows text.
     Tell,
-    /// The dialog before an operation.
+    /// The confirmation of an operation.
     Plan,
-    /// An operation's progress.
+    /// The progress of an operation.
     Progress,
-    /// The form of a job, or of workers.
+    /// The form that submits a job or adds workers.
     Form,
 }
 
@@ -101,35 +101,35 @@ pub enum Action {
     Suspend,
 }
 
-/// An action as people meet it.
+/// An action as the keymap, the footer, the palette and the help show it.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// The action.
+    /// The action that is described.
     pub action: Action,
     /// Its name in the keymap and the palette.
     pub name: &'static str,
     /// One or two words for the footer; empty keeps it out.
     pub label: &'static str,
-    /// One line for the help.
+    /// One line for the help: a capitalised imperative.
     pub help: &'static str,
-    /// Where it means something.
+    /// The contexts in which it is available.
     pub contexts: &'static [Context],
 }
 
 impl Context {
-    /// In words, after `in`.
+    /// The place in words, as it follows `in`: `the jobs pane`.
     const fn place(self) -> &'static str {
         match self {
             Self::Clusters => "the fleet",
-            Self::AllNodes => "the nodes of all",
-            Self::AllJobs => "the jobs of all",
+            Self::AllNodes => "all nodes",
+            Self::AllJobs => "all jobs",
             Self::Nodes => "the nodes pane",
             Self::Jobs => "the jobs pane",
             Self::Log => "the log pane",
             Self::Autoscaler => "the autoscaler pane",
-            Self::Tpus => "the tpus",
+            Self::Tpus => "the TPUs",
             Self::Ask | Self::Tell | Self::Plan | Self::Form => "dialogs",
-            Self::Progress => "an operation's progress",
+            Self::Progress => "the progress of an operation",
         }
     }
 }
@@ -162,74 +162,74 @@ macro_rules! actions {
 }
 
 actions! {
-    StopJob "stop-job" "stop" &[Jobs, AllJobs], "stop the marked jobs, else the selected one; asks first, then watches whether they really end";
-    DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "make ray forget the marked jobs, else the selected one, once they have ended; asks first";
-    Progress "progress" "progress" VIEWS, "how the operation on the cluster goes on";
-    Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: the next file)";
-    CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "delete the cluster's TPUs that were preempted; asks first";
-    RemoveWorker "remove-worker" "remove" WORKERS, "remove the selected worker, drained or at once; says first whom it hits";
-    InitWorker "init-worker" "init" WORKERS, "start ray anew on the selected worker; says first whom it hits";
-    Resume "resume" "resume" &[Progress], "go on with the operation where it stopped";
-    RollForward "roll-forward" "go on past it" &[Progress], "go on with the operation past the step that failed, where that is possible";
-    Abandon "abandon" "leave it so" &[Progress], "forget the operation that stopped: the cluster stays as it is; asks first";
-    Cancel "cancel" "cancel" &[Progress], "end the operation, as long as nothing was changed; where google is only waited for, stop waiting";
-    Mark "mark" "mark" &[Jobs, AllJobs, Plan], "mark the job, or take its mark away; in a dialog turn the switch";
-    Follow "follow" "follow" &[Log], "follow the end of the log, or stop following";
-    Wrap "wrap" "wrap" &[Log], "wrap long lines";
-    Describe "describe" "describe" TABLES, "everything that is known about the selection";
-    Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Plan, Progress], "copy the selection's id, the log's visible lines, or the announcement of an operation";
-    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell, Plan, Form], "open the selection; in a dialog press the focused button";
-    Filter "filter" "filter" SEARCHED, "filter the table (! inverts), or search the log";
-    AllNodes "all-nodes" "nodes of all" FLEET, "the nodes of all clusters in one table";
-    AllJobs "all-jobs" "jobs of all" FLEET, "the jobs of all clusters in one table";
-    Dashboard "dashboard" "dashboard" VIEWS, "open the cluster's dashboard in the browser";
-    Ports "ports" "" VIEWS, "open local ports for the cluster's dashboard, GCS and Ray client, or close them";
-    CopyToken "copy-token" "token" VIEWS, "copy the cluster's token; it is never shown";
-    Ssh "ssh" "ssh" VIEWS, "log in to the head, or to the selected TPU's host; the console comes back afterwards";
-    Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "the cluster's TPUs as google cloud has them, joined with ray's nodes";
-    Reconnect "reconnect" "reconnect" VIEWS, "connect anew now";
-    HostKey "host-key" "host key" VIEWS, "review a changed host key";
-    Restart "restart" "restart" VIEWS, "restart the cluster with its jobs; says first whom it hits";
-    Start "start" "" VIEWS, "start the cluster";
-    StopCluster "stop-cluster" "" VIEWS, "stop the cluster; says first whom it hits";
-    AddWorker "add-worker" "add worker" VIEWS, "add workers to the cluster, outside the autoscaler: a form";
-    Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "submit a job: a form";
-    Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "submit the selected job again, with changes: the form with what it was submitted with";
-    Zoom "zoom" "zoom" CLUSTER, "give the pane the whole window, or take it back";
-    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "focus the next pane, field or button";
-    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "focus the previous pane, field or button";
-    Pane1 "pane-1" "" CLUSTER, "focus the nodes";
-    Pane2 "pane-2" "" CLUSTER, "focus the jobs";
-    Pane3 "pane-3" "" CLUSTER, "focus the log";
-    Pane4 "pane-4" "" CLUSTER, "focus the autoscaler";
-    Up "up" "" MOVED, "one row up";
-    Down "down" "" MOVED, "one row down";
-    HalfUp "half-page-up" "" SCROLLED, "half a page up";
-    HalfDown "half-page-down" "" SCROLLED, "half a page down";
-    PageUp "page-up" "" MOVED, "a page up";
-    PageDown "page-down" "" MOVED, "a page down";
-    Top "top" "" SCROLLED, "to the first row";
-    Bottom "bottom" "" SCROLLED, "to the last row; a log follows again";
-    NextMatch "next-match" "" &[Log], "next match of the search";
-    PreviousMatch "previous-match" "" &[Log], "previous match of the search";
-    SortNext "sort-next" "" TABLES, "sort by the next column";
-    SortPrevious "sort-previous" "" TABLES, "sort by the previous column";
-    SortInvert "sort-invert" "" TABLES, "turn the order round";
-    Refresh "refresh" "" VIEWS, "read the cluster now";
-    Clusters "clusters" "fleet" BELOW, "the fleet: all clusters, trouble first";
-    Messages "messages" "" VIEWS, "what the console has said so far";
-    Palette "palette" "commands" VIEWS, "run an action by name, or `cluster NAME`";
-    Help "help" "help" SCROLLED, "this list";
-    Accept "accept" "" &[Ask], "say yes";
-    Back "back" "" EVERYWHERE, "leave: a dialog, a filter, a zoomed pane, the cluster";
-    Quit "quit" "quit" EVERYWHERE, "leave; in the fleet, quit";
-    ForceQuit "force-quit" "" EVERYWHERE, "quit at once";
-    Redraw "redraw" "" EVERYWHERE, "paint the screen anew";
-    Suspend "suspend" "" EVERYWHERE, "suspend the console; `fg` in the shell brings it back";
+    StopJob "stop-job" "stop" &[Jobs, AllJobs], "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
+    DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
+    Progress "progress" "progress" VIEWS, "Show the progress of the cluster's operation";
+    Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
+    CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "Delete the cluster's preempted TPUs, after confirmation";
+    RemoveWorker "remove-worker" "remove" WORKERS, "Remove the selected worker, drained or at once (shows affected jobs first)";
+    InitWorker "init-worker" "init" WORKERS, "Restart Ray on the selected worker (shows affected jobs first)";
+    Resume "resume" "resume" &[Progress], "Resume the operation at the step where it stopped";
+    RollForward "roll-forward" "skip failed step" &[Progress], "Skip the failed step and continue, where later steps do not need it";
+    Abandon "abandon" "abandon" &[Progress], "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
+    Cancel "cancel" "cancel" &[Progress], "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
+    Mark "mark" "mark" &[Jobs, AllJobs, Plan], "Mark or unmark the job; in a dialog, toggle the option";
+    Follow "follow" "follow" &[Log], "Toggle follow: keep the end of the log in view";
+    Wrap "wrap" "wrap" &[Log], "Toggle wrapping of long lines";
+    Describe "describe" "describe" TABLES, "Describe the selection in full";
+    Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Plan, Progress], "Copy the selection's id, the log's visible lines, or the announcement of an operation";
+    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell, Plan, Form], "Open the selection; in a dialog, press the focused button";
+    Filter "filter" "filter" SEARCHED, "Filter the table (! inverts), or search the log";
+    AllNodes "all-nodes" "all nodes" FLEET, "Show the nodes of all clusters in one table";
+    AllJobs "all-jobs" "all jobs" FLEET, "Show the jobs of all clusters in one table";
+    Dashboard "dashboard" "dashboard" VIEWS, "Open the cluster's dashboard in the browser";
+    Ports "ports" "" VIEWS, "Open or close local ports for the cluster's dashboard, GCS and Ray client";
+    CopyToken "copy-token" "token" VIEWS, "Copy the cluster's token to the clipboard; it is never shown";
+    Ssh "ssh" "ssh" VIEWS, "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
+    Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
+    Reconnect "reconnect" "reconnect" VIEWS, "Reconnect now";
+    HostKey "host-key" "host key" VIEWS, "Review a changed host key";
+    Restart "restart" "restart" VIEWS, "Restart the cluster and restore its jobs (shows affected jobs first)";
+    Start "start" "" VIEWS, "Start the cluster";
+    StopCluster "stop-cluster" "" VIEWS, "Stop the cluster (shows affected jobs first)";
+    AddWorker "add-worker" "add worker" VIEWS, "Add workers to the cluster, outside the autoscaler, with a form";
+    Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "Submit a job with a form";
+    Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "Submit the selected job again: the form is filled with its settings";
+    Zoom "zoom" "zoom" CLUSTER, "Zoom the focused pane to the whole window, or back";
+    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the next pane, field or button";
+    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the previous pane, field or button";
+    Pane1 "pane-1" "" CLUSTER, "Focus the nodes";
+    Pane2 "pane-2" "" CLUSTER, "Focus the jobs";
+    Pane3 "pane-3" "" CLUSTER, "Focus the log";
+    Pane4 "pane-4" "" CLUSTER, "Focus the autoscaler";
+    Up "up" "" MOVED, "Move up one row";
+    Down "down" "" MOVED, "Move down one row";
+    HalfUp "half-page-up" "" SCROLLED, "Move up half a page";
+    HalfDown "half-page-down" "" SCROLLED, "Move down half a page";
+    PageUp "page-up" "" MOVED, "Move up one page";
+    PageDown "page-down" "" MOVED, "Move down one page";
+    Top "top" "" SCROLLED, "Go to the first row";
+    Bottom "bottom" "" SCROLLED, "Go to the last row; a log follows again";
+    NextMatch "next-match" "" &[Log], "Go to the next match of the search";
+    PreviousMatch "previous-match" "" &[Log], "Go to the previous match of the search";
+    SortNext "sort-next" "" TABLES, "Sort by the next column";
+    SortPrevious "sort-previous" "" TABLES, "Sort by the previous column";
+    SortInvert "sort-invert" "" TABLES, "Reverse sort order";
+    Refresh "refresh" "" VIEWS, "Refresh the cluster's data now";
+    Clusters "clusters" "fleet" BELOW, "Show the fleet: all clusters, those with issues first";
+    Messages "messages" "" VIEWS, "Show the console's messages so far";
+    Palette "palette" "commands" VIEWS, "Run an action by name, or open a cluster with `cluster NAME`";
+    Help "help" "help" SCROLLED, "Show this list";
+    Accept "accept" "" &[Ask], "Confirm";
+    Back "back" "" EVERYWHERE, "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
+    Quit "quit" "quit" EVERYWHERE, "Leave the dialog or view; in the fleet, quit";
+    ForceQuit "force-quit" "" EVERYWHERE, "Quit at once";
+    Redraw "redraw" "" EVERYWHERE, "Redraw the screen";
+    Suspend "suspend" "" EVERYWHERE, "Suspend the console; `fg` in the shell resumes it";
 }
 
 impl Description {
-    /// The words for the footer there.
+    /// The label that the footer shows in that context.
     pub fn label_in(&self, context: Context) -> &'static str {
         match (self.action, context) {
             (Action::Filter, Log) => "search",
@@ -237,7 +237,7 @@ impl Description {
         }
     }
 
-    /// Where it means something, in words: `the jobs pane or the jobs of all`.
+    /// The places where it is available, in words: `the jobs pane or all jobs`.
     pub fn places(&self) -> String {
         let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
         let panes = if has(CLUSTER) { CLUSTER } else { &[] };
@@ -256,13 +256,13 @@ impl Description {
 }
 
 impl Action {
-    /// Its description.
+    /// The entry of the action in [`ACTIONS`].
     pub fn describe(self) -> &'static Description {
         // The table is complete: a test counts.
         ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
     }
 
-    /// Whether it leads to something that changes a cluster: refused where nothing may be changed.
+    /// Whether the action leads to a change of a cluster. Read-only mode refuses such actions.
     pub fn changes_a_cluster(self) -> bool {
         matches!(
             self,
@@ -284,7 +284,7 @@ impl Action {
         )
     }
 
-    /// By its name.
+    /// The action with that name in the keymap; none if there is no such action.
     pub fn named(name: &str) -> Option<Self> {
         ACTIONS.iter().find(|d| d.name == name).map(|d| d.action)
     }

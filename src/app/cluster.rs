@@ -1,4 +1,4 @@
-//! What the console knows of one cluster, and how its panes stand.
+//! One cluster: its last state, and the state of its panes.
 
 use super::logview::LogView;
 use super::order;
@@ -15,41 +15,41 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Data younger than this is simply fresh.
+/// Data younger than this is shown as fresh.
 pub const FRESH: Duration = Duration::from_secs(5);
-/// From this age on it is told in minutes.
+/// From this age on ages are shown in minutes.
 pub const AGED: Duration = Duration::from_secs(120);
-/// Data older than this is stale, unless it is read so seldom.
+/// Data older than this is stale, unless the poll interval is longer.
 pub const STALE: Duration = Duration::from_secs(30);
-/// The same for a cluster that is read every few seconds: the screen is true within this time.
+/// The same for a cluster that is polled every few seconds.
 const PROMPT: Duration = Duration::from_secs(10);
 
-/// A new session that is seen so long after the end of an operation is still its own.
+/// A new Ray session seen within this time after the end of an operation belongs to that operation.
 const AFTERWARDS: Duration = Duration::from_secs(120);
-/// Machine figures that have stood still for so long may no longer be true.
+/// Machine figures that have not changed for this long may be out of date.
 const OLD_FIGURES: Duration = Duration::from_secs(30);
 
 /// A row of the list of clusters.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
 pub enum Listed {
-    /// A cluster.
+    /// A cluster whose description is known.
     Cluster(ClusterSpec),
     /// A file that could not be read.
     Broken {
-        /// The file.
+        /// The path of the file.
         file: String,
         /// What is wrong with it.
         problem: Problem,
     },
 }
 
-/// One cluster.
+/// One cluster: its last state and the state of its panes.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Its description.
+    /// Its description: file, provider, zone and the way to its head.
     pub spec: ClusterSpec,
-    /// The way to it; none before the first news.
+    /// The state of the connection; none before the first news.
     pub link: Option<Link>,
     /// The last state read.
     pub snapshot: Arc<Snapshot>,
@@ -59,7 +59,7 @@ pub struct Cluster {
     pub tally: Tally,
     /// What is wrong with it, worst first.
     pub findings: Vec<Finding>,
-    /// How its chips were used lately.
+    /// The recent use of its chips.
     pub trend: Trend,
     history: History,
     /// The names that nodes are shown by, of those that have one beside their address.
@@ -68,40 +68,40 @@ pub struct Cluster {
     addressed: bool,
     /// Machine figures by node, and when each sample was first seen.
     physical: HashMap<NodeId, (Timestamp, Physical)>,
-    /// Nodes of it on the screen, whose figures are asked for in turn.
+    /// The number of its nodes on the screen, whose figures are read in turn.
     pub(super) watched: usize,
-    /// What we cost the head.
+    /// The load that the console puts on the head.
     pub cost: Cost,
     /// TCP ports of this machine that lead to its head's services, opened for people.
     pub ports: LocalPorts,
-    /// The nodes pane.
+    /// Order, selection and filter of the nodes pane.
     pub nodes: Table<NodeId>,
-    /// The jobs pane.
+    /// Order, selection and filter of the jobs pane.
     pub jobs: Table<JobKey>,
-    /// The log pane.
+    /// The log that is open in the log pane.
     pub log: LogView,
     /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
     log_failed_at: Option<JobStatus>,
     /// First line of the autoscaler pane.
     pub autoscaler_top: usize,
-    /// Its TPUs.
+    /// Its TPUs at Google and the state of their table.
     pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
-    /// The job just submitted from here: selected, and its log opened, as soon as it stands in the table.
+    /// The job just submitted from here: it is selected and its log opened as soon as it is in the table.
     pub(super) awaited: Option<SubmissionId>,
     /// Jobs that are marked.
     pub marked: HashSet<SubmissionId>,
-    /// Time between two readings now; none known, it is short.
+    /// The poll interval in force; zero when it is not known, which counts as short.
     pub(super) pace: Duration,
-    /// The operation on it that runs, stopped half way, or has just ended.
+    /// The operation on it that is running or interrupted, or has just ended.
     pub running: Option<Running>,
-    /// The mark that somebody else's operation has left on it.
+    /// The mark of another operator's operation on it.
     pub mark: Option<OperationMark>,
 }
 
 impl Cluster {
-    /// Nothing known yet.
+    /// A cluster before its first state.
     pub fn new(spec: ClusterSpec) -> Self {
         Self {
             spec,
@@ -133,12 +133,12 @@ impl Cluster {
         }
     }
 
-    /// Its name.
+    /// The cluster's full name.
     pub fn name(&self) -> &ClusterName {
         &self.spec.name
     }
 
-    /// Takes a new state in. True when anything that can be seen changed.
+    /// Takes in a new state. True when anything visible changed.
     pub fn take(&mut self, snapshot: Arc<Snapshot>) -> bool {
         let before = std::mem::replace(&mut self.snapshot, snapshot);
         let now = &self.snapshot;
@@ -177,7 +177,7 @@ impl Cluster {
     /// Who restarts it, if that is known here.
     fn restarted_by(&self) -> RestartedBy {
         let now = self.snapshot.taken;
-        // An operation that ended long ago, or stopped, has not done it.
+        // An operation that ended long ago or is interrupted did not cause it.
         let is_at_it = |running: &&Running| {
             let just_now = running.until.is_some_and(|until| until.age(now) < AFTERWARDS);
             running.operation.kind().is_of_cluster() && (running.is_at_work() || just_now)
@@ -191,29 +191,29 @@ impl Cluster {
         }
     }
 
-    /// When a node on its way was first seen so.
+    /// When a pending node was first seen pending.
     pub fn pending_since(&self, address: &Text) -> Option<Timestamp> {
         self.history.pending_since(address)
     }
 
-    /// That somebody else has restarted Ray lately.
+    /// The finding that somebody else has restarted Ray lately.
     pub fn restart_finding(&self) -> Option<&Finding> {
         self.findings.iter().find(|f| f.kind == FindingKind::Restarted)
     }
 
-    /// Why a job is not there any more, if a restart of Ray has ended it.
+    /// Why a job is gone, if a restart of Ray has ended it.
     pub fn why_lost(&self, id: &SubmissionId) -> Option<String> {
         self.history.restart()?.why_lost(id, &self.snapshot.jobs)
     }
 
-    /// Takes lines of the log in, or its end.
+    /// Takes in lines of the log, or its end.
     pub(super) fn take_log(&mut self, batch: LogBatch) {
         self.log.take(batch);
         self.log_failed_at = self.failed_job().and_then(|id| self.status_of(id));
     }
 
-    /// The job whose log could not be read and may be by now: it is listed again, as after a restart that has brought it
-    /// back, or its state is another one.
+    /// The job whose log could not be read before but may be readable now: it is listed again, as after a restart that
+    /// has restored it, or its state has changed.
     pub(super) fn readable_again(&self) -> Option<SubmissionId> {
         let id = self.failed_job()?;
         let now = self.status_of(id)?;
@@ -232,7 +232,7 @@ impl Cluster {
         self.snapshot.jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
     }
 
-    /// Takes the state of the way to it in. True when anything that can be seen changed.
+    /// Takes in the state of the connection. True when anything visible changed.
     pub fn reach(&mut self, link: Link) -> bool {
         if self.link.as_ref() == Some(&link) {
             return false;
@@ -244,7 +244,7 @@ impl Cluster {
         true
     }
 
-    /// Takes a machine's figures in. True when others are shown now.
+    /// Takes in a machine's figures. True when the shown figures changed.
     pub(super) fn measure(&mut self, id: NodeId, figures: Physical, now: Timestamp) -> bool {
         let changed = self.physical(&id, now) != Some(&figures);
         // The dashboard goes on telling the last sample of an agent that has died. The machine's clock may differ
@@ -256,18 +256,18 @@ impl Cluster {
         changed
     }
 
-    /// A machine's figures, unless they are too old to be true.
+    /// A machine's figures, unless they are too old.
     pub fn physical(&self, id: &NodeId, now: Timestamp) -> Option<&Physical> {
         let (seen, figures) = self.physical.get(id)?;
         (seen.age(now) < self.figures_last()).then_some(figures)
     }
 
-    /// For how long figures count: one machine is asked each second.
+    /// How long figures count: one machine is read each second.
     fn figures_last(&self) -> Duration {
         OLD_FIGURES.max(Duration::from_secs(3 * self.watched as u64))
     }
 
-    /// When the next figures get too old.
+    /// Time until the next figures get too old.
     pub(super) fn next_old_figures(&self, now: Timestamp) -> Option<Duration> {
         let last = self.figures_last();
         self.physical
@@ -277,7 +277,7 @@ impl Cluster {
             .min()
     }
 
-    /// Notes how its chips are used. True when the small history changed to the eye.
+    /// Adds the current use of its chips to the trend. True when the shown trend changed.
     pub fn note_use(&mut self) -> bool {
         self.trend.learn(self.tally.share(), self.snapshot.taken)
     }
@@ -290,7 +290,7 @@ impl Cluster {
         changed
     }
 
-    /// Whether a node has a name beside its address, so that the address tells something more.
+    /// Whether any node has a name other than its address, so that the address column is useful.
     pub fn shows_addresses(&self) -> bool {
         self.addressed
     }
@@ -301,7 +301,7 @@ impl Cluster {
         shown_name(&self.names, node)
     }
 
-    /// A node as it is named where its row is not in sight: `t1v-n-3 (10.0.0.7)`; none when Ray does not list it.
+    /// A node's name and address where its row is not shown: `t1v-n-3 (10.0.0.7)`; none when Ray does not list it.
     pub fn node_words(&self, id: &NodeId) -> Option<String> {
         let node = self.snapshot.nodes.iter().find(|n| n.id == *id)?;
         let (name, address) = (self.node_name(node), &node.address);
@@ -335,17 +335,17 @@ impl Cluster {
         );
     }
 
-    /// The selected node.
+    /// The selected node of the nodes pane.
     pub fn node(&self) -> Option<&Node> {
         self.snapshot.nodes.get(self.nodes.selected_row()?)
     }
 
-    /// The selected job.
+    /// The selected job of the jobs pane.
     pub fn job(&self) -> Option<&Arc<Job>> {
         self.snapshot.jobs.get(self.jobs.selected_row()?)
     }
 
-    /// What is wrong with the way to it, if anything. A new try mends nothing before it succeeds.
+    /// The problem of the connection, if there is one. It stays until a retry succeeds.
     pub fn problem(&self) -> Option<&Problem> {
         match self.link.as_ref()? {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => Some(problem),
@@ -354,27 +354,27 @@ impl Cluster {
         }
     }
 
-    /// Whether the way to it works.
+    /// Whether the connection is up.
     pub const fn is_up(&self) -> bool {
         matches!(self.link, Some(Link::Up { .. }))
     }
 
-    /// The operation on it that works or stopped half way.
+    /// The operation on it that is running or interrupted.
     pub fn operating(&self) -> Option<&Running> {
         self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
     }
 
-    /// The mark of somebody else's operation, as long as none of ours is shown in its place.
+    /// The mark of another operator's operation, unless one of ours is shown instead.
     pub fn marked_by_others(&self) -> Option<&OperationMark> {
         self.mark.as_ref().filter(|_| self.operating().is_none())
     }
 
-    /// Age of the state, once there is one.
+    /// The age of the state; none before the first one.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         self.known.then(|| self.snapshot.taken.age(now))
     }
 
-    /// Whether what is shown may no longer be true.
+    /// Whether the shown state may be out of date.
     pub fn is_stale(&self, now: Timestamp) -> bool {
         let old = if self.pace.is_zero() { STALE } else { PROMPT.max(self.pace * 2) };
         self.age(now).is_some_and(|age| age >= old) || (self.known && self.problem().is_some())
@@ -388,12 +388,12 @@ impl Cluster {
         }
     }
 
-    /// Nodes alive, on their way, lost lately.
+    /// The numbers of nodes alive, pending, and lost lately.
     pub fn node_counts(&self) -> (usize, usize, usize) {
         (self.tally.alive, self.tally.pending, self.tally.lost)
     }
 
-    /// Jobs running, pending, and failed within the last day.
+    /// The numbers of jobs running, pending, and failed within the last day.
     pub fn job_counts(&self, now: Timestamp) -> (usize, usize, usize) {
         const DAY: Duration = Duration::from_secs(86_400);
         let count = |is: &dyn Fn(&Job) -> bool| self.snapshot.jobs.iter().filter(|j| is(j)).count();
@@ -406,8 +406,8 @@ fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text 
     names.get(&node.id).unwrap_or(&node.address)
 }
 
-/// Learns the names of nodes and forgets those of nodes that are gone. What is known stays: Ray tells a node's state
-/// some seconds before it tells by what name the node registered, and a host that joins may have a known one's name.
+/// Learns the names of nodes and forgets those of nodes that are gone. Known names stay: Ray reports a node's
+/// state some seconds before its registered name, and a joining host may have the name of a known one.
 fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
     let mut hosts: HashMap<&str, usize> = HashMap::new();
     for node in nodes.iter().filter(|n| n.state.is_alive()) {

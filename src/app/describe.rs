@@ -1,4 +1,4 @@
-//! A row at length: everything that is known about a node, a job, a cluster.
+//! The description of a row: everything that is known about a node, a job, a cluster.
 
 use super::cluster::Cluster;
 use crate::model::time::brief;
@@ -15,7 +15,7 @@ fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
     }
 }
 
-/// A label before the first line, and nothing but the room for it before the others.
+/// A label before the first line; the other lines are indented.
 pub(super) fn list(lines: &mut Lines, label: &str, texts: impl IntoIterator<Item = String>) {
     for (i, text) in texts.into_iter().enumerate() {
         push(lines, if i == 0 { label } else { " " }, text);
@@ -31,7 +31,7 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", brief(at.age(now)))
 }
 
-/// A node.
+/// The description of a node; `physical` are its machine's figures.
 pub fn node(node: &Node, physical: Option<&Physical>, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "name", node.name.to_string());
@@ -42,7 +42,7 @@ pub fn node(node: &Node, physical: Option<&Physical>, now: Timestamp) -> Lines {
     push(&mut lines, "instance", node.instance_id.to_string());
     push(&mut lines, "state", node.state.word());
     if let Some(death) = &node.death {
-        push(&mut lines, "died of", format!("{}: {}", death_word(death.reason), death.message));
+        push(&mut lines, "cause", format!("{}: {}", death_word(death.reason), death.message));
     }
     push(&mut lines, "started", node.started.map(|t| ago(t, now)).unwrap_or_default());
     push(&mut lines, "ended", node.ended.map(|t| ago(t, now)).unwrap_or_default());
@@ -73,7 +73,7 @@ pub fn node(node: &Node, physical: Option<&Physical>, now: Timestamp) -> Lines {
     lines
 }
 
-/// Ray's reason in a word.
+/// Ray's reason for a node's death, in a word.
 pub fn death_word(reason: DeathReason) -> &'static str {
     match reason {
         DeathReason::Unspecified => "unknown",
@@ -83,7 +83,7 @@ pub fn death_word(reason: DeathReason) -> &'static str {
     }
 }
 
-/// A job.
+/// The description of a job of that cluster.
 pub fn job(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let kind = match &job.key {
@@ -96,9 +96,11 @@ pub fn job(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
     push(&mut lines, "state", job.status.word());
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
-    push(&mut lines, "started", job.started.map(|t| ago(t, now)).unwrap_or_default());
+    let is_pending = job.status == JobStatus::Pending;
+    let (began, lasted) = if is_pending { ("submitted", "waiting for") } else { ("started", "duration") };
+    push(&mut lines, began, job.started.map(|t| ago(t, now)).unwrap_or_default());
     push(&mut lines, "ended", job.ended.map(|t| ago(t, now)).unwrap_or_default());
-    push(&mut lines, "took", duration(job, now).unwrap_or_default());
+    push(&mut lines, lasted, duration(job, now).unwrap_or_default());
     push(&mut lines, "exit code", job.exit_code.map(|c| c.to_string()).unwrap_or_default());
     push(&mut lines, "error", job.error_type.to_string());
     list(&mut lines, "message", job.message.raw().lines().map(crate::model::text::log_line));
@@ -111,12 +113,12 @@ fn driver_place(id: &NodeId, cluster: &Cluster) -> String {
     cluster.node_words(id).map_or_else(|| id.to_string(), |name| format!("{name}, {id}"))
 }
 
-/// How long a job ran, or has been running.
+/// How long a job ran, or has been running or waiting; none where its start is unknown.
 pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
     Some(brief(job.started?.age(job.ended.unwrap_or(now))))
 }
 
-/// A cluster.
+/// The description of a cluster.
 pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "name", c.name().to_string());
@@ -132,13 +134,13 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "session", c.snapshot.session.to_string());
     if let Some(p) = c.problem() {
         push(&mut lines, "problem", p.what.clone());
-        push(&mut lines, "mend", p.mend.clone());
+        push(&mut lines, "hint", p.mend.clone());
         push(&mut lines, "since", ago(p.since, now));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
         let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
         push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
-        push(&mut lines, "mend", finding.mend.clone());
+        push(&mut lines, "hint", finding.mend.clone());
     }
     for t in &c.spec.node_types {
         push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));
@@ -148,11 +150,11 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
         c.cost.requests_per_minute,
         bytes(c.cost.bytes_per_minute as f64)
     );
-    push(&mut lines, "we cost it", cost);
+    push(&mut lines, "console load", cost);
     lines
 }
 
-/// An amount of a resource as people say it: memory in bytes, everything else as a number.
+/// An amount of a resource: memory in bytes with a unit, everything else as a number.
 pub fn amount(name: &str, value: f64) -> String {
     if is_bytes(name) { bytes(value) } else { number(value) }
 }
@@ -179,13 +181,13 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
-/// A job in a line: state, how long, whose.
+/// A job in a line: state, duration, owner.
 pub fn in_a_line(job: &Job, now: Timestamp) -> String {
     let age = duration(job, now).map(|d| format!(" {d}")).unwrap_or_default();
     format!("{}{age}, {}", job.status.word(), job.owner_words())
 }
 
-/// What a person is asked before a job is stopped.
+/// The lines of the question before a job is stopped.
 pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "cluster", cluster);
@@ -197,9 +199,9 @@ pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     lines.push((String::new(), String::new()));
     let consequence = match job.status {
         JobStatus::Pending => {
-            "It has not started. Some versions of ray ignore this for a waiting job; you will be told."
+            "The job has not started. Some versions of Ray ignore the request for a pending job; a message reports whether it ended."
         }
-        _ => "Its driver gets SIGTERM, and SIGKILL 3 s later. What it has not saved is lost.",
+        _ => "Ray sends SIGTERM to its driver, and SIGKILL 3 s later. Unsaved work is lost.",
     };
     lines.push((String::new(), consequence.into()));
     lines

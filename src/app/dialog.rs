@@ -1,106 +1,106 @@
-//! What lies over the panes: a question, or something told at length.
+//! Dialogs over the panes: confirmations, texts, forms and the progress of operations.
 
 use super::form::Form;
 use super::plan::{Plan, Spot};
 use super::worker::WorkerForm;
 use crate::model::{ClusterName, JobIds, Leftover, Order, SubmissionId};
 
-/// A dialog.
+/// A dialog over the panes; at most one is open.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
-    /// Asks before something happens. Cancel is focused first.
+    /// Asks for confirmation. Cancel is focused first.
     Ask {
-        /// What would be done.
+        /// What is done after the confirmation.
         question: Question,
-        /// Title.
+        /// The title in the border.
         title: String,
         /// What exactly would happen, line by line: a label (may be empty) and a text.
         lines: Vec<(String, String)>,
-        /// The word on the button that says yes.
-        yes: &'static str,
+        /// The label of the button that confirms: it names the act, e.g. `Stop 2 jobs`.
+        yes: String,
         /// Whether that button is focused.
         on_yes: bool,
-        /// First line shown.
+        /// The first line that is shown.
         top: usize,
         /// Highest first line, known once drawn.
         last: usize,
     },
-    /// Tells something.
+    /// Shows a text that can be scrolled.
     Tell {
-        /// Title.
+        /// The title in the border.
         title: String,
         /// Labels (may be empty) and texts.
         lines: Vec<(String, String)>,
-        /// The driver, and its cluster, whose work is still to be told in them.
+        /// The cluster and the driver whose work is still missing in the lines, until Ray answers.
         awaits: Option<(ClusterName, JobIds)>,
-        /// First line shown.
+        /// The first line that is shown.
         top: usize,
         /// Highest first line, known once drawn.
         last: usize,
-        /// What help was asked over; closing this leads back to it.
+        /// The dialog that help was opened over; closing help returns to it.
         under: Option<Box<Dialog>>,
     },
-    /// Asks before an operation.
+    /// The confirmation of an operation.
     Plan(Box<Plan>),
-    /// The form of a job that is to be submitted.
+    /// The form that submits a job.
     Form(Box<Form>),
-    /// The form of workers that are to be added.
+    /// The form that adds workers.
     Worker(Box<WorkerForm>),
-    /// Shows how an operation goes on; it may be left and opened again.
+    /// The progress of an operation; it may be closed and opened again.
     Progress {
-        /// On this cluster.
+        /// The cluster of the operation.
         cluster: ClusterName,
         /// Lines of its output below the screen.
         top: usize,
-        /// Most of them, known once drawn.
+        /// The highest value of `top`, known once drawn.
         last: usize,
     },
 }
 
-/// What a yes would do.
+/// What is done when a question is confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Stop jobs.
+    /// Stop these jobs.
     StopJobs(Vec<(ClusterName, SubmissionId)>),
-    /// Make ray forget ended jobs.
+    /// Delete the records of ended jobs in Ray.
     DeleteJobs(Vec<(ClusterName, SubmissionId)>),
-    /// Quit although an operation is at work.
+    /// Quit although an operation is running.
     Quit,
-    /// Forget an operation that stopped half way.
+    /// Abandon an interrupted operation.
     Abandon {
-        /// On this cluster.
+        /// The cluster that the operation is on.
         cluster: ClusterName,
     },
-    /// Allow what a gate has refused.
+    /// Allow what was refused.
     Allow {
-        /// On this cluster.
+        /// The cluster that the operation is on.
         cluster: ClusterName,
-        /// The order with that allowed.
+        /// The order, with that allowed.
         order: Box<Order>,
     },
-    /// Delete TPUs that were preempted.
+    /// Delete preempted TPUs and suspended requests.
     CleanPreempted {
-        /// Of this cluster.
+        /// The cluster that is concerned.
         cluster: ClusterName,
-        /// These.
+        /// The TPU VMs and queued resources to delete.
         left: Vec<Leftover>,
     },
     /// Accept a head's new host key.
     TrustHostKey {
-        /// Of this cluster.
+        /// The cluster that is concerned.
         cluster: ClusterName,
-        /// With this fingerprint.
+        /// The fingerprint of the offered key.
         fingerprint: String,
     },
 }
 
 impl Dialog {
-    /// A dialog that tells.
+    /// A dialog that shows a text.
     pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
         Self::Tell { title: title.into(), lines, awaits: None, top: 0, last: 0, under: None }
     }
 
-    /// Help over another dialog, if there is one. Help over help takes its place.
+    /// Help, over another dialog if one is open. Help over help replaces it.
     pub fn help(lines: Vec<(String, String)>, over: Option<Self>) -> Self {
         let under = match over {
             Some(Self::Tell { under: Some(under), .. }) => Some(under),
@@ -109,7 +109,7 @@ impl Dialog {
         Self::Tell { title: "keys".to_owned(), lines, awaits: None, top: 0, last: 0, under }
     }
 
-    /// The dialog that news are meant for: the one under help, else itself.
+    /// The dialog that news concern: the one under help, or itself.
     pub fn meant(&mut self) -> &mut Self {
         match self {
             Self::Tell { under: Some(under), .. } => under,
@@ -117,17 +117,18 @@ impl Dialog {
         }
     }
 
-    /// A dialog that asks.
+    /// A dialog that asks for confirmation; `yes` is the label of the button that confirms.
     pub fn ask(
         question: Question,
         title: impl Into<String>,
         lines: Vec<(String, String)>,
-        yes: &'static str,
+        yes: impl Into<String>,
     ) -> Self {
-        Self::Ask { question, title: title.into(), lines, yes, on_yes: false, top: 0, last: 0 }
+        let (title, yes) = (title.into(), yes.into());
+        Self::Ask { question, title, lines, yes, on_yes: false, top: 0, last: 0 }
     }
 
-    /// Scrolls what is told.
+    /// Scrolls the dialog by `by` lines; in a form, moves the focus.
     pub fn scroll(&mut self, by: isize) {
         let (top, last, by) = match self {
             Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last, by),
@@ -136,7 +137,7 @@ impl Dialog {
                 (&mut plan.top, &mut plan.last, by)
             }
             Self::Form(form) => return form.turn(by),
-            // Without rows there are words alone.
+            // A form without rows shows only text.
             Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
             Self::Worker(form) => return form.turn(by),
             // Its output is shown from the end.
@@ -145,7 +146,7 @@ impl Dialog {
         *top = top.saturating_add_signed(by).min(*last);
     }
 
-    /// Scrolls by pages of so many lines; in a form, where lines belong to the focus, what is said below them.
+    /// Scrolls by a page of `by` lines; in a form, where lines move the focus, scrolls the text below the rows.
     pub fn page(&mut self, by: isize) {
         /// Lines that a small window shows, less the one that stays in sight.
         const SAID: isize = 3;
@@ -156,7 +157,7 @@ impl Dialog {
         }
     }
 
-    /// Focuses the button that says yes, or cancel.
+    /// Focuses the button that confirms, or Cancel.
     pub fn focus_button(&mut self, yes: bool) {
         match self {
             Self::Ask { on_yes, .. } => *on_yes = yes,
@@ -167,7 +168,7 @@ impl Dialog {
         }
     }
 
-    /// What it was scrolled to, and how far it can be, now that it is drawn.
+    /// Takes in the first line that was drawn, and the highest first line.
     pub fn drawn(&mut self, shown: usize, highest: usize) {
         let (top, last) = match self {
             Self::Tell { top, last, .. } | Self::Ask { top, last, .. } | Self::Progress { top, last, .. } => {

@@ -1,4 +1,4 @@
-//! What the console takes in, and what it has done for it.
+//! Events that the console takes in, and effects that it asks for.
 
 use crate::model::cloud::TpuHost;
 use crate::model::{
@@ -6,16 +6,16 @@ use crate::model::{
 };
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
-/// What comes in.
+/// An event for the console.
 #[derive(Debug)]
 pub enum Event {
-    /// A key.
+    /// A key press.
     Key(KeyEvent),
-    /// The mouse.
+    /// A mouse event.
     Mouse(MouseEvent),
     /// Text pasted by the terminal.
     Paste(String),
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resize,
     /// News of a cluster.
     Update(Update),
@@ -25,9 +25,9 @@ pub enum Event {
     Operation(ClusterName, OperationNews),
     /// News for the form of a job.
     Form(ClusterName, FormId, FormNews),
-    /// An effect came out so.
+    /// The outcome of an effect.
     Done(Outcome),
-    /// Nothing of interest.
+    /// An event that changes nothing.
     Ignored,
 }
 
@@ -44,22 +44,22 @@ impl From<crossterm::event::Event> for Event {
     }
 }
 
-/// What goes out.
+/// An effect: something that the world outside the state has to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Leave.
+    /// Quit the console.
     Quit,
-    /// Paint everything anew.
+    /// Redraw the whole screen.
     Redraw,
     /// Stop the process as a shell's job, until the shell continues it.
     Suspend,
-    /// Ask a cluster's task.
+    /// Send a request to a cluster's task.
     Ask(ClusterName, Request),
     /// Put text on the clipboard.
     Copy {
-        /// What it is, for the message.
+        /// A description of the text, for the message.
         what: String,
-        /// The text.
+        /// The text to copy.
         text: String,
     },
     /// Put the cluster's token on the clipboard.
@@ -68,31 +68,31 @@ pub enum Effect {
     OpenDashboard(ClusterName),
     /// Hand the terminal to a login on the cluster's head.
     SshHead(ClusterName),
-    /// Hand it to a login on one of its TPU hosts.
+    /// Hand the terminal to a login on one of the cluster's TPU hosts.
     SshHost(ClusterName, TpuHost),
     /// Submit the job of a form.
     Submit(ClusterName, FormId, Box<Draft>),
-    /// Read what a job was submitted with, for the form.
+    /// Read a job's submission, for the form.
     Fill(ClusterName, FormId, SubmissionId),
-    /// Write down what was done to a cluster, and how it came out.
+    /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
-    /// Have something done about an operation on a cluster or its workers.
+    /// Give an order about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
 }
 
-/// How an effect came out, in words.
+/// The outcome of an effect, in words for the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Copied.
+    /// Text was copied to the clipboard.
     Copied(String),
-    /// Opened.
+    /// An address was opened in the browser.
     Opened(String),
-    /// It is being done, and takes a while.
+    /// The effect is in progress and takes a while.
     Doing(String),
-    /// Taken off the clipboard.
+    /// The token was removed from the clipboard.
     Cleared(String),
-    /// The terminal is ours again.
+    /// The program that had the terminal has ended.
     Returned(String),
-    /// It did not work.
+    /// The effect failed, for this reason.
     Failed(String),
 }

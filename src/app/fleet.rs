@@ -1,5 +1,4 @@
-//! The fleet: all clusters in the order of their trouble, what they have together, and how one comes and goes between
-//! them.
+//! The fleet: all clusters in the order of their issues, their totals, and the moves between views.
 
 use super::{App, Cluster, Effect, Filter, Pane, View, order};
 use crate::diagnose::{Finding, Severity};
@@ -8,11 +7,11 @@ use crate::model::{Chip, JobKey, Link, NodeId, Request, Timestamp};
 /// Chips of one kind of several clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// In use, where that is known; none when it is known nowhere.
+    /// Chips in use; none when the use is known on no cluster.
     pub used: Option<f64>,
-    /// Of some chips it is not known: more may be in use.
+    /// Whether the use of some chips is not known, so that more may be in use.
     pub is_least: bool,
-    /// In all.
+    /// The number of chips.
     pub all: f64,
 }
 
@@ -27,31 +26,31 @@ impl Sum {
     }
 }
 
-/// What all clusters have together.
+/// Totals over all clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// Clusters.
+    /// The number of clusters.
     pub clusters: usize,
-    /// Clusters that are reached.
+    /// Clusters with a working connection.
     pub up: usize,
-    /// Clusters of which anything is known yet; without one all that follows is unknown.
+    /// Clusters whose state was read; without one all that follows is unknown.
     pub known: usize,
     /// Files that could not be read.
     pub broken: usize,
-    /// Nodes alive.
+    /// The number of nodes alive.
     pub nodes: usize,
-    /// TPU chips.
+    /// TPU chips of all clusters.
     pub tpus: Sum,
-    /// GPUs.
+    /// GPUs of all clusters.
     pub gpus: Sum,
-    /// Jobs that run.
+    /// The number of running jobs.
     pub running: usize,
-    /// Jobs that wait.
+    /// The number of pending jobs.
     pub waiting: usize,
 }
 
 impl App {
-    /// What all clusters have together, as far as it is known.
+    /// Totals over all clusters, as far as they are known.
     pub fn totals(&self) -> Totals {
         let mut all =
             Totals { clusters: self.clusters.len(), broken: self.broken.len(), ..Totals::default() };
@@ -71,7 +70,7 @@ impl App {
         all
     }
 
-    /// Findings anywhere that need somebody.
+    /// The number of findings in the fleet that need action.
     pub fn alerts(&self) -> usize {
         self.broken.len() + self.clusters.iter().map(Cluster::alerts).sum::<usize>()
     }
@@ -93,7 +92,7 @@ impl App {
         }
     }
 
-    /// Puts the rows of all in order, if they are on the screen.
+    /// Puts the merged rows in order, if they are on the screen.
     pub(super) fn arrange_merged(&mut self) {
         match self.view {
             View::Nodes => self.all_nodes.arrange_nodes(&self.clusters),
@@ -102,7 +101,7 @@ impl App {
         }
     }
 
-    /// Shows the fleet, or the nodes or jobs of all.
+    /// Shows the fleet, all nodes, or all jobs.
     pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
         let effects = self.leave_cluster();
         if let View::Cluster(place) | View::Tpus(place) = self.view {
@@ -114,7 +113,7 @@ impl App {
         effects
     }
 
-    /// Shows a cluster.
+    /// Shows a cluster; it is polled more often while it is on the screen.
     pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
         let mut effects = self.leave_cluster();
         self.view = View::Cluster(place);
@@ -129,14 +128,14 @@ impl App {
         effects
     }
 
-    /// Shows a cluster, and at once what it has been waiting to ask.
+    /// Shows a cluster, and asks about a changed host key.
     pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
         let effects = self.enter(place);
         self.ask_about_host_key(now);
         effects
     }
 
-    /// Opens the cluster of the selected row of all, with that row selected there.
+    /// Opens the cluster of the selected merged row, with that row selected in its pane.
     pub(super) fn visit_row(&mut self, now: Timestamp) -> Vec<Effect> {
         let node = self.meant_node().map(|(place, n)| (place, n.id));
         let job = self.meant_job().map(|(place, j)| (place, j.key.clone()));
@@ -164,12 +163,12 @@ impl App {
 }
 
 impl Cluster {
-    /// The first thing to say about it.
+    /// The worst finding, which the fleet's row shows.
     pub fn says(&self) -> Option<&Finding> {
         self.findings.first()
     }
 
-    /// Findings that need somebody. Of a cluster that cannot be reached only that: the others may have passed.
+    /// The number of findings that need action; one for an unreachable cluster: its others may be out of date.
     pub fn alerts(&self) -> usize {
         if let Some(running) = self.operating() {
             if running.takes_down() {
@@ -185,7 +184,7 @@ impl Cluster {
         self.findings.iter().filter(|f| f.severity == Severity::Bad).count()
     }
 
-    /// Selects a node; a filter that hides it gives way.
+    /// Selects a node; a filter that hides it is cleared.
     fn select_node(&mut self, id: NodeId) {
         let nodes = self.snapshot.clone();
         self.nodes.select(&id, |i| nodes.nodes[i].id);
@@ -195,7 +194,7 @@ impl Cluster {
         }
     }
 
-    /// Selects a job; a filter that hides it gives way.
+    /// Selects a job; a filter that hides it is cleared.
     pub(super) fn select_job(&mut self, key: &JobKey) {
         let jobs = self.snapshot.clone();
         self.jobs.select(key, |i| jobs.jobs[i].key.clone());

@@ -1,4 +1,4 @@
-//! The form of a job that is to be submitted, empty or made from one that was.
+//! The form that submits a job, empty or filled with the settings of an earlier submission.
 
 use super::dialog::Dialog;
 use super::worker::Offered;
@@ -6,10 +6,10 @@ use super::{Action, App, Effect, Tone};
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, FormNews, JobKey, Request, SubmissionId, Timestamp};
 
-/// What a row of the form holds.
+/// The setting that a row of the form holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// The shell command.
+    /// The entrypoint: a shell command.
     Command,
     /// The folder it runs in.
     WorkingDir,
@@ -25,9 +25,9 @@ pub enum Field {
     Memory,
     /// Other resources of the command itself.
     Resources,
-    /// Its id.
+    /// The submission id.
     Id,
-    /// A pair of one's own; there may be several.
+    /// A metadata pair; there may be several.
     Metadata,
 }
 
@@ -45,7 +45,7 @@ impl Field {
         Self::Metadata,
     ];
 
-    /// Its word on the screen.
+    /// The label of the field.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Command => "command",
@@ -61,17 +61,19 @@ impl Field {
         }
     }
 
-    /// What may stand there.
+    /// A hint on what can be entered.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Command => "a shell command, e.g. python train.py --steps 10",
-            Self::WorkingDir => "a folder or .zip here, or a URI; none runs in the cluster's own",
-            Self::Variable => "NAME=VALUE, or NAME to take it from here; values are not shown",
-            Self::RuntimeEnv => "JSON or YAML, or a file of it, e.g. {pip: [wandb]}",
-            Self::Cpus | Self::Gpus => "of the command itself, apart from its tasks",
-            Self::Memory => "of the command itself, e.g. 2 GB",
-            Self::Resources => "others of the command itself, e.g. {\"TPU\": 4}",
-            Self::Id => "one is made up when this is empty",
+            Self::WorkingDir => {
+                "a local folder or .zip, or a URI; leave empty to run in the cluster's own directory"
+            }
+            Self::Variable => "NAME=VALUE, or NAME to copy it from this machine; values are hidden",
+            Self::RuntimeEnv => "JSON or YAML, or a file with it, e.g. {pip: [wandb]}",
+            Self::Cpus | Self::Gpus => "for the command itself, not for its tasks",
+            Self::Memory => "for the command itself, e.g. 2 GB",
+            Self::Resources => "other resources for the command itself, e.g. {\"TPU\": 4}",
+            Self::Id => "leave empty to generate one",
             Self::Metadata => "KEY=VALUE, e.g. owner=alice",
         }
     }
@@ -84,9 +86,9 @@ impl Field {
 /// A row of the form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it holds.
+    /// The setting that it holds.
     pub field: Field,
-    /// As far as it is typed.
+    /// The text typed so far.
     pub text: String,
 }
 
@@ -98,7 +100,7 @@ impl std::fmt::Debug for Row {
 }
 
 impl Row {
-    /// As it is shown: the value of a variable is not.
+    /// The row as it is shown; the value of a variable is masked.
     pub fn shown(&self) -> String {
         let text = crate::model::text::printable(&self.text);
         match text.split_once('=') {
@@ -110,31 +112,31 @@ impl Row {
     }
 }
 
-/// The form.
+/// The form that submits a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
-    /// Which of all it is.
+    /// The id that news of the form carry.
     pub id: FormId,
-    /// Where the job is submitted.
+    /// The cluster that the job is submitted to.
     pub cluster: ClusterName,
-    /// The job that it was made from.
+    /// The job whose settings fill the form.
     pub like: Option<SubmissionId>,
-    /// Its rows.
+    /// The rows, in the order of the fields.
     pub rows: Vec<Row>,
-    /// The row that has the focus; after the rows come cancel and submit.
+    /// The focused row; after the rows come Cancel and Submit.
     pub at: usize,
-    /// What is being done, when something is.
+    /// What is in progress, e.g. `submitting`.
     pub doing: Option<String>,
-    /// Why it was not submitted.
+    /// Why the last submission failed; empty if none did.
     pub said: String,
-    /// First line of that which is shown.
+    /// First line shown of the text below the rows.
     pub top: usize,
-    /// Highest of these, known once drawn.
+    /// The highest value of `top`, known once drawn.
     pub last: usize,
 }
 
 impl Form {
-    /// An empty one; we are its owner.
+    /// An empty form for that cluster.
     pub fn new(id: FormId, cluster: ClusterName) -> Self {
         let mut form = Self {
             id,
@@ -151,7 +153,7 @@ impl Form {
         form
     }
 
-    /// Puts a draft in.
+    /// Fills the rows from a draft.
     pub fn fill(&mut self, draft: &Draft) {
         self.like.clone_from(&draft.like);
         let row = |field: Field, text: &str| Row { field, text: text.to_owned() };
@@ -177,7 +179,7 @@ impl Form {
         }
     }
 
-    /// What it says.
+    /// The draft of the job that the rows describe.
     pub fn draft(&self) -> Draft {
         let mut draft = Draft { like: self.like.clone(), ..Draft::default() };
         for Row { field, text } in &self.rows {
@@ -204,7 +206,7 @@ impl Form {
         draft
     }
 
-    /// Moves the focus by so many places, round and round. Fields that repeat have one empty row at their end.
+    /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
         self.said.clear();
         if let Some(Row { field, text }) = self.rows.get(self.at)
@@ -221,14 +223,14 @@ impl Form {
         self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
     }
 
-    /// Whether cancel or submit has the focus: `false`, `true`.
+    /// The focused button: `false` for Cancel, `true` for Submit; none when a row has the focus.
     pub fn button(&self) -> Option<bool> {
         self.at.checked_sub(self.rows.len()).map(|button| button == 1)
     }
 }
 
 impl App {
-    /// Whether a form is at work: what is typed meanwhile would be lost, or press keys.
+    /// Whether a form is busy: text typed meanwhile would be lost, or would act as keys.
     pub(super) fn is_form_at_work(&self) -> bool {
         match &self.dialog {
             Some(Dialog::Form(form)) => form.doing.is_some(),
@@ -260,14 +262,14 @@ impl App {
         let cluster = self.clusters[place].name().clone();
         match key {
             JobKey::Driver(id) => {
-                let text = format!("{id} was started by hand: what it was started with is not known");
+                let text = format!("{id} was started by hand: its submission settings are not known");
                 self.toasts.say(Tone::Info, text, now);
                 Vec::new()
             }
             JobKey::Submission(id) => {
                 let form_id = self.form_id();
                 let mut form = Form::new(form_id, cluster.clone());
-                form.doing = Some(format!("reading what {id} was submitted with"));
+                form.doing = Some(format!("reading the submission of {id}"));
                 self.dialog = Some(Dialog::Form(Box::new(form)));
                 vec![Effect::Fill(cluster, form_id, id)]
             }
@@ -295,7 +297,7 @@ impl App {
         }
     }
 
-    /// News of a form on a cluster; of one that was closed meanwhile its end is told.
+    /// News of a form on a cluster; the result of a form that was closed meanwhile becomes a message.
     pub(super) fn form_news(
         &mut self,
         cluster: &ClusterName,
@@ -327,7 +329,7 @@ impl App {
                         cluster.awaited = Some(id.clone());
                     }
                 }
-                self.toasts.say(Tone::Good, format!("{cluster}: {id} is submitted"), now);
+                self.toasts.say(Tone::Good, format!("{cluster}: {id} submitted"), now);
                 return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
             }
             (FormNews::Filled(_) | FormNews::Doing(_), None) => {}

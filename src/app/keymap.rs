@@ -1,4 +1,4 @@
-//! Which key means what. The default keys stand in `assets/keymap.yaml` and nowhere else.
+//! Which key means what. The default keys are defined in `assets/keymap.yaml` only.
 
 use super::actions::{ACTIONS, Action, Context};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -61,31 +61,31 @@ fn named(word: &str) -> Option<KeyCode> {
     })
 }
 
-/// Why a keymap is refused.
+/// An error in the keymap.
 #[derive(Debug, thiserror::Error)]
 pub enum KeymapError {
-    /// The file itself.
-    #[error("the keymap cannot be read: {0}")]
+    /// The YAML cannot be parsed.
+    #[error("cannot read the keymap: {0}")]
     Yaml(#[from] serde_yaml::Error),
-    /// No such action.
-    #[error("keys: no action is called `{0}`; ? lists them in the console")]
+    /// Keys are given to an action that does not exist.
+    #[error("keys: unknown action `{0}`; ? in the console lists the actions")]
     UnknownAction(String),
-    /// No such key.
-    #[error("keys: `{key}` of `{action}` is no key; write e.g. `x`, `ctrl-x`, `f5`, `g g`")]
+    /// A key cannot be parsed.
+    #[error("keys: invalid key `{key}` for `{action}`; use e.g. `x`, `ctrl-x`, `f5`, `g g`")]
     UnknownKey {
-        /// The action.
+        /// The name of the action in the keymap.
         action: String,
-        /// What was written.
+        /// The key as it is written in the keymap.
         key: String,
     },
-    /// Two actions want one key.
-    #[error("keys: `{key}` means both `{first}` and `{second}`; take it from one of them")]
+    /// Two actions of one context have the same key.
+    #[error("keys: `{key}` is bound to both `{first}` and `{second}`; remove it from one of them")]
     Conflict {
-        /// The key.
+        /// The key as it is written in the keymap.
         key: String,
-        /// One action.
+        /// The action that had the key first.
         first: &'static str,
-        /// The other.
+        /// The action that takes it a second time.
         second: &'static str,
     },
 }
@@ -98,18 +98,18 @@ struct Binding {
     action: Action,
 }
 
-/// What the keys pressed so far mean.
+/// The meaning of the keys pressed so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// This.
+    /// They stand for this action.
     Action(Action),
-    /// The beginning of something.
+    /// They are the beginning of a longer sequence.
     Pending,
-    /// Nothing.
+    /// They have no meaning.
     Nothing,
 }
 
-/// Keys and actions.
+/// The keys of every action.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     bindings: Vec<Binding>,
@@ -160,7 +160,7 @@ impl Keymap {
         }
     }
 
-    /// What a key means wherever it means anything, with the key as the screen shows it.
+    /// The actions that a key has in any context, with the key as the screen shows it.
     pub fn elsewhere(&self, key: KeyEvent) -> impl Iterator<Item = (String, Action)> {
         let pressed = Chord::of(key);
         let of_key = self.bindings.iter().filter(move |b| b.keys == [pressed]);

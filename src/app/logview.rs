@@ -1,4 +1,4 @@
-//! The log pane's memory: a ring of lines, where the eye is in it, and what it is searching.
+//! The log pane's memory: a ring of lines, the scroll position and the search.
 
 use crate::model::{LogBatch, LogEnd, LogSource, StreamId};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ const LINES: usize = 50_000;
 /// Most bytes kept.
 const BYTES: usize = 16 << 20;
 
-/// One log.
+/// The log that is open in the pane.
 #[derive(Clone, Debug)]
 pub struct LogView {
     source: Option<LogSource>,
@@ -33,9 +33,9 @@ pub struct LogView {
 /// Columns and rows that lines are drawn in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Columns.
+    /// Width in columns.
     pub width: usize,
-    /// Rows.
+    /// Height in rows.
     pub height: usize,
 }
 
@@ -59,13 +59,13 @@ impl Default for LogView {
 }
 
 impl LogView {
-    /// Begins another log.
+    /// Replaces the log by another, empty one.
     pub fn begin(&mut self, source: LogSource, stream: StreamId) {
         let (wrap, size) = (self.wrap, self.size);
         *self = Self { source: Some(source), stream, wrap, size, ..Self::default() };
     }
 
-    /// Takes lines in. Those of a stream that was closed meanwhile are dropped.
+    /// Takes in lines. Lines of a stream that was closed meanwhile are dropped.
     pub fn take(&mut self, batch: LogBatch) {
         if batch.stream != self.stream {
             return;
@@ -82,22 +82,22 @@ impl LogView {
         self.end = batch.end;
     }
 
-    /// What is followed.
+    /// The source of the log.
     pub fn source(&self) -> Option<&LogSource> {
         self.source.as_ref()
     }
 
-    /// The open stream.
+    /// The id of the open stream.
     pub fn stream(&self) -> StreamId {
         self.stream
     }
 
-    /// How the stream stands.
+    /// The state of the stream.
     pub fn end(&self) -> &LogEnd {
         &self.end
     }
 
-    /// Lines in memory.
+    /// The number of lines in memory.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
@@ -117,12 +117,12 @@ impl LogView {
         if self.follow {
             return self.last_page(size);
         }
-        // However many rows a line takes, each can stand at the top.
+        // Any line can be at the top, however many rows it takes.
         let last = if self.wrap { self.lines.len().saturating_sub(1) } else { self.last_page(size) };
         self.eye().min(last)
     }
 
-    /// The first line that is seen when the end of the last one is at the bottom.
+    /// The first visible line when the end of the last one is at the bottom.
     fn last_page(&self, size: Window) -> usize {
         if !self.wrap {
             return self.lines.len().saturating_sub(size.height);
@@ -161,7 +161,7 @@ impl LogView {
         (top..len).find(overflows).unwrap_or(len)
     }
 
-    /// Lines below a window of that size, with the one whose end is.
+    /// The number of lines below a window of that size, including one that is cut.
     pub fn below(&self, size: Window) -> usize {
         self.lines.len() - self.bottom(size)
     }
@@ -176,7 +176,7 @@ impl LogView {
         self.wrap
     }
 
-    /// The window was drawn in that size.
+    /// Takes in the size in which the log was drawn.
     pub fn drawn(&mut self, size: Window) {
         self.size = Window { width: size.width, height: size.height.max(1) };
     }
@@ -211,7 +211,7 @@ impl LogView {
         self.follow = true;
     }
 
-    /// Follows the end, or stops where the eye is.
+    /// Toggles follow; stopping keeps the visible lines.
     pub fn toggle_follow(&mut self) {
         if self.follow {
             self.show(self.top(self.size));
@@ -230,7 +230,7 @@ impl LogView {
         self.top = self.dropped + index as u64;
     }
 
-    /// What is searched; empty for nothing.
+    /// The text of the search; empty if there is none.
     pub fn search(&self) -> &str {
         &self.search
     }
@@ -245,17 +245,17 @@ impl LogView {
         !self.search.is_empty() && contains(line, &self.search)
     }
 
-    /// How many lines match.
+    /// The number of lines that match.
     pub fn match_count(&self) -> usize {
         self.lines.iter().filter(|l| self.matches(l)).count()
     }
 
-    /// Whether the search is at that line: the match that was gone to last.
+    /// Whether that line is the current match.
     pub fn is_at(&self, index: usize) -> bool {
         self.at == Some(self.dropped + index as u64)
     }
 
-    /// Goes to the next match below (or above) the one it is at, else to the first (last) one that is seen or beyond.
+    /// Goes to the next match below (or above) the current one, else to the first (last) one that is visible or beyond.
     /// The window moves only when the match is not in it. False when there is none.
     pub fn next_match(&mut self, forward: bool) -> bool {
         let seen = self.seen();

@@ -1,18 +1,18 @@
-//! Jobs that are marked, and what is done to them or, without marks, to the selected one: stopped, forgotten.
+//! Marked jobs, and what is done to them or, without marks, to the selected one: stop, delete.
 
 use super::dialog::{Dialog, Question};
 use super::{App, Effect, Pane, Tone, View, describe};
 use crate::model::{ClusterName, Job, JobKey, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
 
-/// Jobs that a dialog names; of more it tells the number.
+/// Jobs that a dialog names at most; it counts the others.
 const NAMED: usize = 12;
 
 /// A job by its cluster.
 type Named = (ClusterName, SubmissionId);
 
 impl App {
-    /// Marks the selected job or takes its mark away, and goes on to the next.
+    /// Marks or unmarks the selected job, and moves to the next one.
     pub(super) fn mark_job(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
             return Vec::new();
@@ -26,7 +26,7 @@ impl App {
                 self.step(1)
             }
             JobKey::Driver(id) => {
-                let text = format!("{id} was started by hand: ray can neither stop nor forget it");
+                let text = format!("{id} was started by hand: Ray can neither stop it nor delete its record");
                 self.toasts.say(Tone::Info, text, now);
                 Vec::new()
             }
@@ -42,7 +42,7 @@ impl App {
         }
     }
 
-    /// Takes all marks of this page away. True when there was any.
+    /// Clears all marks of this page. True when there were any.
     pub(super) fn clear_marks(&mut self) -> bool {
         let places = self.marking();
         let mut any = false;
@@ -73,7 +73,7 @@ impl App {
         }
     }
 
-    /// Splits what is chosen: those that fit, and how many do not.
+    /// The chosen jobs that `fits` admits, and the number of the others.
     fn fitting(&self, fits: impl Fn(&Job) -> bool) -> (Vec<(usize, Arc<Job>)>, usize) {
         let chosen = self.chosen();
         let all = chosen.len();
@@ -90,7 +90,7 @@ impl App {
         jobs.iter().filter_map(name).collect()
     }
 
-    /// Jobs line by line, then what happens to them, and how many it does not concern.
+    /// The jobs line by line, then the number of jobs that are not affected, then the consequence.
     fn lines(
         &self,
         jobs: &[(usize, Arc<Job>)],
@@ -110,7 +110,7 @@ impl App {
         }
         lines.push(said(String::new()));
         if left > 0 {
-            lines.push(said(format!("{left} of the marked {why_left}: left as they are.")));
+            lines.push(said(format!("{left} of the marked jobs {why_left}: not affected.")));
         }
         lines.push(said(consequence.to_owned()));
         lines
@@ -119,16 +119,15 @@ impl App {
     pub(super) fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
         let (jobs, left) = self.fitting(|j| !j.status.is_ended());
         let ask = match &jobs[..] {
-            [] => return self.say_unfit("has ended already", now),
+            [] => return self.say_unfit("has already ended", now),
             [(place, job)] if left == 0 => {
                 let lines = describe::before_stop(job, &self.clusters[*place].name().to_string(), now);
-                ("stop job".to_owned(), lines, "Stop the job")
+                (self.asks("Stop", &jobs), lines, "Stop job".to_owned())
             }
             several => {
-                let text =
-                    "Their drivers get SIGTERM, and SIGKILL 3 s later. What they have not saved is lost.";
+                let text = "Ray sends SIGTERM to their drivers, and SIGKILL 3 s later. Unsaved work is lost.";
                 let lines = self.lines(several, left, "have ended or were started by hand", text, now);
-                (format!("stop {} jobs", several.len()), lines, "Stop them")
+                (self.asks("Stop", several), lines, format!("Stop {}", count(several.len())))
             }
         };
         self.dialog = Some(Dialog::ask(Question::StopJobs(self.named(&jobs)), ask.0, ask.1, ask.2));
@@ -140,29 +139,40 @@ impl App {
         if jobs.is_empty() {
             return self.say_unfit("has not ended; stop it first", now);
         }
-        let text = "Ray forgets them: they leave the list and cannot be resubmitted from here. Their log files stay.";
+        let text = "Their records in Ray are deleted: they leave the list and cannot be resubmitted from here. Their log files stay.";
         let lines = self.lines(&jobs, left, "have not ended", text, now);
-        let title =
-            if jobs.len() == 1 { "delete job".to_owned() } else { format!("delete {} jobs", jobs.len()) };
-        self.dialog = Some(Dialog::ask(Question::DeleteJobs(self.named(&jobs)), title, lines, "Delete"));
+        let (title, yes) = (self.asks("Delete", &jobs), format!("Delete {}", count(jobs.len())));
+        self.dialog = Some(Dialog::ask(Question::DeleteJobs(self.named(&jobs)), title, lines, yes));
         Vec::new()
     }
 
-    /// Nothing of what is chosen fits.
+    /// The title of a question: `Stop 2 jobs on lab?`.
+    fn asks(&self, verb: &str, jobs: &[(usize, Arc<Job>)]) -> String {
+        let mut places: Vec<usize> = jobs.iter().map(|(place, _)| *place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let clusters = match &places[..] {
+            [place] => self.clusters[*place].name().to_string(),
+            several => format!("{} clusters", several.len()),
+        };
+        format!("{verb} {} on {clusters}?", count(jobs.len()))
+    }
+
+    /// Says why the action applies to none of the chosen jobs.
     fn say_unfit(&mut self, why: &str, now: Timestamp) -> Vec<Effect> {
         match &self.chosen()[..] {
             [] => {}
             [(_, job)] => match &job.key {
                 JobKey::Driver(id) if job.status.is_ended() => {
                     let text = format!(
-                        "{id} was started by hand and has ended ({}): nothing of it is left to stop, and ray cannot forget it",
+                        "{id} was started by hand and has ended ({}): there is nothing to stop, and Ray cannot delete its record",
                         job.status.word()
                     );
                     self.toasts.say(Tone::Info, text, now);
                 }
                 JobKey::Driver(id) => {
                     let text = format!(
-                        "{id} was started by hand, not submitted: ray cannot stop it; end its process on its node"
+                        "{id} was started by hand, not submitted: Ray cannot stop it; end its process on its node"
                     );
                     self.toasts.say(Tone::Bad, text, now);
                 }
@@ -172,14 +182,14 @@ impl App {
                 }
             },
             several => {
-                let text = format!("of the {} marked jobs each {why}", several.len());
+                let text = format!("each of the {} marked jobs {why}", several.len());
                 self.toasts.say(Tone::Info, text, now);
             }
         }
         Vec::new()
     }
 
-    /// The person said yes: the same is asked for each, and the marks have served.
+    /// Confirmed: sends the same request for each job and clears the marks.
     pub(super) fn asked_of_jobs(
         &mut self,
         jobs: Vec<Named>,
@@ -188,4 +198,9 @@ impl App {
         self.clear_marks();
         jobs.into_iter().map(|(cluster, id)| Effect::Ask(cluster, request(id))).collect()
     }
+}
+
+/// `1 job`, `2 jobs`.
+fn count(jobs: usize) -> String {
+    if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") }
 }

@@ -1,5 +1,5 @@
-//! Rows of all clusters in one table: nodes of all, jobs of all. A row is named by its cluster and its own key, so
-//! that the selection follows it through any reorder.
+//! Rows of all clusters in one table: all nodes, all jobs. A row is identified by its cluster and its own key, so that
+//! the selection follows it through any reorder.
 
 use super::cluster::Cluster;
 use super::order;
@@ -8,12 +8,12 @@ use crate::model::{Job, JobKey, Node, NodeId};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Columns that the nodes of all can be sorted by.
+/// Columns that all nodes can be sorted by.
 pub const ALL_NODE_COLUMNS: [&str; 7] = with_cluster(order::NODE_COLUMNS);
-/// Columns that the jobs of all can be sorted by.
+/// Columns that all jobs can be sorted by.
 pub const ALL_JOB_COLUMNS: [&str; 6] = with_cluster(order::JOB_COLUMNS);
 
-/// The cluster's column before the others.
+/// The columns with the cluster's before them.
 const fn with_cluster<const N: usize, const M: usize>(columns: [&'static str; N]) -> [&'static str; M] {
     let mut all = ["CLUSTER"; M];
     let mut i = 0;
@@ -24,7 +24,7 @@ const fn with_cluster<const N: usize, const M: usize>(columns: [&'static str; N]
     all
 }
 
-/// Where a row lives.
+/// The origin of a row.
 #[derive(Clone, Debug)]
 struct Place<K> {
     /// The cluster's place.
@@ -101,6 +101,11 @@ impl<K: Clone + PartialEq> Merged<K> {
         &self.table
     }
 
+    /// The number of rows before the filter.
+    pub fn rows(&self) -> usize {
+        self.places.len()
+    }
+
     pub(super) fn table_mut(&mut self) -> &mut Table<(usize, K)> {
         &mut self.table
     }
@@ -118,7 +123,7 @@ impl<K: Clone + PartialEq> Merged<K> {
 }
 
 impl Merged<NodeId> {
-    /// Puts the nodes of all in order.
+    /// Puts all nodes in order.
     pub(super) fn arrange_nodes(&mut self, clusters: &[Cluster]) {
         let compare = |a: &order::Placed<'_>, b: &order::Placed<'_>, sort| order::nodes(a, b, sort);
         let placed = order::Placed::of;
@@ -133,7 +138,7 @@ impl Merged<NodeId> {
 }
 
 impl Merged<JobKey> {
-    /// Puts the jobs of all in order.
+    /// Puts all jobs in order.
     pub(super) fn arrange_jobs(&mut self, clusters: &[Cluster]) {
         let compare = |a: &&Arc<Job>, b: &&Arc<Job>, sort| order::jobs(a, b, sort);
         let key = |j: &Arc<Job>| j.key.clone();

@@ -1,4 +1,4 @@
-//! The mouse: what was drawn where, and what a click there means.
+//! The mouse: where everything was drawn, and what a click there does.
 
 use super::{Action, App, Dialog, Effect, Pane, View};
 use crate::model::Timestamp;
@@ -14,9 +14,9 @@ pub struct Area {
     pub x: u16,
     /// Row of the top edge.
     pub y: u16,
-    /// Columns.
+    /// Width in columns.
     pub width: u16,
-    /// Rows.
+    /// Height in rows.
     pub height: u16,
 }
 
@@ -30,27 +30,27 @@ impl Area {
 /// Where the rows of each table were drawn; none for what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
-    /// The fleet's rows.
+    /// Where the fleet's rows are.
     pub list: Option<Area>,
     /// The rows of all clusters.
     pub merged: Option<Area>,
-    /// Nodes.
+    /// Where the rows of the nodes pane are.
     pub nodes: Option<Area>,
-    /// Jobs.
+    /// Where the rows of the jobs pane are.
     pub jobs: Option<Area>,
-    /// Log lines.
+    /// Where the lines of the log are.
     pub log: Option<Area>,
-    /// The autoscaler's lines.
+    /// Where the lines of the autoscaler pane are.
     pub autoscaler: Option<Area>,
     /// Highest first line of the autoscaler pane.
     pub autoscaler_last: usize,
-    /// A cluster's TPUs.
+    /// Where the rows of a cluster's TPUs are.
     pub tpus: Option<Area>,
     /// Highest first line of the worker types below them.
     pub tpu_types_last: usize,
-    /// The dialog.
+    /// Where the dialog is, with its border.
     pub dialog: Option<Area>,
-    /// The dialog's buttons: cancel, and the one that says yes.
+    /// The dialog's buttons: Cancel, and the one that confirms.
     pub buttons: Option<[Area; 2]>,
     /// First line of the dialog that is shown.
     pub dialog_top: usize,
@@ -99,7 +99,7 @@ impl App {
                 dialog.focus_button(yes);
                 return self.act(Action::Open, now);
             }
-            // A click outside closes what only tells or asks; what was typed is not lost so easily.
+            // A click outside closes texts and questions, but not forms: typed text is kept.
             let typed = matches!(dialog, Dialog::Form(_) | Dialog::Worker(_));
             return if by == 0 && !typed && !area.contains(column, row) {
                 self.act(Action::Back, now)
@@ -123,7 +123,7 @@ impl App {
         if by != 0 {
             return self.scroll(pane, by);
         }
-        // What is typed belongs to the pane that had the focus.
+        // The prompt belongs to the pane that had the focus.
         self.prompt = None;
         self.pane = pane;
         let position = usize::from(row - area.y);

@@ -1,4 +1,4 @@
-//! News of a cluster become state, messages, and now and then a request.
+//! News of a cluster become state, messages, and sometimes a request.
 
 use super::order;
 use super::{Action, App, Effect, Tone, View};
@@ -84,7 +84,7 @@ impl App {
             News::Note(note) => {
                 let key = self.key_of(Action::Messages);
                 self.toasts.say_one_of_many(update.cluster.as_str(), &note, now, |n| {
-                    format!("{n} clusters have a note on how they were reached; {key} lists them")
+                    format!("{n} clusters have a note on their connection; {key} lists them")
                 });
                 self.dirty = true;
             }
@@ -101,19 +101,20 @@ impl App {
     ) -> Vec<Effect> {
         let (tone, text) = match outcome {
             JobStopOutcome::Asked => {
-                (Tone::Info, format!("{cluster}: asked ray to stop {id}, watching it end"))
+                (Tone::Info, format!("{cluster}: asked Ray to stop {id}; waiting for it to end"))
             }
             JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
             JobStopOutcome::StillThere(word) => {
                 // A waiting job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
                 let waits = *word == JobStatus::Pending.word();
                 let mend = if waits { " once it runs" } else { ", or stop its driver on its node" };
-                let text = format!("ray said it stopped {id}, but the job is still {word}; try again{mend}");
+                let text =
+                    format!("Ray reported {id} as stopped, but the job is still {word}; try again{mend}");
                 (Tone::Bad, format!("{cluster}: {text}"))
             }
             JobStopOutcome::Unknown { why, watching } => {
-                let now = if *watching { "still watching" } else { "look at its status, and stop it again" };
-                (Tone::Bad, format!("{cluster}: it is not known whether {id} was stopped: {why}; {now}"))
+                let now = if *watching { "still watching" } else { "check its status, and stop it again" };
+                (Tone::Bad, format!("{cluster}: cannot tell whether {id} was stopped: {why}; {now}"))
             }
             JobStopOutcome::Failed(why) => (Tone::Bad, format!("{cluster}: {id} was not stopped: {why}")),
         };
@@ -138,7 +139,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         let (tone, said, noted) = match outcome {
-            Ok(()) => (Tone::Good, format!("{id} is deleted"), "deleted".to_owned()),
+            Ok(()) => (Tone::Good, format!("{id} deleted"), "deleted".to_owned()),
             Err(why) => (Tone::Bad, format!("{id} was not deleted: {why}"), format!("not deleted: {why}")),
         };
         self.toasts.say(tone, format!("{cluster}: {said}"), now);
@@ -146,7 +147,7 @@ impl App {
         vec![Effect::Note(cluster, format!("delete-job {id}"), noted)]
     }
 
-    /// Selects the job just submitted from here once it stands in the table; that job then.
+    /// Selects the job just submitted from here once it is in the table, and returns it.
     fn arrived(&mut self, place: usize) -> Option<SubmissionId> {
         let cluster = &mut self.clusters[place];
         let is_it = |id: &SubmissionId| cluster.snapshot.jobs.iter().any(|j| j.submission_id() == Some(id));
@@ -166,7 +167,7 @@ impl App {
         newest.map(|id| self.follow(place, LogSource::Job(id))).unwrap_or_default()
     }
 
-    /// Follows a log in place of the one that is open.
+    /// Follows a log instead of the one that is open.
     pub(super) fn follow(&mut self, place: usize, source: LogSource) -> Vec<Effect> {
         let stream = self.stream();
         let cluster = &mut self.clusters[place];

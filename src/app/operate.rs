@@ -1,4 +1,4 @@
-//! Operations on clusters and their workers: asked about, watched, resumed, forgotten.
+//! Operations on clusters and their workers: confirm, watch, resume, skip, cancel, abandon.
 
 use super::dialog::{Dialog, Question};
 use super::plan::{Looked, Plan, Spot};
@@ -11,13 +11,13 @@ use crate::model::{
 };
 
 impl App {
-    /// Opens the dialog before an operation on the cluster that is meant.
+    /// Opens the confirmation of an operation on the selected cluster.
     pub(super) fn plan(&mut self, task: Task, now: Timestamp) -> Vec<Effect> {
         let name = self.meant().map(|c| c.name().clone());
         name.map(|name| self.plan_on(name, task, now)).unwrap_or_default()
     }
 
-    /// Plans to start the cluster that is meant, unless it is seen to run.
+    /// Opens the confirmation that starts the selected cluster, unless it is running already.
     pub(super) fn start_cluster(&mut self, now: Timestamp) -> Vec<Effect> {
         let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
         let Some(cluster) = self.meant().filter(up) else { return self.plan(Task::Start, now) };
@@ -25,20 +25,20 @@ impl App {
         let (stop, restart) = (self.key_of(Action::StopCluster), self.key_of(Action::Restart));
         let lines = [
             (cluster.name().to_string(), runs_already(open)),
-            (String::new(), format!("there is nothing to start; {stop} stops it, {restart} restarts it")),
+            (String::new(), format!("nothing to start; {stop} stops the cluster, {restart} restarts it")),
         ];
         self.dialog = Some(Dialog::tell("start", lines.to_vec()));
         Vec::new()
     }
 
-    /// Opens the dialog before an operation, or the one of what stands half way already.
+    /// Opens the confirmation of an operation, or the progress of the one that is running or interrupted already.
     pub(super) fn plan_on(&mut self, name: ClusterName, task: Task, now: Timestamp) -> Vec<Effect> {
         if self.is_taken(&name, now) {
             return Vec::new();
         }
         let cluster = self.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
         let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
-        // Which of them work on one worker nobody knows before it is looked.
+        // The jobs on a single worker are not known before the preview.
         let jobs = open.map(|j| Doomed::of(j)).collect();
         let order = Order::Look(task.clone());
         let plan = Plan::new(task, name.clone(), jobs);
@@ -46,19 +46,19 @@ impl App {
         vec![Effect::Operate(name, order)]
     }
 
-    /// Whether an operation is under way on that cluster, or stands half way: it is shown then.
+    /// Whether an operation is running or interrupted on that cluster; if so, shows its progress.
     pub(super) fn is_taken(&mut self, name: &ClusterName, now: Timestamp) -> bool {
         let Some(running) = self.clusters.iter().find(|c| c.name() == name).and_then(Cluster::operating)
         else {
             return false;
         };
-        let text = format!("{name}: {}; nothing else can begin before that is over", running.brief());
+        let text = format!("{name}: {}; no other operation can start until it has ended", running.brief());
         self.toasts.say(Tone::Info, text, now);
         self.dialog = Some(Dialog::Progress { cluster: name.clone(), top: 0, last: 0 });
         true
     }
 
-    /// The progress of the operation on the cluster that is meant.
+    /// Shows the progress of the operation on the selected cluster.
     pub(super) fn show_progress(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.meant() else { return Vec::new() };
         let name = cluster.name().clone();
@@ -69,21 +69,21 @@ impl App {
             let lines = [
                 (name.to_string(), mark.brief(now)),
                 ("operator".to_owned(), format!("{} (process {})", mark.who, mark.process)),
-                ("begun".to_owned(), describe::ago(mark.since(), now)),
-                ("now".to_owned(), told.mend),
+                ("started".to_owned(), describe::ago(mark.since(), now)),
+                ("hint".to_owned(), told.mend),
             ];
-            self.dialog = Some(Dialog::tell("another operator", lines.to_vec()));
+            self.dialog = Some(Dialog::tell("another operator's operation", lines.to_vec()));
         } else {
-            self.toasts.say(Tone::Info, format!("no operation runs on {name}, nor stopped half way"), now);
+            self.toasts.say(Tone::Info, format!("no operation running or interrupted on {name}"), now);
         }
         Vec::new()
     }
 
-    /// The dialog's line that is typed into, if that has the focus.
+    /// The dialog's input line, if one has the focus.
     pub(super) fn field(&mut self) -> Option<&mut String> {
         match &mut self.dialog {
             Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => {
-                // What is typed is seen.
+                // The line that is typed in is visible.
                 plan.strayed = false;
                 Some(&mut plan.name)
             }
@@ -95,10 +95,10 @@ impl App {
         }
     }
 
-    /// Enter, or the space bar on a switch.
+    /// Enter, or the space bar on an option.
     pub(super) fn plan_pressed(&mut self) -> Vec<Effect> {
         let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
-        // What is pressed is seen.
+        // The pressed line is visible.
         plan.strayed = false;
         match plan.spot {
             Spot::Cancel => self.back(),
@@ -138,7 +138,7 @@ impl App {
         }
     }
 
-    /// What a key means for the operation whose progress is shown.
+    /// Carries out a key on the operation whose progress is shown.
     pub(super) fn in_progress(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return Vec::new() };
         let cluster = cluster.clone();
@@ -150,7 +150,7 @@ impl App {
             Action::Resume if running.is_stopped() => Some(Order::Resume(running.meant())),
             Action::RollForward if running.may_be_passed() => Some(Order::Forward(running.meant())),
             Action::RollForward if running.is_stopped() => {
-                say = Some("what comes next rests on this step: it cannot be passed over");
+                say = Some("later steps need this one; cannot skip it");
                 None
             }
             Action::Cancel if running.may_be_cancelled() => {
@@ -158,8 +158,7 @@ impl App {
                 Some(Order::Cancel)
             }
             Action::Cancel if running.stand == Stand::Works => {
-                say =
-                    Some("something was changed already: it goes on to its end, or stops and can be resumed");
+                say = Some("changes have been made, cannot cancel; if a step fails, it can be resumed");
                 None
             }
             Action::Abandon if running.is_stopped() => {
@@ -174,7 +173,7 @@ impl App {
         order.map(|order| vec![Effect::Operate(cluster, order)]).unwrap_or_default()
     }
 
-    /// Quits; asks first when that would stop an operation half way.
+    /// Quits; asks first when that would interrupt an operation.
     pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
         let ours = |r: &&Running| matches!(r.stand, Stand::Works | Stand::Cancelling);
         let running: Vec<&Running> =
@@ -184,12 +183,12 @@ impl App {
         }
         let line = |r: &&Running| {
             let since = describe::ago(r.since, now);
-            (r.operation.cluster.to_string(), format!("{}, begun {since}", r.brief()))
+            (r.operation.cluster.to_string(), format!("{}, started {since}", r.brief()))
         };
         let mut lines: Vec<_> = running.iter().map(line).collect();
-        let text = "Quitting ends it where it is: nothing is lost, and the next start offers to resume it.";
+        let text = "Quitting interrupts it at this step. Nothing is lost: the next start of the console offers to resume it.";
         lines.extend([(String::new(), String::new()), (String::new(), text.to_owned())]);
-        self.dialog = Some(Dialog::ask(Question::Quit, "quit", lines, "Quit"));
+        self.dialog = Some(Dialog::ask(Question::Quit, "Quit the console?", lines, "Quit"));
         Vec::new()
     }
 
@@ -202,16 +201,17 @@ impl App {
         let line = |label: &str, text: String| (label.to_owned(), text);
         let mut lines = vec![
             line("operation", running.operation.title.clone()),
-            line("begun", describe::ago(running.since, now)),
-            line("stands", running.brief()),
+            line("started", describe::ago(running.since, now)),
+            line("status", running.brief()),
         ];
         if let Stand::Stopped(_, Some(saved)) = &running.stand {
-            lines.push(line("jobs", format!("stay saved in {saved}; restore-jobs submits them again")));
+            lines.push(line("jobs", format!("stay saved in {saved}; restore-jobs resubmits them")));
         }
         lines.push(line("", String::new()));
         lines.push(line("", stays(&running.operation.task, running.step()).to_owned()));
         let question = Question::Abandon { cluster: cluster.clone() };
-        self.dialog = Some(Dialog::ask(question, "leave it as it is", lines, "Leave it"));
+        let title = format!("Abandon the interrupted operation on {cluster}?");
+        self.dialog = Some(Dialog::ask(question, title, lines, "Abandon"));
     }
 
     /// News of an operation on a cluster.
@@ -227,7 +227,7 @@ impl App {
         match news {
             OperationNews::Offered(offer) => self.offered(name, offer),
             OperationNews::Refused(kind, refusal) => self.refused(name, kind, refusal, now),
-            // Its steps have said so.
+            // The steps have reported it.
             OperationNews::Touched(_) => {}
             OperationNews::Previewed(task, preview) => {
                 if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
@@ -264,7 +264,7 @@ impl App {
                 let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
                 self.ended(name, end, now);
                 self.arrange_list();
-                // A worker comes and goes without the way to the cluster being touched.
+                // An operation on a worker leaves the connection to the cluster alone.
                 let news = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
                 return if is_of_cluster { refresh() } else { news.to_vec() };
             }
@@ -282,13 +282,13 @@ impl App {
         } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
             let lines = [
                 (name.to_string(), problem.what),
-                ("now".to_owned(), problem.mend),
-                (String::new(), "Nothing was changed. To go on allows it all the same.".to_owned()),
+                ("hint".to_owned(), problem.mend),
+                (String::new(), "Nothing has been changed yet. Allow it to continue anyway.".to_owned()),
             ];
             let question = Question::Allow { cluster: name.clone(), order };
             self.dialog = Some(Dialog::ask(question, kind.word(), lines.to_vec(), "Allow"));
         } else {
-            let text = format!("{name}: {} cannot begin: {}; {}", kind.word(), problem.what, problem.mend);
+            let text = format!("{name}: cannot start {}: {}; {}", kind.word(), problem.what, problem.mend);
             self.toasts.say(Tone::Bad, text, now);
             let watched = self.dialog.as_mut().map(Dialog::meant);
             if matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
@@ -299,7 +299,7 @@ impl App {
         }
     }
 
-    /// Whether the progress on that cluster is before the eyes: the person waits for what was ordered.
+    /// Whether the progress on that cluster is on the screen: the operator waits for the result of the order.
     fn is_watched(&mut self, name: &ClusterName) -> bool {
         let watched = self.dialog.as_mut().map(Dialog::meant);
         matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
@@ -309,7 +309,7 @@ impl App {
         let stopped = running.as_ref().is_some_and(Running::is_stopped);
         let Some(cluster) = self.cluster_mut(name) else { return };
         let known = cluster.running.is_some();
-        // What works here is known better than its journal tells; what is over stays to be looked at.
+        // A running operation is known better here than from its journal; an ended one stays visible.
         let keeps = |r: &Running| match r.stand {
             Stand::Works | Stand::Cancelling => true,
             Stand::Over(_) => running.is_none(),
@@ -341,18 +341,20 @@ impl App {
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
             OperationEnd::Cancelled(how) => (Tone::Info, format!("{title}: {how}")),
             OperationEnd::Abandoned if of_cluster => {
-                (Tone::Info, format!("{title} is abandoned; a backup that was made stays"))
+                (Tone::Info, format!("{title}: abandoned; any backup is kept"))
             }
-            OperationEnd::Abandoned => (Tone::Info, format!("{title} is abandoned; {stays}")),
+            OperationEnd::Abandoned => (Tone::Info, format!("{title}: abandoned; {stays}")),
             OperationEnd::Stopped(problem, saved) => {
-                let saved = saved.map_or_else(String::new, |s| format!("; the jobs are saved in {s}"));
+                let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
                 let shows = self.key_of(Action::Progress);
-                let text =
-                    format!("{title} stopped: {}; {}{saved}; {shows} shows it", problem.what, problem.mend);
+                let text = format!(
+                    "{title}: interrupted: {}; {}{saved}; {shows} shows it",
+                    problem.what, problem.mend
+                );
                 (Tone::Bad, text)
             }
         };
-        // Who looks at the panel has it before the eyes.
+        // The progress dialog shows it already.
         if !matches!(&self.dialog, Some(Dialog::Progress { cluster, .. }) if cluster == name) {
             self.toasts.say(tone, text, now);
         }
@@ -371,20 +373,20 @@ impl App {
         self.clusters.iter_mut().find(|c| c.name() == name)
     }
 
-    /// The announcement of a plan, or what a running operation said.
+    /// The announcement of a plan, or the output of an operation.
     pub(super) fn copied_of_operation(&self) -> Option<Vec<Effect>> {
         let (what, text) = match &self.dialog {
             Some(Dialog::Plan(plan)) => ("announcement", plan.announcement()),
             Some(Dialog::Progress { .. }) => {
                 let lines: Vec<&str> = self.watched()?.output().collect();
-                ("what it said", lines.join("\n"))
+                ("output", lines.join("\n"))
             }
             _ => return None,
         };
         Some(vec![Effect::Copy { what: what.to_owned(), text }])
     }
 
-    /// The space bar: marks a job, or turns the switch that has the focus.
+    /// The space bar: marks a job, or toggles the focused option.
     pub(super) fn mark(&mut self, now: Timestamp) -> Vec<Effect> {
         match &self.dialog {
             None => self.mark_job(now),

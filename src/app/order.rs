@@ -1,4 +1,4 @@
-//! In which order rows stand, and in which of their fields a filter looks. Trouble comes first.
+//! The order of rows, and the fields that a filter searches. Issues come first.
 
 use super::cluster::Cluster;
 use super::table::Sort;
@@ -7,13 +7,13 @@ use crate::model::{Job, JobKey, JobStatus, Node, Text, Timestamp};
 use std::cmp::{Ordering, Reverse};
 
 /// Columns that clusters can be sorted by.
-pub const FLEET_COLUMNS: [&str; 5] = ["CLUSTER", "NODES", "CHIPS", "JOBS", "WANTS"];
+pub const FLEET_COLUMNS: [&str; 5] = ["CLUSTER", "NODES", "CHIPS", "JOBS", "PENDING"];
 /// Columns that nodes can be sorted by.
 pub const NODE_COLUMNS: [&str; 6] = ["NODE", "TYPE", "STATE", "CPU", "TPU", "UP"];
 /// Columns that jobs can be sorted by.
 pub const JOB_COLUMNS: [&str; 5] = ["JOB", "OWNER", "STATE", "AGE", "ENTRYPOINT"];
 
-/// Trouble first; within that as they were listed, so that equals stay where they are. None is a broken file.
+/// Issues first; equals stay in the order in which they were listed. None is a broken file.
 pub fn clusters(a: Option<&Cluster>, b: Option<&Cluster>, sort: Sort) -> Ordering {
     let tally = |c: Option<&Cluster>| c.map(|c| c.tally).unwrap_or_default();
     let (ta, tb) = (tally(a), tally(b));
@@ -28,7 +28,7 @@ pub fn clusters(a: Option<&Cluster>, b: Option<&Cluster>, sort: Sort) -> Orderin
     if sort.inverted { by.reverse() } else { by }
 }
 
-/// Bad, doubtful, on its way, well, idle.
+/// Rank of a cluster in the fleet's own order: bad, doubtful, in progress, well, idle.
 fn trouble(cluster: Option<&Cluster>) -> u8 {
     match cluster.and_then(Cluster::operating) {
         Some(running) if running.is_stopped() => return 0,
@@ -44,25 +44,25 @@ fn trouble(cluster: Option<&Cluster>) -> u8 {
     }
 }
 
-/// A node and what its place in the order depends on besides.
+/// A node with what else its place in the order depends on.
 pub struct Placed<'a> {
-    /// The node.
+    /// The node that is placed.
     pub node: &'a Node,
     /// The name that is shown.
     pub name: &'a Text,
-    /// When it was seen so.
+    /// When its state was read.
     pub seen: Timestamp,
 }
 
 impl<'a> Placed<'a> {
-    /// A node of that cluster.
+    /// The node with its shown name, as the cluster's last state has it.
     pub fn of(cluster: &'a Cluster, node: &'a Node) -> Self {
         Self { node, name: cluster.node_name(node), seen: cluster.snapshot.taken }
     }
 }
 
-/// Lost ones first, latest loss first; then the living by type and name, the head last; then who died long ago or was
-/// stopped in order.
+/// Lost nodes first, the latest loss first; then living nodes by type and name, the head last; then nodes that died
+/// long ago or were stopped in order.
 pub fn nodes(a: &Placed<'_>, b: &Placed<'_>, sort: Sort) -> Ordering {
     let used = |n: &Node, name: &str| n.resources.get(name).and_then(|r| r.used).unwrap_or(-1.0);
     let gauge = |name| used(b.node, name).total_cmp(&used(a.node, name));
@@ -89,7 +89,7 @@ fn own_node_order<'a>(placed: &Placed<'a>) -> impl Ord + use<'a> {
     (rank, Reverse(n.ended.filter(|_| rank != 1)), n.is_head, n.node_type.raw())
 }
 
-/// What has not ended first; within that the newest first.
+/// Jobs that have not ended first; then the newest first.
 pub fn jobs(a: &Job, b: &Job, sort: Sort) -> Ordering {
     let by = match sort.column {
         Some(0) => a.key.cmp(&b.key),
@@ -103,12 +103,12 @@ pub fn jobs(a: &Job, b: &Job, sort: Sort) -> Ordering {
     by.then_with(|| b.started.cmp(&a.started)).then_with(|| a.key.cmp(&b.key))
 }
 
-/// Fields of a node that a filter looks into.
+/// Fields of a node that a filter searches.
 pub fn node_fields(n: &Node) -> [&str; 5] {
     [n.name.raw(), n.address.raw(), n.hostname.raw(), n.node_type.raw(), n.state.word()]
 }
 
-/// Fields of a job that a filter looks into.
+/// Fields of a job that a filter searches.
 pub fn job_fields(j: &Job) -> [&str; 5] {
     let id = match &j.key {
         JobKey::Submission(id) => id.0.raw(),
@@ -117,7 +117,7 @@ pub fn job_fields(j: &Job) -> [&str; 5] {
     [id, j.owner().unwrap_or_default(), j.status.word(), j.entrypoint.raw(), j.message.raw()]
 }
 
-/// The job whose log is worth opening first: the newest that runs and has one.
+/// The job whose log is opened first: the newest running submission.
 pub fn newest_running(jobs: &[std::sync::Arc<Job>]) -> Option<&Job> {
     let running = jobs.iter().filter(|j| j.status == JobStatus::Running && j.submission_id().is_some());
     running.max_by_key(|j| j.started).map(AsRef::as_ref)

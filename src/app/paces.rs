@@ -1,21 +1,21 @@
-//! How old data may be before it is called old.
+//! The age from which data counts as old.
 
 use super::{App, View, cluster};
 use std::time::Duration;
 
-/// How often things are read, which decides when they are old: when a second reading is due.
+/// Poll intervals. Data is old when a second reading is due.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paces {
-    /// Time between two readings of the cluster on the screen.
+    /// Poll interval of the cluster on the screen.
     pub focused: Duration,
-    /// The same for the others.
+    /// Poll interval of the other clusters.
     pub background: Duration,
-    /// Time between two questions to Google Cloud.
+    /// Poll interval of Google Cloud.
     pub cloud: Duration,
 }
 
 impl App {
-    /// The same, of things that are read so often.
+    /// The same console with these poll intervals.
     #[must_use]
     pub fn reading_every(mut self, paces: Paces) -> Self {
         for cluster in &mut self.clusters {
@@ -25,7 +25,7 @@ impl App {
         self
     }
 
-    /// Up to which age data is simply called fresh: in the list others are read seldom on purpose.
+    /// The age below which data is shown as fresh; higher in the fleet, where clusters are polled less often.
     pub fn fresh(&self) -> Duration {
         match self.view {
             View::Cluster(_) | View::Tpus(_) => cluster::FRESH,

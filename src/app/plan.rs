@@ -1,4 +1,4 @@
-//! The dialog before an operation: whom it hits, what stands in its way, and the cluster's name to be typed.
+//! The confirmation of an operation: affected jobs, obstacles, options, and the cluster's name to type.
 
 use super::worker::WorkerForm;
 use crate::model::text::printable;
@@ -7,89 +7,89 @@ use crate::model::{
     OperationMark, Others, Preview, Problem, StepName, TakeOver, Task,
 };
 
-/// Whether it is known yet what an operation would hit.
+/// Whether the affected jobs of an operation are known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Looked {
-    /// It is being looked at.
+    /// They are being checked.
     Looking,
-    /// It is known.
+    /// They are known.
     Seen,
-    /// The operation cannot begin, and why.
+    /// The operation cannot start, for this reason.
     Refused(Problem),
 }
 
-/// What has the focus.
+/// A button or option of the dialog that can have the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
-    /// The button that does nothing.
+    /// The Cancel button.
     Cancel,
-    /// Whether jobs are saved.
+    /// The option that backs up jobs and restores them.
     Jobs,
-    /// Whether a worker may finish its work.
+    /// The option that drains the worker first.
     Drain,
-    /// Whether other people's jobs are ended, too.
+    /// The option that allows ending other people's jobs.
     Others,
-    /// Whether it is begun although nobody can tell whom it hits.
+    /// The option that allows starting without knowing the affected jobs.
     Blind,
-    /// Whether it is begun in the place of another operator's operation.
+    /// The option that takes over from another operator's operation.
     TakeOver,
-    /// The cluster's name.
+    /// The line in which the cluster's name is typed.
     Name,
-    /// The button that begins.
+    /// The button that starts the operation.
     Go,
 }
 
-/// Another operator's operation, in whose place this one may be begun.
+/// Another operator's operation, which this one may take over from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// Its mark.
+    /// The mark that it left on the cluster.
     pub mark: OperationMark,
-    /// This one is begun in its place.
+    /// Whether this operation takes over.
     pub take_over: bool,
 }
 
-/// An operation that is about to begin.
+/// An operation that waits for confirmation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The operation.
+    /// The operation with its steps and its consequence.
     pub operation: Operation,
-    /// Whether what follows is known.
+    /// Whether the preview is known.
     pub looked: Looked,
-    /// Whom it hits.
+    /// The affected jobs, as far as they are known.
     pub preview: Preview,
-    /// Other people's jobs are ended, too.
+    /// Whether ending other people's jobs is allowed.
     pub others: bool,
-    /// It is begun although nobody can tell whom it hits.
+    /// Whether starting without knowing the affected jobs is allowed.
     pub blind: bool,
     /// Another operator's operation on the cluster.
     pub marked: Option<Marked>,
-    /// More on whom is meant; may be empty.
+    /// A note on what the operation affects, e.g. all hosts of a slice; may be empty.
     pub note: String,
-    /// The worker as its row names it, where the operation knows it by its address alone; may be empty.
+    /// The worker's name in its row, if the operation has only its address; may be empty.
     pub called: String,
-    /// The form that it came from, and that cancel leads back to.
+    /// The form that it came from and that Cancel returns to.
     pub form: Option<Box<WorkerForm>>,
-    /// The name as far as it is typed.
+    /// The part of the name typed so far.
     pub name: String,
     /// What has the focus.
     pub spot: Spot,
-    /// Why it did not begin when it was asked to.
+    /// Why it did not start when the button was pressed.
     pub said: String,
-    /// First job shown; where not all else has room, first line.
+    /// First job shown; first line where the dialog does not fit.
     pub top: usize,
-    /// Highest of these, known once drawn.
+    /// The highest value of `top`, known once drawn.
     pub last: usize,
-    /// It was scrolled since the focus moved: what has the focus may be out of sight.
+    /// Whether it was scrolled since the focus moved: the focused line may be off the screen.
     pub strayed: bool,
 }
 
 impl Plan {
-    /// Before anything was looked at; `jobs` are those that the console remembers.
+    /// A plan before its preview; `jobs` are the open jobs in the console's last state.
     pub fn new(task: Task, cluster: ClusterName, jobs: Vec<Doomed>) -> Self {
         let preview = Preview { jobs, ..Preview::default() };
         Self {
             operation: Operation::new(task, cluster),
-            // Starting hits nobody, yet it may be refused.
+            // Starting affects no jobs, but it may be refused.
             looked: Looked::Looking,
             preview,
             others: false,
@@ -107,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// What is to be done to whom, safe to print: a worker by the name of its row, with its address beside it.
+    /// The operation and its subject, safe to print: a worker by its row's name, with its address.
     pub fn title(&self) -> String {
         let subject = self.operation.task.subject();
         if self.called.is_empty() || subject.is_empty() {
@@ -116,12 +116,12 @@ impl Plan {
         self.operation.title.replacen(&subject, &format!("{}, {subject}", printable(&self.called)), 1)
     }
 
-    /// Whether jobs are saved.
+    /// Whether jobs are backed up and restored.
     pub fn preserves(&self) -> bool {
         self.operation.number(StepName::Backup) > 0
     }
 
-    /// The same operation with its switch turned: jobs are saved or lost, a worker is drained or not. None has both.
+    /// The same operation with its option toggled: jobs saved or lost, worker drained or not; none if it has no option.
     pub fn turned(&self) -> Option<Task> {
         match &self.operation.task {
             Task::Restart { preserve } => Some(Task::Restart { preserve: !preserve }),
@@ -133,7 +133,7 @@ impl Plan {
         }
     }
 
-    /// Makes another operation of it, which is to be looked at anew.
+    /// Replaces the operation; its preview starts again.
     pub fn replace(&mut self, task: Task) {
         self.operation = Operation::new(task, self.operation.cluster.clone());
         self.looked = Looked::Looking;
@@ -142,30 +142,30 @@ impl Plan {
         }
     }
 
-    /// Takes in whether somebody else operates on the cluster. What was allowed was allowed for that one operation.
+    /// Takes in another operator's mark on the cluster. A takeover is allowed for that one operation only.
     pub fn see_mark(&mut self, mark: Option<OperationMark>) {
         let before = self.marked.take().filter(|m| m.take_over).map(|m| m.mark.id);
         self.marked = mark.map(|mark| Marked { take_over: before.as_ref() == Some(&mark.id), mark });
     }
 
-    /// Takes in what was seen. Where it could not be looked, the jobs that were known before are kept.
+    /// Takes in the preview. If it failed, the jobs known before are kept.
     pub fn see(&mut self, mut preview: Preview) {
         if preview.trouble.is_some() {
             preview.jobs = std::mem::take(&mut self.preview.jobs);
         }
-        // What was allowed was allowed for those who were named.
+        // The confirmation holds only for the owners that were shown.
         self.others &= self.preview.others() == preview.others();
         self.blind &= preview.trouble.is_some();
         self.preview = preview;
         self.looked = Looked::Seen;
     }
 
-    /// Other people whose jobs would end. Who we are is known once it was looked.
+    /// Other people whose jobs would end; empty until the preview is known.
     pub fn affected_others(&self) -> Others {
         if self.looked == Looked::Seen { self.preview.others() } else { Others::default() }
     }
 
-    /// What can have the focus, in order.
+    /// The buttons and options that can have the focus, in order.
     pub fn spots(&self) -> Vec<Spot> {
         let mut spots = vec![Spot::Cancel];
         if matches!(self.looked, Looked::Refused(_)) {
@@ -184,17 +184,17 @@ impl Plan {
         spots
     }
 
-    /// Whether the cluster's name is to be typed: all of it is hit.
+    /// Whether the cluster's name must be typed: the operation affects the whole cluster.
     pub fn wants_name(&self) -> bool {
         self.operation.confirmation() == Confirmation::Name
     }
 
-    /// Whether something that runs would end, and nobody can tell what.
+    /// Whether the operation may end jobs and its affected jobs cannot be determined.
     pub fn is_blind(&self) -> bool {
         self.operation.destructive && self.looked == Looked::Seen && self.preview.trouble.is_some()
     }
 
-    /// What is asked for, where workers are added: how many of which type, how, and under what names.
+    /// The requested workers, if workers are added: number, type, capacity and names.
     pub fn wish(&self) -> Option<String> {
         let Task::AddWorker(NewWorker::Queued { node_type, capacity, names }) = &self.operation.task else {
             return None;
@@ -208,7 +208,7 @@ impl Plan {
         Some(format!("{} of type {node_type}{tpu}, {capacity}: {which}", names.len()))
     }
 
-    /// Moves the focus by so many spots, round and round.
+    /// Moves the focus by `by` spots and wraps around.
     pub fn turn(&mut self, by: usize) {
         let spots = self.spots();
         let here = spots.iter().position(|s| *s == self.spot).unwrap_or(0);
@@ -216,19 +216,19 @@ impl Plan {
         self.said.clear();
     }
 
-    /// Gives the focus to that, and it is seen.
+    /// Focuses that spot and scrolls to it.
     pub fn focus(&mut self, spot: Spot) {
         (self.spot, self.strayed) = (spot, false);
     }
 
-    /// A text for the team's channel: what will happen, to whose jobs.
+    /// A text for the team's channel: the operation and the affected jobs.
     pub fn announcement(&self) -> String {
         let line = |job: &Doomed| {
             let fate = match &job.fate {
                 Fate::Unknown => String::new(),
-                Fate::Back => ": comes back".to_owned(),
+                Fate::Back => ": will be restored".to_owned(),
                 Fate::Lost(_) if !self.operation.kind().is_of_cluster() => format!(": {}", self.fate(job)),
-                Fate::Lost(_) => format!(": comes back? {}", job.fate.words()),
+                Fate::Lost(_) => format!(": restored? {}", job.fate.words()),
             };
             format!("- {} ({}){fate}", job.key, job.owner_words())
         };
@@ -236,7 +236,7 @@ impl Plan {
         std::iter::once(first).chain(self.preview.jobs.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// What becomes of a job, safe to print; where a worker is meant, what of the job runs there.
+    /// What happens to a job, safe to print; for an operation on a worker, what of the job runs there.
     pub fn fate(&self, job: &Doomed) -> String {
         match &job.fate {
             Fate::Lost(what) if !self.operation.kind().is_of_cluster() => printable(what).into_owned(),
@@ -244,7 +244,7 @@ impl Plan {
         }
     }
 
-    /// What was allowed and confirmed so far.
+    /// The permissions and the confirmation given so far.
     pub fn consent(&self) -> Consent {
         Consent {
             others: if self.others { self.affected_others() } else { Others::default() },
@@ -253,34 +253,34 @@ impl Plan {
                 Some(marked) if marked.take_over => TakeOver::Mark(marked.mark.id.clone()),
                 _ => TakeOver::Nobody,
             },
-            // What runs on a worker stands above the button that ends it.
+            // The dialog shows what runs on the worker.
             now: !self.operation.kind().is_of_cluster(),
             confirmed: if self.wants_name() { Confirmed::Typed(self.name.clone()) } else { Confirmed::Yes },
             ..Consent::default()
         }
     }
 
-    /// Why it cannot begin now, if something stands in the way.
+    /// Why it cannot start now, if there is an obstacle.
     pub fn obstacle(&self) -> Option<String> {
         match &self.looked {
             Looked::Refused(problem) => return Some(format!("{}; {}", problem.what, problem.mend)),
-            Looked::Looking => return Some("it is still being looked at what it would hit".to_owned()),
+            Looked::Looking => return Some("still checking affected jobs".to_owned()),
             Looked::Seen => {}
         }
         let consent = self.consent();
         match consent.missing(&self.operation, &self.preview) {
             Some(Gate::UnknownJobs) => {
-                Some("nobody can tell whom it hits: ask around, then allow it above".to_owned())
+                Some("cannot determine affected jobs: ask their owners, then allow it above".to_owned())
             }
             Some(_) => {
                 let others = self.affected_others();
                 Some(format!("{others} run here: ask their owners, then allow it above"))
             }
-            None if self.marked.as_ref().is_some_and(|m| !m.take_over) => {
-                Some("another operator's operation is under way: ask them, then allow it above".to_owned())
-            }
+            None if self.marked.as_ref().is_some_and(|m| !m.take_over) => Some(
+                "another operator's operation is running: ask them, then allow the takeover above".to_owned(),
+            ),
             None if !consent.confirms(&self.operation) => {
-                Some("type the cluster's whole name first".to_owned())
+                Some("type the cluster's full name first".to_owned())
             }
             None => None,
         }

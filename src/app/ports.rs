@@ -1,4 +1,4 @@
-//! Local ports for people: opened and closed by a key, told with what each is good for.
+//! Local ports for operators: opened and closed by a key, shown with the service behind each.
 
 use super::event::Effect;
 use super::toast::Tone;
@@ -7,7 +7,7 @@ use crate::model::service::{OPEN_TO_ALL, addresses};
 use crate::model::{Link, LocalPorts, Request, Timestamp};
 
 impl App {
-    /// Asks for the ports of the cluster that is meant, or gives them back.
+    /// Opens the local ports of the selected cluster, or closes them.
     pub(super) fn toggle_ports(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.meant() else { return Vec::new() };
         let (name, open) = (cluster.name().clone(), cluster.ports.is_empty());
@@ -21,7 +21,7 @@ impl App {
         vec![Effect::Ask(name, Request::Ports(open))]
     }
 
-    /// Which ports are open now.
+    /// Takes in the ports that are open now.
     pub(super) fn ports_news(&mut self, place: usize, open: LocalPorts, notes: &[String], now: Timestamp) {
         let cluster = &mut self.clusters[place];
         let name = cluster.name().clone();

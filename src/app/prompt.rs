@@ -1,19 +1,19 @@
-//! The line at the bottom that is typed into: a filter, a search, a command.
+//! The input line at the bottom: a filter, a search, a command.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What is being typed.
+/// An open input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// What for.
+    /// The purpose of the prompt.
     pub kind: PromptKind,
-    /// So far.
+    /// The text typed so far.
     pub text: String,
-    /// What it was before, for Esc.
+    /// The text before, which Esc restores.
     pub before: String,
 }
 
-/// What a prompt is for.
+/// The purpose of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptKind {
     /// Filters the table under it, live.
@@ -24,23 +24,23 @@ pub enum PromptKind {
     Command,
 }
 
-/// What a key did to a prompt.
+/// The effect of a key on a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
     /// The text changed.
     Changed,
-    /// Wants to be completed.
+    /// Tab: the text is to be completed.
     Complete,
-    /// Done.
+    /// Enter: the text is complete.
     Enter,
-    /// Given up.
+    /// Esc: the prompt is closed.
     Escape,
-    /// Nothing.
+    /// The key has no effect.
     Nothing,
 }
 
 impl Prompt {
-    /// Begins with the text that was there before.
+    /// A prompt that starts with the text that was there before.
     pub fn new(kind: PromptKind, before: &str) -> Self {
         Self { kind, text: before.to_owned(), before: before.to_owned() }
     }

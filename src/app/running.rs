@@ -1,4 +1,4 @@
-//! An operation on a cluster or its workers as the screen shows it: its steps, what its programs say, and how it stands.
+//! An operation on a cluster or its workers as the screen shows it: its steps, its output and its status.
 
 use crate::model::text::log_line;
 use crate::model::{Consent, Operation, OperationEnd, Problem, Progress, Standing, StepName, Timestamp};
@@ -7,58 +7,58 @@ use std::collections::VecDeque;
 /// Lines of output kept.
 const KEPT: usize = 500;
 
-/// How one step stands.
+/// The status of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Not begun.
+    /// It has not started.
     Waits,
-    /// At work since then.
+    /// Running since then.
     Works(Timestamp),
-    /// Done; what was seen, and how many seconds it took where we saw that.
+    /// Done: its result, and its duration in seconds if it ran here.
     Done(String, Option<u64>),
-    /// It failed.
+    /// It failed; the operation is interrupted there.
     Failed,
 }
 
-/// How an operation stands.
+/// The status of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stand {
-    /// At work here.
+    /// Running here.
     Works,
-    /// Asked to be cancelled.
+    /// Being cancelled.
     Cancelling,
-    /// At work in another program on this machine.
+    /// Running in another process on this machine.
     Elsewhere,
-    /// It stopped half way. Why (none when it was killed), and where its jobs are saved.
+    /// Interrupted: the problem (none when its process was killed), and the folder of its saved jobs.
     Stopped(Option<Problem>, Option<String>),
-    /// Over, in a word.
+    /// Ended, with its outcome in words.
     Over(&'static str),
 }
 
-/// An operation that runs, or stopped, or has just ended.
+/// An operation that is running or interrupted, or has just ended.
 #[derive(Clone, Debug)]
 pub struct Running {
-    /// The operation.
+    /// The operation with its steps.
     pub operation: Operation,
-    /// Begun at.
+    /// The time of its start or of its last resume.
     pub since: Timestamp,
-    /// Ended or stopped at.
+    /// Time of its end or interruption.
     pub until: Option<Timestamp>,
-    /// One mark a step.
+    /// The status of each step.
     pub marks: Vec<Mark>,
-    /// How it stands.
+    /// The status of the operation.
     pub stand: Stand,
     output: VecDeque<String>,
 }
 
 impl Running {
-    /// One that begins now, or goes on.
+    /// An operation that starts or resumes at that time.
     pub fn new(operation: Operation, since: Timestamp) -> Self {
         let marks = vec![Mark::Waits; operation.steps.len()];
         Self { operation, since, until: None, marks, stand: Stand::Works, output: VecDeque::new() }
     }
 
-    /// As a journal tells it.
+    /// The operation as its journal describes it.
     pub fn standing(standing: Standing) -> Self {
         let mut running = Self::new(standing.operation, standing.since);
         for (step, said) in standing.done {
@@ -78,7 +78,7 @@ impl Running {
         running
     }
 
-    /// Takes news in.
+    /// Applies news of the operation.
     pub fn take(&mut self, progress: Progress, now: Timestamp) {
         match progress {
             Progress::Began(step) => {
@@ -106,7 +106,7 @@ impl Running {
         }
     }
 
-    /// Takes its end in.
+    /// Applies the end of the operation.
     pub fn end(&mut self, end: OperationEnd, now: Timestamp) {
         self.until = Some(now);
         if matches!(end, OperationEnd::Cancelled(_)) {
@@ -128,19 +128,19 @@ impl Running {
         }
     }
 
-    /// That this very operation is meant when it is resumed.
+    /// The consent to resume this very operation.
     pub fn meant(&self) -> Consent {
         Consent { means: Some(self.operation.kind()), ..Consent::default() }
     }
 
-    /// The step it is at, or at which it stopped.
+    /// The step that is running or failed.
     pub fn step(&self) -> Option<StepName> {
         let at = self.marks.iter().rposition(|m| matches!(m, Mark::Works(_) | Mark::Failed));
         let at = at.or_else(|| self.marks.iter().position(|m| *m == Mark::Waits))?;
         Some(self.operation.steps[at])
     }
 
-    /// `restart 4/9`; once it stopped, `restart stopped at 4/9`.
+    /// `restart 4/9`; when it is interrupted, `restart interrupted at 4/9`.
     pub fn brief(&self) -> String {
         let word = self.operation.kind().word();
         let place = self.step().map_or_else(String::new, |s| {
@@ -148,46 +148,46 @@ impl Running {
         });
         match self.stand {
             Stand::Works | Stand::Elsewhere => format!("{word}{place}"),
-            Stand::Cancelling => format!("{word} is cancelled"),
-            Stand::Stopped(..) => format!("{word} stopped at{place}"),
-            // How things stand then is a sentence of its own.
-            Stand::Over(how) => format!("{word} {}", how.split(';').next().unwrap_or_default()),
+            Stand::Cancelling => format!("cancelling {word}"),
+            Stand::Stopped(..) => format!("{word} interrupted at{place}"),
+            // The first word is the outcome; what follows describes the state that is left.
+            Stand::Over(how) => format!("{word} {}", how.split([';', ':']).next().unwrap_or_default()),
         }
     }
 
-    /// Whether somebody is at work.
+    /// Whether it is running, here or in another process.
     pub fn is_at_work(&self) -> bool {
         matches!(self.stand, Stand::Works | Stand::Cancelling | Stand::Elsewhere)
     }
 
-    /// Whether it is to be resumed or forgotten before another begins.
+    /// Whether it is interrupted: it must be resumed or abandoned before another operation starts.
     pub fn is_stopped(&self) -> bool {
         matches!(self.stand, Stand::Stopped(..))
     }
 
-    /// Whether it can be cancelled: it works here, and nothing was changed yet, or what was goes on without us.
+    /// Whether it can be cancelled: it runs here, and nothing was changed yet, or the change completes without us.
     pub fn may_be_cancelled(&self) -> bool {
         self.stand == Stand::Works && self.left_behind().is_some()
     }
 
-    /// How things would stand if it was cancelled at the step it is at.
+    /// The state that is left if it is cancelled at the current step, in words.
     pub fn left_behind(&self) -> Option<&'static str> {
         self.step().and_then(|s| self.operation.cancelled_at(s))
     }
 
-    /// Whether one may go on past the step at which it stopped.
+    /// Whether the failed step may be skipped.
     pub fn may_be_passed(&self) -> bool {
         self.is_stopped() && self.step().is_some_and(StepName::may_be_passed)
     }
 
-    /// Whether the cluster is expected to be away: it is being stopped or started.
+    /// Whether the cluster is expected to be down: it is being stopped or started.
     pub fn takes_down(&self) -> bool {
         self.operation.kind().is_of_cluster()
             && self.is_at_work()
             && !self.step().is_some_and(|s| self.operation.is_harmless_at(s))
     }
 
-    /// What its programs said, oldest first.
+    /// The output of its programs, oldest line first.
     pub fn output(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.output.iter().map(String::as_str)
     }
@@ -232,7 +232,7 @@ mod tests {
             elsewhere: false,
         };
         let running = Running::standing(standing.clone());
-        assert_eq!((running.brief().as_str(), running.is_stopped()), ("restart stopped at 3/9", true));
+        assert_eq!((running.brief().as_str(), running.is_stopped()), ("restart interrupted at 3/9", true));
         assert_eq!(running.marks[2], Mark::Failed);
         let elsewhere = Running::standing(Standing { elsewhere: true, ..standing });
         assert!(elsewhere.is_at_work() && !elsewhere.may_be_cancelled());

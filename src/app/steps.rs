@@ -1,4 +1,4 @@
-//! What each action does.
+//! Carries out actions.
 
 use super::actions::Context;
 use super::dialog::{Dialog, Question};
@@ -19,7 +19,7 @@ impl App {
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
         if self.read_only && action.changes_a_cluster() {
             let text = format!(
-                "{} is refused: read-only (--read-only, or `read_only` in the settings)",
+                "{} is not allowed: read-only mode (--read-only, or `read_only` in the settings)",
                 action.describe().name
             );
             self.toasts.say(Tone::Bad, text, now);
@@ -205,8 +205,8 @@ impl App {
         }
     }
 
-    /// Out of whatever is innermost. Help leads back to what it was asked over, and a plan that was made in a form to
-    /// that: what was typed is not lost.
+    /// Leaves the innermost dialog, mark, filter, zoom or view. Help returns to the dialog under it, and a plan made in
+    /// a form returns to the form, so that typed text is kept.
     pub(super) fn back(&mut self) -> Vec<Effect> {
         if let Some(dialog) = self.dialog.take() {
             self.dialog = match dialog {
@@ -230,7 +230,7 @@ impl App {
         }
     }
 
-    /// Whether there is anything above the cluster on the screen: an only one has no fleet.
+    /// Whether there is a view above the cluster on the screen: a single cluster has no fleet.
     fn has_way_back(&self) -> bool {
         self.clusters.len() + self.broken.len() > 1 || self.root != View::Clusters
     }
@@ -273,7 +273,7 @@ impl App {
         Vec::new()
     }
 
-    /// The person said yes.
+    /// The question was confirmed.
     fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
         match question {
@@ -298,7 +298,7 @@ impl App {
 
     fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
         if !self.ask_about_host_key(now) {
-            self.toasts.say(Tone::Info, "no host key has changed here", now);
+            self.toasts.say(Tone::Info, "the host key has not changed", now);
         }
         Vec::new()
     }
@@ -314,21 +314,22 @@ impl App {
         let lines = vec![
             label("cluster", cluster.name().as_str()),
             label("known key", known),
-            label("offered now", offered),
+            label("offered key", offered),
             label("since", &describe::ago(problem.since, now)),
             label("", ""),
             label(
                 "",
-                "A head that was recreated has a new key. Anything else may be somebody in the middle who would get the cluster's token.",
+                "A recreated head has a new host key. Otherwise this may be a man-in-the-middle attack that would get the cluster's token.",
             ),
             label(
                 "",
-                "Compare the second fingerprint with the head's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there) before you accept.",
+                "Before you accept, compare the offered key with the head's own: run ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub on the head.",
             ),
         ];
+        let title = format!("Accept the changed host key of {}?", cluster.name());
         let question =
             Question::TrustHostKey { cluster: cluster.name().clone(), fingerprint: offered.clone() };
-        self.dialog = Some(Dialog::ask(question, "the host key has changed", lines, "Accept the new key"));
+        self.dialog = Some(Dialog::ask(question, title, lines, "Accept new key"));
         true
     }
 
@@ -336,20 +337,20 @@ impl App {
         let Some(place) = self.meant_place() else { return Vec::new() };
         let of_job = self.meant_job().map(|(_, job)| match &job.key {
             JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
-            JobKey::Driver(id) => Err(format!("{id} was started by hand: ray keeps no log of it")),
+            JobKey::Driver(id) => Err(format!("{id} was started by hand: Ray keeps no log of it")),
         });
         let of_node = self.meant_node().map(|(_, node)| {
             if node.state.is_alive() {
                 Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
             } else {
-                Err(format!("{} is dead: its log is out of reach", self.clusters[place].node_name(node)))
+                Err(format!("{} is dead: its log cannot be read", self.clusters[place].node_name(node)))
             }
         });
         let monitor = (self.context() == Context::Autoscaler)
             .then(|| Ok(next_monitor(self.clusters[place].log.source())));
         match of_job.or(of_node).or(monitor) {
             Some(Ok(source)) => {
-                // A log is read in its cluster: there is its pane.
+                // The log pane belongs to the cluster's view.
                 let mut effects = self.follow(place, source);
                 if self.current().is_none() {
                     effects.extend(self.visit_row(now));
@@ -369,7 +370,7 @@ impl App {
             (View::Clusters, _) => match self.list.selected_row() {
                 Some(row) if row >= self.clusters.len() => {
                     let (file, problem) = &self.broken[row - self.clusters.len()];
-                    let lines = [("file", file), ("problem", &problem.what), ("mend", &problem.mend)];
+                    let lines = [("file", file), ("problem", &problem.what), ("hint", &problem.mend)];
                     Some(("broken file", lines.map(|(l, t)| (l.to_owned(), t.clone())).to_vec()))
                 }
                 Some(row) => Some(("cluster", describe::cluster(&self.clusters[row], now))),
@@ -390,7 +391,7 @@ impl App {
 
     /// An action on a row where there is none.
     pub(super) fn nothing_chosen(&mut self, action: Action, now: Timestamp) {
-        let text = format!("{}: no row is chosen here", action.describe().name);
+        let text = format!("{}: no row selected", action.describe().name);
         self.toasts.say(Tone::Info, text, now);
     }
 
@@ -406,7 +407,7 @@ impl App {
             (_, View::Nodes, _) | (_, View::Cluster(_), Pane::Nodes) => {
                 self.meant_node().map(|(_, n)| ("node id".to_owned(), n.id.to_string()))
             }
-            // As it is shown: what a hostile id would do in the shell that it is pasted into nobody wants to see.
+            // As it is shown: a hostile id must not act in the shell that it is pasted into.
             (_, View::Jobs, _) | (_, View::Cluster(_), Pane::Jobs) => {
                 self.meant_job().map(|(_, j)| ("job id".to_owned(), j.key.to_string()))
             }
@@ -471,17 +472,19 @@ impl App {
         let Some(c) = self.current_mut() else { return Vec::new() };
         let searched = c.log.search().to_owned();
         let said = match (searched.is_empty(), c.log.match_count()) {
-            (true, _) => format!("nothing is searched; {search} begins"),
-            (false, 0) => format!("no match of `{searched}`"),
+            (true, _) => format!("no search; {search} starts one"),
+            (false, 0) => format!("no match for `{searched}`"),
             (false, _) if c.log.next_match(forward) => return Vec::new(),
-            (false, _) if forward => format!("no further match of `{searched}` below; {previous} goes up"),
-            (false, _) => format!("no further match of `{searched}` above; {next} goes down"),
+            (false, _) if forward => {
+                format!("no further match for `{searched}` below; {previous} searches up")
+            }
+            (false, _) => format!("no further match for `{searched}` above; {next} searches down"),
         };
         self.toasts.say(Tone::Info, said, now);
         Vec::new()
     }
 
-    /// Keys and what they do here, then the others.
+    /// The keys of this context with their help, then those of the others.
     fn help(&self) -> Vec<(String, String)> {
         let context = self.context();
         let row = |d: &super::actions::Description, place: &str| {

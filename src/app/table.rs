@@ -19,13 +19,13 @@ pub struct Table<K> {
 /// Which column decides the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sort {
-    /// Column from 0; none is the table's own order (trouble first).
+    /// Column from 0; none is the table's own order (issues first).
     pub column: Option<usize>,
-    /// Turned round.
+    /// Whether the order is reversed.
     pub inverted: bool,
 }
 
-/// What rows must contain.
+/// A text that rows must contain, or must not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     text: String,
@@ -34,24 +34,24 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A substring, in any case; `!` before it turns it round.
+    /// A substring, in any case; a leading `!` inverts it.
     pub fn new(text: &str) -> Self {
         let inverted = text.starts_with('!');
         let needle = text.strip_prefix('!').unwrap_or(text).to_lowercase();
         Self { text: text.to_owned(), needle, inverted }
     }
 
-    /// As typed.
+    /// The filter as typed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether every row passes.
+    /// Whether every row matches.
     pub fn is_empty(&self) -> bool {
         self.needle.is_empty()
     }
 
-    /// Whether a row with these fields passes.
+    /// Whether a row with these fields matches.
     pub fn admits<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> bool {
         self.needle.is_empty()
             || fields.into_iter().any(|f| f.to_lowercase().contains(&self.needle)) != self.inverted
@@ -73,7 +73,7 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Clone + PartialEq> Table<K> {
-    /// Puts `rows` rows in order: those that `admits` lets pass, sorted by `compare` (stable). `key` names a row.
+    /// Puts `rows` rows in order: those that `admits` accepts, sorted by `compare` (stable). `key` identifies a row.
     pub fn arrange(
         &mut self,
         rows: usize,
@@ -135,12 +135,12 @@ impl<K> Table<K> {
         self.cursor
     }
 
-    /// Rows that pass the filter.
+    /// The number of rows that match the filter.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether no row passes.
+    /// Whether no row matches.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -159,7 +159,7 @@ impl<K> Table<K> {
             .min(self.order.len().saturating_sub(height).max(lowest))
     }
 
-    /// The window was drawn at that height.
+    /// Takes in the height at which the table was drawn.
     pub fn drawn(&mut self, height: usize) {
         self.top = self.window(height);
         self.height = height;
@@ -170,22 +170,22 @@ impl<K> Table<K> {
         self.height.max(1)
     }
 
-    /// The filter.
+    /// The filter in force.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Replaces the filter; the table must be arranged anew.
+    /// Replaces the filter; the table must be arranged again.
     pub fn set_filter(&mut self, text: &str) {
         self.filter = Filter::new(text);
     }
 
-    /// The order's column.
+    /// The column and direction of the order.
     pub fn sort(&self) -> Sort {
         self.sort
     }
 
-    /// Replaces the order's column; the table must be arranged anew.
+    /// Replaces the order's column; the table must be arranged again.
     pub fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;
     }

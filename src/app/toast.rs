@@ -5,32 +5,32 @@ use crate::model::text::printable;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// How long good news stay.
+/// How long messages that are not errors stay.
 const STAY: Duration = Duration::from_secs(5);
 /// Messages kept.
 const KEPT: usize = 200;
 /// Toasts on the screen at once.
 const SHOWN: usize = 4;
 
-/// How a message is meant.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// For your information.
+    /// Information.
     Info,
-    /// It worked.
+    /// Something succeeded.
     Good,
-    /// It did not.
+    /// Something failed.
     Bad,
 }
 
-/// A message.
+/// A message of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
-    /// How it is meant.
+    /// The kind of the message.
     pub tone: Tone,
-    /// What it says.
+    /// Its text, safe to print.
     pub text: String,
-    /// When it was said.
+    /// The time of the message.
     pub at: Timestamp,
 }
 
@@ -39,12 +39,12 @@ pub struct Toast {
 pub struct Toasts {
     said: VecDeque<Toast>,
     shown: Vec<Toast>,
-    /// Notes that every cluster may have one of.
+    /// The note of each cluster that has one.
     notes: BTreeMap<String, String>,
 }
 
 impl Toasts {
-    /// Says something. Saying the same again only renews it.
+    /// Shows a message. The same text again only renews it.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>, now: Timestamp) {
         let text = text.into();
         let toast = Toast { tone, text: printable(&text).into_owned(), at: now };
@@ -58,8 +58,8 @@ impl Toasts {
         self.said.truncate(KEPT);
     }
 
-    /// Says something of one that others may say, too: each note is kept in the list of messages once, and those of
-    /// several are one toast, of which `sum` makes the words from their number.
+    /// Shows a note of one cluster that others may have, too: the list of messages keeps each note once, and the notes
+    /// of several clusters share one toast, whose text `sum` makes from their number.
     pub fn say_one_of_many(&mut self, of: &str, note: &str, now: Timestamp, sum: impl Fn(usize) -> String) {
         let line = format!("{of}: {note}");
         if self.notes.get(of) == Some(&line) {
@@ -75,19 +75,19 @@ impl Toasts {
         }
     }
 
-    /// Takes the ones away whose time is over. True when any was.
+    /// Removes the expired messages from the screen. True when there were any.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let before = self.shown.len();
         self.shown.retain(|t| t.tone == Tone::Bad || t.at.age(now) < STAY);
         before != self.shown.len()
     }
 
-    /// Takes all away. True when there was any.
+    /// Removes all messages from the screen. True when there were any.
     pub fn dismiss(&mut self) -> bool {
         !std::mem::take(&mut self.shown).is_empty()
     }
 
-    /// Time until the next one goes.
+    /// Time until the next message expires.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
         let leaving = self.shown.iter().filter(|t| t.tone != Tone::Bad);
         leaving.map(|t| t.at.plus(STAY).until(now)).min()
@@ -98,7 +98,7 @@ impl Toasts {
         &self.shown
     }
 
-    /// Everything said, newest first.
+    /// All kept messages, newest first.
     pub fn said(&self) -> impl ExactSizeIterator<Item = &Toast> {
         self.said.iter()
     }

@@ -1,4 +1,4 @@
-//! The view of a cluster's TPUs: what Google Cloud has, joined with Ray's nodes.
+//! The view of a cluster's TPUs: those in Google Cloud, joined with Ray's nodes.
 
 use super::describe::{self, ago};
 use super::dialog::{Dialog, Question};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Columns that TPUs can be sorted by.
-pub const TPU_COLUMNS: [&str; 6] = ["STANDING", "NAME", "TYPE", "CHIPS", "IN RAY", "AGE"];
-/// What Google said longer ago than this is stale, unless it is asked so seldom; usually once a minute.
+pub const TPU_COLUMNS: [&str; 6] = ["STATUS", "NAME", "TYPE", "CHIPS", "IN RAY", "AGE"];
+/// An answer of Google older than this is stale, unless its poll interval is longer; usually one minute.
 const STALE: Duration = Duration::from_secs(180);
 /// Lines of a dialog's list.
 const LISTED: usize = 12;
 
-/// What is known of a cluster's TPUs, and how their table stands.
+/// The known TPUs of a cluster, and the state of their table.
 #[derive(Debug, Default)]
 pub struct Tpus {
     view: Option<Arc<CloudView>>,
@@ -29,7 +29,7 @@ pub struct Tpus {
     types: Vec<TypeCount>,
     ghosts: HashSet<Text>,
     table: Table<Text>,
-    /// The cursor was moved: until then it stays on what wants attention first.
+    /// Whether the cursor was moved. Until then it stays on the first row.
     moved: bool,
     cleaning: bool,
     ray_known: bool,
@@ -37,17 +37,17 @@ pub struct Tpus {
     types_top: usize,
     /// Highest of these, known once drawn.
     types_last: usize,
-    /// Time between two questions to Google.
+    /// Poll interval of Google.
     pub(super) pace: Duration,
 }
 
 impl Tpus {
-    /// Why Google did not answer when it was asked last. What is shown beside it is older.
+    /// Why Google's last answer failed. The rows are older than that.
     pub fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref()
     }
 
-    /// When Google answered last.
+    /// The time of Google's last answer.
     pub fn asked(&self) -> Option<Timestamp> {
         self.view.as_ref().map(|v| v.asked)
     }
@@ -57,12 +57,12 @@ impl Tpus {
         self.view.as_ref().is_none_or(|v| v.complete)
     }
 
-    /// Whether Ray's half is in the rows.
+    /// Whether the rows include what Ray reports.
     pub fn knows_ray(&self) -> bool {
         self.ray_known
     }
 
-    /// Whether what Google said may no longer be true.
+    /// Whether Google's answer may be out of date.
     pub fn is_stale(&self, now: Timestamp) -> bool {
         let old = STALE.max(self.pace * 2);
         self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= old)
@@ -78,22 +78,22 @@ impl Tpus {
         self.rows.get(self.table.row(position)?)
     }
 
-    /// The selected row.
+    /// The selected row, if the table has any.
     pub fn selected(&self) -> Option<&Row> {
         self.row(self.table.cursor())
     }
 
-    /// All rows.
+    /// All rows, whatever the filter.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Chips by generation.
+    /// The chips of each TPU generation, e.g. `v4`.
     pub fn chips(&self) -> BTreeMap<&str, Chips> {
         chips_by_generation(&self.rows)
     }
 
-    /// The worker types of the cluster's file against what is there.
+    /// The worker types of the cluster's file, with their limits and the machines that exist.
     pub fn types(&self) -> &[TypeCount] {
         &self.types
     }
@@ -103,7 +103,7 @@ impl Tpus {
         self.types_top
     }
 
-    /// What was taken away and not deleted.
+    /// Preempted TPUs and suspended requests that are not deleted.
     pub fn left(&self) -> &[Leftover] {
         &self.left
     }
@@ -113,7 +113,7 @@ impl Tpus {
         self.cleaning
     }
 
-    /// Alive in Ray, gone at Google.
+    /// Whether a node is alive in Ray but gone in Google Cloud.
     pub fn is_ghost(&self, node: &Node) -> bool {
         node.state.is_alive() && !node.is_head && self.ghosts.contains(&node.address)
     }
@@ -159,7 +159,7 @@ impl Tpus {
     }
 }
 
-/// Fields that a filter looks into.
+/// Fields that a filter searches.
 fn fields(row: &Row) -> impl Iterator<Item = &str> {
     let words = [
         row.name.raw(),
@@ -204,7 +204,7 @@ impl Cluster {
         before != (self.tpus.rows.clone(), self.tpus.problem.clone())
     }
 
-    /// Joins what Google and Ray said last. Of a Ray that cannot be reached nothing is said.
+    /// Joins the last states of Google and Ray. While Ray cannot be reached, only Google's is used.
     pub(super) fn join_tpus(&mut self) {
         let Some(view) = self.tpus.view.clone() else { return };
         let snapshot = self.snapshot.clone();
@@ -236,13 +236,14 @@ impl App {
         }
     }
 
-    /// Shows the TPUs of the cluster that is meant, and asks Google for them.
+    /// Shows the TPUs of the selected cluster, and asks Google for them.
     pub(super) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.meant_place().filter(|p| *p < self.clusters.len()) else { return Vec::new() };
         let spec = &self.clusters[place].spec;
         if spec.provider != "gcp" {
             let provider = if spec.provider.is_empty() { "none" } else { &spec.provider };
-            let text = format!("TPUs are google cloud's; {}'s provider is {provider}", spec.name);
+            let text =
+                format!("TPUs are shown for Google Cloud only; the provider of {} is {provider}", spec.name);
             self.toasts.say(Tone::Info, text, now);
             return Vec::new();
         }
@@ -291,7 +292,7 @@ impl App {
         let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
         let host = reached().find(is_missing).or_else(|| reached().next());
         let why = match (row.standing, host) {
-            (Standing::EatsQuota, _) => format!("{} was taken away: there is nothing to log in to", row.name),
+            (Standing::EatsQuota, _) => format!("{} was preempted: there is no host to log in to", row.name),
             (_, None) => format!("{} has no address", row.name),
             (_, Some(host)) => return vec![Effect::SshHost(cluster.name().clone(), host.clone())],
         };
@@ -304,27 +305,31 @@ impl App {
         Some(("tpu", lines(tpus.selected()?, tpus.ray_known, now)))
     }
 
-    /// A node at length; Google's word first when it contradicts Ray's.
+    /// The description of a node; if Google contradicts Ray, that comes first.
     pub(super) fn describe_node(&self, place: usize, node: &Node, now: Timestamp) -> Vec<(String, String)> {
         let cluster = &self.clusters[place];
         let mut lines = describe::node(node, cluster.physical(&node.id, now), now);
         if cluster.tpus.is_ghost(node) {
             let mend = Standing::Ghost.mend().unwrap_or_default();
-            lines.insert(0, ("ghost".to_owned(), format!("alive in ray, gone at google; {mend}")));
+            lines.insert(0, ("ghost".to_owned(), format!("alive in Ray, gone in Google Cloud; {mend}")));
         }
         lines
     }
 
-    /// Asks before what was taken away is deleted.
+    /// Asks before preempted TPUs are deleted.
     pub(super) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.tpus() else { return Vec::new() };
         let left = cluster.tpus.left.clone();
         if cluster.tpus.cleaning {
-            self.toasts.say(Tone::Info, format!("{} is being cleaned already", cluster.name()), now);
+            self.toasts.say(
+                Tone::Info,
+                format!("{}: preempted TPUs are already being deleted", cluster.name()),
+                now,
+            );
             return Vec::new();
         }
         if left.is_empty() {
-            self.toasts.say(Tone::Info, "nothing was preempted and left", now);
+            self.toasts.say(Tone::Info, "no preempted TPUs to delete", now);
             return Vec::new();
         }
         let row = |label: &str, text: String| (label.to_owned(), text);
@@ -341,15 +346,15 @@ impl App {
         told.push(row("", String::new()));
         told.push(row(
             "",
-            "Each is looked at once more right before it is deleted; what has come back is left alone."
-                .into(),
+            "Each is checked again right before it is deleted; one that is back is kept.".into(),
         ));
+        let title = format!("Delete preempted TPUs on {}?", cluster.name());
         let question = Question::CleanPreempted { cluster: cluster.name().clone(), left };
-        self.dialog = Some(Dialog::ask(question, "delete preempted TPUs", told, "Delete them"));
+        self.dialog = Some(Dialog::ask(question, title, told, "Delete preempted TPUs"));
         Vec::new()
     }
 
-    /// The person said yes to that.
+    /// Deletes them, after the confirmation.
     pub(super) fn begin_cleaning(
         &mut self,
         place: usize,
@@ -359,7 +364,11 @@ impl App {
         let cluster = &mut self.clusters[place];
         cluster.tpus.cleaning = true;
         let name = cluster.name().clone();
-        self.toasts.say(Tone::Info, format!("{name}: deleting; a large slice takes some minutes"), now);
+        self.toasts.say(
+            Tone::Info,
+            format!("{name}: deleting preempted TPUs; a large slice takes some minutes"),
+            now,
+        );
         vec![Effect::Ask(name, Request::CleanPreempted(left))]
     }
 
@@ -375,7 +384,7 @@ impl App {
             // One login serves all clusters, so that one message does.
             let told = |c: &Cluster| c.tpus.problem().is_some_and(|p| p.what == problem.what);
             if !self.clusters.iter().any(told) {
-                let text = format!("TPUs are not shown: {}; {}", problem.what, problem.mend);
+                let text = format!("cannot list TPUs: {}; {}", problem.what, problem.mend);
                 self.toasts.say(Tone::Info, text, now);
             }
         }
@@ -412,7 +421,7 @@ fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
     let deleted = count(|c| matches!(c, Cleaned::Deleted | Cleaned::GoneAlready));
     let alone = count(|c| matches!(c, Cleaned::LeftAlone(_)));
     let failed = done.iter().filter(|(_, c)| !c.is_well()).collect::<Vec<_>>();
-    let alone = if alone > 0 { format!(", {alone} left alone") } else { String::new() };
+    let alone = if alone > 0 { format!(", {alone} kept") } else { String::new() };
     let text = format!("{deleted} of {} deleted{alone}", done.len());
     match failed.first() {
         None => (Tone::Good, text),
@@ -424,7 +433,7 @@ fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
     }
 }
 
-/// A row at length.
+/// The description of a row.
 fn lines(row: &Row, ray_known: bool, now: Timestamp) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut push = |label: &str, text: String| {
@@ -433,21 +442,21 @@ fn lines(row: &Row, ray_known: bool, now: Timestamp) -> Vec<(String, String)> {
         }
     };
     push("name", row.name.to_string());
-    push("standing", row.standing.word().into());
-    push("mend", row.standing.mend().unwrap_or_default().into());
-    push("google says", row.state.unwrap_or("nothing of it").into());
+    push("status", row.standing.word().into());
+    push("hint", row.standing.mend().unwrap_or_default().into());
+    push("Google state", row.state.unwrap_or("not found").into());
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());
     push("chips", row.chips.to_string());
     push("node type", row.ray_type.as_ref().map(ToString::to_string).unwrap_or_default());
     push("capacity", row.capacity.map_or("", Capacity::word).into());
-    push("kept by", row.keeper.word().into());
-    push("asked for", row.created.map(|t| ago(t, now)).unwrap_or_default());
+    push("managed by", row.keeper.word().into());
+    push("requested", row.created.map(|t| ago(t, now)).unwrap_or_default());
     for (i, host) in row.logins.iter().enumerate() {
         let in_ray = match () {
-            () if !ray_known => "ray unknown",
-            () if row.missing.contains(&host.internal) => "not in ray",
-            () => "in ray",
+            () if !ray_known => "Ray unknown",
+            () if row.missing.contains(&host.internal) => "not in Ray",
+            () => "in Ray",
         };
         let external = host.external.as_ref().map(|e| format!(" ({e})")).unwrap_or_default();
         let address =

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const EVERY: Duration = Duration::from_secs(30);
 /// Samples kept: as many as the widest screen shows.
 pub const KEPT: usize = 24;
-/// The highest level.
+/// The highest level: all chips in use.
 pub const FULL: u8 = 7;
 
 /// Levels of use, oldest first; `None` where nothing was known.
@@ -19,13 +19,13 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Takes a share of 0 to 1 as it was at `at`. True when what is kept changed to the eye.
+    /// Takes a share of 0 to 1 as it was at `at`. True when the shown levels changed.
     pub fn learn(&mut self, share: Option<f64>, at: Timestamp) -> bool {
         if self.last.is_some_and(|last| last.age(at) < EVERY) {
             return false;
         }
         let before = self.levels.clone();
-        // Where nobody looked there is a gap, not a line.
+        // Missed samples leave a gap.
         let missed = self.last.map_or(0, |last| (last.age(at).as_secs() / EVERY.as_secs()).saturating_sub(2));
         let missed = usize::try_from(missed).unwrap_or(KEPT).min(KEPT);
         self.levels.extend(std::iter::repeat_n(None, missed));

@@ -1,4 +1,4 @@
-//! What is typed: filters and searches, live, and the commands of the palette.
+//! Typed text: live filters and searches, and the commands of the palette.
 
 use super::actions::{ACTIONS, Action, Context};
 use super::prompt::{Prompt, PromptKind, Typed, complete};
@@ -115,7 +115,7 @@ impl App {
         Vec::new()
     }
 
-    /// Everything the palette understands now.
+    /// All commands that the palette offers in this context.
     pub fn commands(&self) -> Vec<String> {
         let context = self.context();
         let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(|d| d.name.to_owned());
@@ -140,19 +140,19 @@ impl App {
                 return self.act(action, now);
             }
             let places = action.describe().places();
-            self.toasts.say(Tone::Bad, format!("`{text}` means nothing here, but in {places}"), now);
+            self.toasts.say(Tone::Bad, format!("`{text}` is not available here; use it in {places}"), now);
             return Vec::new();
         }
         self.toasts.say(Tone::Bad, format!("no action `{text}`; ? lists them"), now);
         Vec::new()
     }
 
-    /// A key that means nothing here says where it does; one that a dialog alone knows, or nobody, is quiet.
+    /// Says where a key is available that is not available here; silent for keys of dialogs and unknown keys.
     pub(super) fn say_where(&mut self, key: KeyEvent, now: Timestamp) {
         if self.dialog.is_some() {
             return;
         }
-        // The key of a page means nothing on that page, which nobody need be told.
+        // The key that opens a page needs no message on that page.
         let here = match self.context() {
             Context::Tpus => Some(Action::Tpus),
             Context::Clusters => Some(Action::Clusters),
@@ -166,13 +166,17 @@ impl App {
             .map(|(_, action)| action.describe())
             .map(|d| format!("{} in {}", d.name, d.places()))
             .collect();
-        self.toasts.say(Tone::Info, format!("{shown} means nothing here: it is {}", means.join("; ")), now);
+        self.toasts.say(
+            Tone::Info,
+            format!("{shown} is not available here; it is {}", means.join("; ")),
+            now,
+        );
     }
 
-    /// The place of the cluster that a name means, as on the command line: exactly, with `marin-` before it, or by a
-    /// beginning that no other has.
+    /// The place of the cluster with that name, as on the command line: the full name, the name without `marin-`, or a
+    /// prefix that no other cluster has.
     fn cluster_named(&self, name: &str) -> Result<usize, String> {
-        /// So many are named.
+        /// Clusters that the message names at most.
         const NAMED: usize = 4;
         let short =
             |c: &Cluster| c.name().as_str().strip_prefix("marin-").unwrap_or(c.name().as_str()).to_owned();
@@ -193,7 +197,7 @@ impl App {
                 let more = several.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!("{more} more") } else { String::new() };
                 names.extend((!more.is_empty()).then_some(more.as_str()));
-                Err(format!("`{name}` could be {}; write more of the name", names.join(", ")))
+                Err(format!("`{name}` matches {}; type more of the name", names.join(", ")))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A job at length, with what its driver does in Ray: that is asked for when somebody wants to know it.
+//! The description of a job, with its driver's work in Ray, which is read on demand.
 
 use super::describe::{self, Lines, amount, list, number};
 use super::{App, Cluster, Dialog, Effect};
@@ -10,9 +10,9 @@ use crate::model::{
 };
 use std::cmp::Reverse;
 
-/// The row that stands for it until Ray has answered.
-const AWAITED: (&str, &str) = ("holds", "asking ray...");
-/// Functions and classes that are told; a driver may have thousands.
+/// The row shown until Ray has answered.
+const AWAITED: (&str, &str) = ("holds", "asking Ray...");
+/// Functions and classes that are listed; a driver may have thousands.
 const NAMES: usize = 12;
 
 impl App {
@@ -70,7 +70,7 @@ fn told(work: &Work, cluster: Option<&Cluster>, now: Timestamp) -> Lines {
     let holds = match (work.holds.is_empty(), idle) {
         (false, _) => shape(&work.holds),
         (true, false) => "nothing".to_owned(),
-        (true, true) => "nothing: no task and no actor, only its driver runs".to_owned(),
+        (true, true) => "nothing: no tasks and no actors, only its driver runs".to_owned(),
     };
     lines.push(("holds".to_owned(), holds));
     list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| waiting(wait, now)).collect()));

@@ -1,4 +1,4 @@
-//! The form of workers that are to be added: which type, how many, under what name; or which host.
+//! The form that adds workers: type, number and name, or the address of a host.
 
 use crate::model::{
     ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,
@@ -6,23 +6,23 @@ use crate::model::{
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a row of the form holds.
+/// The setting that a row of the form holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerField {
-    /// The type, one of those that are offered.
+    /// The worker type, chosen from the offered ones.
     Type,
-    /// How capacity is asked for, one of the ways that are offered.
+    /// The kind of capacity, chosen from the offered ones.
     Capacity,
-    /// How many.
+    /// The number of workers.
     Count,
-    /// Their name.
+    /// The name of the workers.
     Name,
-    /// Address of a host that is there.
+    /// The address of an existing host.
     Address,
 }
 
 impl WorkerField {
-    /// Its word on the screen.
+    /// The label of the field.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Type => "type",
@@ -34,46 +34,46 @@ impl WorkerField {
     }
 }
 
-/// What is known of the workers that can be added.
+/// The workers that can be added, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// It is being looked at.
+    /// The offer is being read.
     Looking,
-    /// These.
+    /// The workers that can be added.
     Known(WorkerOffer),
-    /// None, and why.
+    /// The offer could not be read, for this reason.
     Failed(Problem),
 }
 
-/// The form.
+/// The form that adds workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerForm {
     /// Where workers are added.
     pub cluster: ClusterName,
     /// What can be added.
     pub offered: Offered,
-    /// Place of the type among those that are offered.
+    /// Index of the type among the offered ones.
     pub node_type: usize,
-    /// Place of the capacity among the ways that are offered.
+    /// Index of the capacity among the offered ones.
     pub capacity: usize,
-    /// How many, as it is typed.
+    /// The number of workers, as typed.
     pub count: String,
-    /// The name, as it is typed.
+    /// The name, as typed.
     pub name: String,
-    /// The host's address, as it is typed.
+    /// The host's address, as typed.
     pub address: String,
-    /// The row that has the focus; after the rows come cancel and next.
+    /// The focused row; after the rows come Cancel and Next.
     pub at: usize,
     /// First line shown, where there are no rows.
     pub top: usize,
     /// Highest first line, known once drawn.
     pub last: usize,
-    /// It was tried to go on: from then on a field that is empty is told of, too.
+    /// Whether Next was pressed: from then on an empty field is an error, too.
     pub tried: bool,
 }
 
 impl WorkerForm {
-    /// Before anything is known.
+    /// The form before the offer is known.
     pub fn new(cluster: ClusterName) -> Self {
         Self {
             cluster,
@@ -90,12 +90,12 @@ impl WorkerForm {
         }
     }
 
-    /// Takes in what can be added; what was added last is chosen. How many and where is said anew each time: it costs.
+    /// Takes in the offer and preselects what was added last. Number and address are never preselected: workers cost.
     pub fn take(&mut self, offer: Result<WorkerOffer, Problem>) {
         self.at = 0;
         self.offered = match offer {
             Ok(mut offer) => {
-                // What is smallest costs least by mistake.
+                // The smallest type comes first: a mistake costs least.
                 offer.types.sort_by_cached_key(|t| (natural(&t.accelerator), natural(&t.name)));
                 if let Some(NewWorker::Queued { node_type, capacity, .. }) = &offer.last {
                     let is_type = |t: &crate::model::WorkerType| {
@@ -117,7 +117,7 @@ impl WorkerForm {
         }
     }
 
-    /// Its rows.
+    /// The rows of the form; none before the offer is known.
     pub fn rows(&self) -> &'static [WorkerField] {
         use WorkerField::{Address, Capacity, Count, Name, Type};
         match self.offer() {
@@ -132,12 +132,12 @@ impl WorkerForm {
         self.rows().get(self.at).copied()
     }
 
-    /// Whether cancel or next has the focus: `false`, `true`. Before anything is known there is only cancel.
+    /// The focused button: `false` for Cancel, `true` for Next; before the offer is known there is only Cancel.
     pub fn button(&self) -> Option<bool> {
         self.at.checked_sub(self.rows().len()).map(|button| button > 0 && self.offer().is_some())
     }
 
-    /// Moves the focus by so many places, round and round.
+    /// Moves the focus by `by` places and wraps around.
     pub fn turn(&mut self, by: isize) {
         let places = if self.offer().is_some() { self.rows().len() + 2 } else { 1 };
         let places = isize::try_from(places).unwrap_or(isize::MAX);
@@ -145,7 +145,7 @@ impl WorkerForm {
         self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
     }
 
-    /// What can be chosen in a row, and the place of what is; nothing where it is typed.
+    /// The choices of a row and the index of the chosen one; none where the row is typed.
     pub fn choices(&self, field: WorkerField) -> Option<(Vec<String>, usize)> {
         let offer = self.offer()?;
         match field {
@@ -177,7 +177,7 @@ impl WorkerForm {
         }
     }
 
-    /// What is typed in a row.
+    /// The text typed in a row.
     pub fn typed(&self, field: WorkerField) -> &str {
         match field {
             WorkerField::Count => &self.count,
@@ -219,31 +219,31 @@ impl WorkerForm {
         self.count.trim().parse().ok().filter(|n| (1..=MOST_WORKERS).contains(n))
     }
 
-    /// What is wrong with a row, in words.
+    /// What is wrong with a row, in words; none when it is valid.
     pub fn complaint(&self, field: WorkerField) -> Option<String> {
         match field {
             WorkerField::Type | WorkerField::Capacity => None,
             WorkerField::Count => {
-                self.number().is_none().then(|| format!("write a number from 1 to {MOST_WORKERS}"))
+                self.number().is_none().then(|| format!("enter a number from 1 to {MOST_WORKERS}"))
             }
             WorkerField::Name if self.name.is_empty() || is_worker_name(&self.name) => {
                 let count = self.number().unwrap_or(1);
                 let names = worker_names(&self.name, count, Timestamp::from_millis(0));
                 let bad = names.iter().find(|n| !is_worker_name(n))?;
-                Some(format!("with its number it is too long: {} of 63", bad.len()))
+                Some(format!("too long with its number: {} of 63", bad.len()))
             }
             WorkerField::Name if self.name.len() > 63 => Some(format!("too long: {} of 63", self.name.len())),
             WorkerField::Name => {
-                Some("small letters, digits, hyphens; a letter first, no hyphen last".to_owned())
+                Some("lower-case letters, digits, hyphens; first a letter, last no hyphen".to_owned())
             }
             WorkerField::Address if self.address.is_empty() => {
-                self.tried.then(|| "name the host's address".to_owned())
+                self.tried.then(|| "enter the host's address".to_owned())
             }
             WorkerField::Address => HostName::parse(&self.address).err().map(|e| e.why.to_owned()),
         }
     }
 
-    /// What it asks for. Where something is wrong, that row gets the focus instead.
+    /// The task that the form describes. If a row is wrong, it gets the focus and there is no task.
     pub fn task(&mut self, now: Timestamp) -> Option<Task> {
         self.tried = true;
         if let Some(bad) = self.rows().iter().position(|f| self.complaint(*f).is_some()) {
@@ -336,8 +336,8 @@ mod tests {
             ("0", "", Some("1 to 64")),
             ("65", "", Some("1 to 64")),
             ("", "", Some("1 to 64")),
-            ("1", "Big", Some("small letters")),
-            ("1", "a-", Some("no hyphen last")),
+            ("1", "Big", Some("lower-case letters")),
+            ("1", "a-", Some("last no hyphen")),
             ("10", &"a".repeat(62), Some("with its number")),
             ("1", &"a".repeat(64), Some("64 of 63")),
             ("64", "mine", None),

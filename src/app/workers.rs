@@ -1,4 +1,4 @@
-//! Workers by hand: added by a form, removed or started anew from the row that is selected.
+//! Workers by hand: added with a form, removed or restarted from the selected row.
 
 use super::dialog::Dialog;
 use super::plan::Plan;
@@ -11,14 +11,14 @@ use crate::model::{
 use crate::reconcile::{Row, Standing};
 use crossterm::event::KeyEvent;
 
-/// The worker of the row that is selected.
+/// The worker of the selected row.
 struct Chosen {
     cluster: ClusterName,
     /// Name of a TPU VM or a queued resource, or address of a host.
     worker: String,
     /// The name of its row, where that is another; may be empty.
     called: String,
-    /// Ray may have something that works there.
+    /// Whether Ray may run work on it.
     is_in_ray: bool,
     /// Why nothing can be started there; empty when it can.
     hostless: String,
@@ -27,7 +27,7 @@ struct Chosen {
 }
 
 impl App {
-    /// Opens the form of workers that are to be added.
+    /// Opens the form that adds workers.
     pub(super) fn add_worker(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(name) = self.meant().map(|c| c.name().clone()) else { return Vec::new() };
         if self.is_taken(&name, now) {
@@ -37,9 +37,9 @@ impl App {
         vec![Effect::Operate(name, Order::Offer)]
     }
 
-    /// What can be added, for the form that asked.
+    /// Passes the offer to the form that asked for it.
     pub(super) fn offered(&mut self, name: &ClusterName, offer: Result<WorkerOffer, Problem>) {
-        // A second answer would take back what was chosen after the first.
+        // A second answer would undo choices made after the first.
         if let Some(Dialog::Worker(form)) = &mut self.dialog
             && form.cluster == *name
             && form.offered == Offered::Looking
@@ -48,7 +48,7 @@ impl App {
         }
     }
 
-    /// Whether the key chooses something in that form.
+    /// Whether the key changes a choice in that form.
     pub(super) fn chooses(&mut self, key: KeyEvent) -> bool {
         match &mut self.dialog {
             Some(Dialog::Worker(form)) => form.choose(key),
@@ -74,7 +74,7 @@ impl App {
         Vec::new()
     }
 
-    /// Opens the dialog before the selected worker is removed. What works there may end first, where anything can.
+    /// Opens the confirmation that removes the selected worker. It is drained first if Ray may run work on it.
     pub(super) fn remove_worker(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(chosen) = self.chosen_worker(Action::StopCluster, now) else { return Vec::new() };
         let drain = chosen.is_in_ray.then_some(DRAIN_SECS);
@@ -82,7 +82,7 @@ impl App {
         self.plan_of_worker(chosen.cluster, task, (chosen.called, chosen.note), now)
     }
 
-    /// Opens the dialog before Ray is started anew on the selected worker.
+    /// Opens the confirmation that restarts Ray on the selected worker.
     pub(super) fn init_worker(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(chosen) = self.chosen_worker(Action::Restart, now) else { return Vec::new() };
         if !chosen.hostless.is_empty() {
@@ -107,7 +107,7 @@ impl App {
         effects
     }
 
-    /// The selected worker. Of a head it is said that `instead` is its key.
+    /// The selected worker. For a head the message names the key of `instead`.
     fn chosen_worker(&mut self, instead: Action, now: Timestamp) -> Option<Chosen> {
         if let View::Tpus(_) = self.view {
             let cluster = self.tpus()?;
@@ -132,10 +132,10 @@ impl App {
             let does = if instead == Action::StopCluster { "stops" } else { "restarts" };
             format!("{} is the head of {cluster}; {key} {does} the cluster", node.address)
         } else if node.address.is_empty() {
-            format!("{} has no address in ray", known.node_name(node))
+            format!("{} has no address in Ray", known.node_name(node))
         } else if let Some(heir) = heir {
             let (name, heir) = (known.node_name(node), known.node_name(heir));
-            format!("{name} is dead, and {} is the address of {heir} now: choose that row", node.address)
+            format!("{name} is dead, and its address {} now belongs to {heir}: select that row", node.address)
         } else {
             let name = known.node_name(node);
             return Some(Chosen {
@@ -156,18 +156,17 @@ impl App {
         self.keymap.keys_of(action).next().unwrap_or_default()
     }
 
-    /// The keys that do here what a mend written for the command line asks for; empty when it names nothing of that
-    /// kind.
+    /// The keys for the options and commands that a hint for the command line names; empty when it names none.
     pub fn keys_for(&self, mend: &str) -> String {
         let key = |action| self.key_of(action);
-        let rows = |action| format!("{} among nodes or TPUs", key(action));
+        let rows = |action| format!("{} on a row of nodes or TPUs", key(action));
         let table = [
             ("--resume", key(Action::Resume)),
             ("--leave", key(Action::RollForward)),
             ("--abandon", key(Action::Abandon)),
-            ("--take-over", "the switch of the dialog that begins it".to_owned()),
-            ("--preserve-jobs", format!("{} and its first switch", key(Action::Restart))),
-            ("--now", format!("{} and its first switch", key(Action::RemoveWorker))),
+            ("--take-over", "the takeover option of the confirmation".to_owned()),
+            ("--preserve-jobs", format!("{} and its first option", key(Action::Restart))),
+            ("--now", format!("{} and its first option", key(Action::RemoveWorker))),
             ("add-worker", key(Action::AddWorker)),
             ("--capacity", key(Action::AddWorker)),
             ("remove-worker", rows(Action::RemoveWorker)),
@@ -188,7 +187,7 @@ fn slice(tpus: &Tpus, node: &Node) -> String {
     let row = tpus.rows().iter().find(|r| r.logins.iter().any(|h| h.internal == node.address));
     match row.map(|r| (&r.name, r.logins.len())) {
         Some((name, hosts)) if hosts > 1 => {
-            format!("it is one of the {hosts} hosts of {name}, and all of them are meant")
+            format!("it is one of the {hosts} hosts of {name}; all of them are affected")
         }
         Some((name, _)) if *name != node.address => format!("it is the host of {name}"),
         _ => String::new(),
@@ -199,19 +198,19 @@ fn slice(tpus: &Tpus, node: &Node) -> String {
 fn hostless(row: &Row, remove: &str) -> String {
     match row.standing {
         Standing::EatsQuota => {
-            format!("{} was taken away: there is nothing to start ray on; {remove} removes it", row.name)
+            format!("{} was preempted: there is no host to start Ray on; {remove} removes it", row.name)
         }
         Standing::Refused => {
-            format!("{} was refused: there is nothing to start ray on; {remove} removes it", row.name)
+            format!("{} was refused: there is no host to start Ray on; {remove} removes it", row.name)
         }
         _ if row.logins.is_empty() => {
-            format!("{} has no host yet: there is nothing to start ray on", row.name)
+            format!("{} has no host yet to start Ray on", row.name)
         }
         _ => String::new(),
     }
 }
 
-/// What stays behind of an operation that is cancelled at a step or abandoned: in one sentence.
+/// The state that is left when an operation is abandoned at a step, in one sentence.
 pub(super) fn stays(task: &Task, step: Option<StepName>) -> &'static str {
     let asked = step != Some(StepName::Ask);
     match task.kind() {
@@ -219,12 +218,12 @@ pub(super) fn stays(task: &Task, step: Option<StepName>) -> &'static str {
             "the host stays as it is now"
         }
         OperationKind::AddWorker if asked => {
-            "google keeps the request, and its TPU costs once it is there; remove-worker deletes it"
+            "Google keeps the request, and its TPU is billed once it exists; remove-worker deletes it"
         }
-        OperationKind::AddWorker => "a request that google has stays there; remove-worker deletes it",
-        OperationKind::InitWorker => "the worker stays as it is now; what was started there goes on",
+        OperationKind::AddWorker => "a request that Google has is kept; remove-worker deletes it",
+        OperationKind::InitWorker => "the worker stays as it is now; what was started there keeps running",
         OperationKind::RemoveWorker => {
-            "the worker stays as it is now; one that is drained takes no new work until ray is started there anew"
+            "the worker stays as it is now; a drained worker takes no new work until Ray is started on it again"
         }
         OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
             "the cluster stays as it is now: what was stopped stays stopped, what is up stays up"

@@ -101,7 +101,10 @@ async fn serve(
     let url = supervisor.dashboard(&spec.name).await.map_err(|p| failed(&p))?;
     let mut copied = None;
     if !token_auth {
-        eprintln!("{} has no token authentication: any user of this machine can use its dashboard while the tunnel is open", spec.name);
+        eprintln!(
+            "{} has no token authentication: any user of this machine can use its dashboard while the tunnel is open",
+            spec.name
+        );
     } else if !wishes.no_copy {
         let token = supervisor.token(&spec.name).map_err(|p| failed(&p))?;
         let mut copier = Copier::new(place);

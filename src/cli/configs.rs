@@ -170,7 +170,10 @@ fn row<'t>(table: &'t Table, name: &str) -> Result<&'t infra::Row> {
     table.find(name).with_context(|| {
         let names = table.rows.iter().flat_map(|r| [r.stem.as_str(), r.stem.trim_start_matches("marin-")]);
         let near = config::nearest(name, names).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
-        format!("no cluster `{name}` in {}{near}; list clusters with `marin-tui configs list`", table.file.display())
+        format!(
+            "no cluster `{name}` in {}{near}; list clusters with `marin-tui configs list`",
+            table.file.display()
+        )
     })
 }
 

@@ -235,8 +235,9 @@ fn apply(fault: &str, plan: &mut Plan) -> anyhow::Result<()> {
 }
 
 fn time(text: &str) -> anyhow::Result<Timestamp> {
-    let parsed: jiff::Timestamp =
-        text.parse().with_context(|| format!("`{text}` is not a time; use a format like 2026-01-31T12:00:00Z"))?;
+    let parsed: jiff::Timestamp = text
+        .parse()
+        .with_context(|| format!("`{text}` is not a time; use a format like 2026-01-31T12:00:00Z"))?;
     Ok(Timestamp::from_millis(parsed.as_millisecond()))
 }
 

@@ -233,7 +233,9 @@ async fn delete(
         let sentence = format!("would delete the records of {what}; log files are kept");
         return would(arguments, &sentence, "would be deleted");
     }
-    let session = confirmed(arguments, &format!("Delete the records of {what}? Log files are kept."), reach, progress).await?;
+    let session =
+        confirmed(arguments, &format!("Delete the records of {what}? Log files are kept."), reach, progress)
+            .await?;
     progress.tell("deleting");
     let mut rows = Vec::new();
     for name in &arguments.ids {

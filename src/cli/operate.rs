@@ -144,10 +144,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         }
         for kept in backed.kept.iter().filter(|k| !k.missing.is_empty()) {
             let id = printable(&kept.submission.submission_id);
-            println!(
-                "cannot restore {id}: its package is gone ({})",
-                printable(&kept.missing.join(", "))
-            );
+            println!("cannot restore {id}: its package is gone ({})", printable(&kept.missing.join(", ")));
         }
         let left_out = if dry { "would be skipped" } else { "skipped" };
         backed.left_out.iter().for_each(|(id, why)| println!("{id} {left_out}: {why}"));

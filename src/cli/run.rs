@@ -310,7 +310,9 @@ impl Front<'_> {
         print_rows(self.wish, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.standing) {
             (Gate::Interrupted, Some(standing)) => stopped(standing),
-            (Gate::UnknownJobs, _) => format!("{what}; {mend}; or continue without knowing affected jobs: --others"),
+            (Gate::UnknownJobs, _) => {
+                format!("{what}; {mend}; or continue without knowing affected jobs: --others")
+            }
             (Gate::RunsThere, _) => format!("{what}; wait: --drain; stop: --now"),
             (Gate::OthersJobs, _) => format!("{what}; ask their owners, then use --others"),
             _ if mend.is_empty() => what.clone(),

@@ -232,7 +232,9 @@ async fn path(desk: &Desk<'_>) -> anyhow::Result<PathBuf> {
     let found = desk.care.on_this_machine(spec).map_err(|p| failed(&p))?;
     match found.source {
         Source::File(path) => Ok(path),
-        other => bail!("the token comes from {other}, not from a file; unset it to use the cluster's token file"),
+        other => {
+            bail!("the token comes from {other}, not from a file; unset it to use the cluster's token file")
+        }
     }
 }
 
@@ -245,10 +247,10 @@ async fn init(
 ) -> anyhow::Result<()> {
     let spec = desk.cluster()?;
     let of_cluster = spec.google.token_secret.as_ref();
-    let name = name.or(of_cluster.map(|s| s.name.as_str())).context("no secret name; set it with --secret")?;
+    let name =
+        name.or(of_cluster.map(|s| s.name.as_str())).context("no secret name; set it with --secret")?;
     let project = project.or(of_cluster.and_then(|s| s.project.as_deref()));
-    let project =
-        project.or(spec.google.project.as_deref()).context("no project; set it with --project")?;
+    let project = project.or(spec.google.project.as_deref()).context("no project; set it with --project")?;
     if !SecretName::is_name(name) || !SecretName::is_project(project) {
         bail!("`{name}` of `{project}` is not a valid secret; use letters, digits, - and _ in names");
     }
@@ -271,8 +273,10 @@ async fn init(
 /// Shell commands that set the variables of Ray's commands. They unset `RAY_AUTH_TOKEN`, which takes precedence over
 /// the path.
 fn lines(shell: Shell, path: &Path) -> anyhow::Result<String> {
-    let path =
-        path.to_str().filter(|p| !p.contains(['\n', '\r'])).context("the path is not UTF-8 text on one line")?;
+    let path = path
+        .to_str()
+        .filter(|p| !p.contains(['\n', '\r']))
+        .context("the path is not UTF-8 text on one line")?;
     Ok(match shell {
         Shell::Sh => format!(
             "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN_PATH='{}'\nunset RAY_AUTH_TOKEN\n",

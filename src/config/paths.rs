@@ -119,7 +119,9 @@ mod tests {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         create_private(&folder).unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
-        assert!(create_private(&dir.path().join("file")).unwrap_err().to_string().contains("is not a folder"));
+        assert!(
+            create_private(&dir.path().join("file")).unwrap_err().to_string().contains("is not a folder")
+        );
     }
 
     #[test]

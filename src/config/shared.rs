@@ -22,7 +22,9 @@ pub fn parse(text: &str, file: &Path) -> Result<BTreeMap<String, String>, FileEr
     let variables = match parsed.get("env") {
         None | Some(Value::Null) => return Ok(BTreeMap::new()),
         Some(Value::Mapping(variables)) => variables,
-        Some(_) => return Err(FileError::new(file, "`env` is not a mapping", "write `NAME: value` below it")),
+        Some(_) => {
+            return Err(FileError::new(file, "`env` is not a mapping", "write `NAME: value` below it"));
+        }
     };
     let mut read = BTreeMap::new();
     for (name, value) in variables {

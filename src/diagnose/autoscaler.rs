@@ -1,4 +1,4 @@
-//! Whether the autoscaler does its work: what is wanted, what moves, what fails.
+//! Whether the autoscaler works: demand, pending nodes, failures.
 
 use super::{Finding, FindingKind, History, Severity};
 use crate::model::{
@@ -8,7 +8,7 @@ use crate::model::{
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// An autoscaler that has not begun to launch what is wanted after that long is stuck. It works through its loop
+/// An autoscaler that launches nothing for unmet demand for that long is stuck. It works through its loop
 /// every 5 s and shows a launch at once; the longest pause it makes of itself, between attempts to install Ray, is
 /// 40 s (measured on 2.60).
 pub const STUCK_AFTER: Duration = Duration::from_secs(180);
@@ -16,10 +16,10 @@ pub const STUCK_AFTER: Duration = Duration::from_secs(180);
 pub const LAUNCH_RETRIES: Duration = Duration::from_secs(600);
 /// A TPU VM needs some 5 min from its request to its registration; v2 gives one up after 15 min.
 pub const NO_NODE_JOINS: Duration = Duration::from_secs(1200);
-/// A single node that has been joining for so long is told.
+/// A single node that has been joining for that long is reported.
 pub const JOINS_LATE: Duration = Duration::from_secs(600);
 
-/// What is wanted in a state, and whether anything is done about it.
+/// The demand in a state, and whether nodes are pending for it.
 pub(super) struct Want {
     /// Demands that some type may satisfy, counted.
     pub demands: u64,
@@ -29,7 +29,7 @@ pub(super) struct Want {
     pub infeasible: u64,
     /// `min_workers` that are missing: type, alive, wanted.
     pub minimum: Vec<(String, u32, u32)>,
-    /// Nodes are on their way.
+    /// Whether nodes are pending.
     pub moves: bool,
 }
 
@@ -148,42 +148,41 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
         (silent.is_none() && failing.is_none()).then(|| still(report, &want, snapshot, history)).flatten();
     let error = (!report.error.is_empty()).then(|| {
         let what = report.error.to_string();
-        let mend = "l opens monitor.log, where the autoscaler says more";
+        let mend = "read monitor.log (l in the autoscaler pane) for details";
         Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, mend)
     });
     let moving = moving(report, &want, history);
-    // That none joins says it of all of them.
+    // The finding that no node joins covers single nodes.
     let none_joins = moving.as_ref().is_some_and(|f| f.kind == FindingKind::NoneJoins);
     let late = if none_joins { None } else { late(report, history) };
     let found = [silent, error, failing, still, infeasible(report, &want, history), late, moving];
     found.into_iter().flatten().collect()
 }
 
-/// Something is wanted where no autoscaler reports: as it should be on a cluster started by hand, not where the file
-/// lets nodes be added.
+/// Demand where no autoscaler reports: normal on a cluster started by hand, but not where the file allows more nodes.
 fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
     let since = history.still?;
-    let short = format!("{}, and no autoscaler reports", want.words());
+    let short = format!("{}, no autoscaler reports", want.words());
     let scales = report.types.iter().any(|t| t.max > Some(0));
     let (severity, mend) = if scales {
-        (Severity::Warn, "l opens monitor.log: is monitor.py running on the head?")
+        (Severity::Warn, "read monitor.log (l in the autoscaler pane): is monitor.py running on the head?")
     } else {
-        (Severity::Info, "it is met when nodes become free, or are added by hand")
+        (Severity::Info, "it is met when nodes become free or are added by hand")
     };
     Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, mend))
 }
 
-/// The same silence comes from a process that is gone and from one whose every loop ends in an exception; what is
-/// wanted meanwhile tells what it costs.
+/// A process that is gone and one whose every loop ends in an exception are silent alike; the unmet demand shows the
+/// cost.
 fn silent(want: &Want, history: &History) -> Option<Finding> {
     let since = history.silent_since()?;
     let wanted = if want.is_something() { format!("{}; ", want.words()) } else { String::new() };
-    let short = format!("{wanted}its report stands still");
+    let short = format!("{wanted}no new report");
     let long = format!(
-        "{wanted}its report stands still: its process (monitor.py on the head) has died, hangs or ends each loop in an \
-         error, and what it says of pending nodes and demands is as old"
+        "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in each loop; the pending \
+         nodes and demands shown are as old"
     );
-    let mend = "l opens monitor.log; if its last lines are old or repeat an error, restart the cluster (R)";
+    let mend = "read monitor.log (l in the autoscaler pane); if its last lines are old or repeat an error, restart the cluster (R)";
     Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, mend))
 }
 
@@ -195,22 +194,22 @@ fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) 
     let short = [Some(first.node_type.to_string()), why.map(str::to_owned)];
     let short = short.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let reason = if first.reason.is_empty() {
-        "the autoscaler does not say why; monitor.log does".to_owned()
+        "no reason given; see monitor.log".to_owned()
     } else {
         first.reason.to_string()
     };
     let wanted = if want.is_something() { format!(" ({})", want.words()) } else { String::new() };
     let long = format!("{}: {reason}{wanted}", first.node_type);
     let mend = match why {
-        Some("no capacity") => "it tries again by itself; another zone or type may have room",
-        Some("no quota") => "free quota (preempted machines count until they are deleted) or ask for more",
-        _ => "l opens monitor.log with the provider's own words",
+        Some("no capacity") => "the autoscaler retries; another zone or type may have capacity",
+        Some("no quota") => "free quota (preempted TPUs count until they are deleted) or request more",
+        _ => "read monitor.log (l in the autoscaler pane) for the provider's message",
     };
     let severity = if want.is_something() && !want.moves { Severity::Bad } else { Severity::Warn };
     Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, mend))
 }
 
-/// What the provider means, from the words that Google and Ray use.
+/// The cause of a failed launch, from the words that Google and Ray use.
 fn cause(reason: &str) -> Option<&'static str> {
     let reason = reason.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| reason.contains(w));
@@ -223,12 +222,12 @@ fn cause(reason: &str) -> Option<&'static str> {
     }
 }
 
-/// Something is wanted and nothing moves.
+/// Unmet demand, and no pending nodes.
 fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &History) -> Option<Finding> {
     let since = history.still?;
     let words = want.words();
     if want.room == Room::None && want.minimum.is_empty() {
-        let short = format!("{words}, types that have it are at their maximum");
+        let short = format!("{words}, matching node types are at their maximum");
         let mend = "wait for running jobs to end, or raise max_workers";
         return Some(Finding::new(FindingKind::Unmet, Severity::Info, Some(since), &short, &short, mend));
     }
@@ -237,11 +236,11 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
         report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {
         let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
-        let mend = "l opens monitor.log: an error that repeats there is what holds it up; restarting the cluster \
-                    (R) frees it";
+        let mend = "read monitor.log (l in the autoscaler pane) for a repeated error; restarting the cluster (R) clears it";
         return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, mend));
     }
-    let doubt = if certain { "" } else { "; autoscaler v1 does not tell whether any type can give it" };
+    let doubt =
+        if certain { "" } else { "; autoscaler v1 does not report whether any node type can provide it" };
     let long = format!("{words}; nothing is launching{doubt}");
     Some(Finding::new(FindingKind::Unmet, Severity::Warn, Some(since), words, long, ""))
 }
@@ -250,12 +249,12 @@ fn infeasible(report: &Autoscaler, want: &Want, history: &History) -> Option<Fin
     let demand = report.demands.iter().find(|d| d.infeasible)?;
     let shape = demand.shape.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ");
     let short = format!("{} for {shape}", plural(want.infeasible, "demand"));
-    let long = format!("{short}: no node type has it, or those that do are at their maximum");
-    let mend = "ask for what a type has, or change the types in the cluster's file";
+    let long = format!("{short}: no node type provides it, or those that do are at their maximum");
+    let mend = "request what a node type provides, or change the node types in the cluster's file";
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, mend))
 }
 
-/// Nodes on their way: good news, until none arrives.
+/// Pending nodes: good news, unless none joins.
 fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
     let largest = report.types.iter().filter(|t| coming(t) > 0).max_by_key(|t| coming(t));
     let since = history.joining?;
@@ -266,13 +265,16 @@ fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding
     let late = history.age_of(since) >= NO_NODE_JOINS;
     let (kind, severity) =
         if late { (FindingKind::NoneJoins, Severity::Warn) } else { (FindingKind::Scaling, Severity::Info) };
-    let mend =
-        if late { "l twice opens monitor.out: what the machines say while ray is installed" } else { "" };
+    let mend = if late {
+        "read monitor.out (l twice in the autoscaler pane): the output of the machines while Ray is installed"
+    } else {
+        ""
+    };
     let rest = if want.is_something() { format!("; {}", want.words()) } else { String::new() };
     Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), mend))
 }
 
-/// Single nodes that have been on their way for too long, while others arrive.
+/// Single nodes that have been joining for too long, while others join.
 fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
     let since = |p: &PendingNode| history.pending_since(&p.address);
     let is_late = |p: &&PendingNode| since(p).is_some_and(|at| history.age_of(at) >= JOINS_LATE);
@@ -285,7 +287,8 @@ fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
         1 => one,
         n => format!("{one}, +{}", n - 1),
     };
-    let mend = "l twice opens monitor.out: what the machine says while Ray is installed";
+    let mend =
+        "read monitor.out (l twice in the autoscaler pane): the output of the machine while Ray is installed";
     Some(Finding::new(
         FindingKind::JoinsLate,
         Severity::Warn,

@@ -1,4 +1,4 @@
-//! What one state cannot show: since when nothing moves.
+//! What a single state cannot show: since when nothing changes.
 
 use super::autoscaler::{Want, failing_now, newest_start};
 use super::restart::Restart;
@@ -6,34 +6,34 @@ use crate::model::{Job, Link, Problem, Snapshot, Text, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An autoscaler whose report stands still for that long no longer works through its loop. The loop takes about 5 s;
+/// An autoscaler without a new report for that long no longer works through its loop. The loop takes about 5 s;
 /// over HTTP autoscaler v1's report is read every 30 s only.
 pub const SILENT_AFTER: Duration = Duration::from_secs(60);
-/// One that is as old as that when it is seen first is silent at once: no clock that anybody keeps is that wrong. Should
-/// it move on all the same, the clocks do differ, and only that it stands still counts from then on.
+/// A report that is this old when first seen counts as silent at once: no maintained clock is that wrong. If a new
+/// report comes all the same, the clocks differ, and from then on only the time without a new report counts.
 pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// Between two states further apart anything may have happened (the laptop slept, the connection was lost): what was
 /// going on before is no longer known to have gone on.
 pub const GAP: Duration = Duration::from_secs(120);
 
-/// The memory of one cluster. A few instants, the nodes on their way and the last restart, whatever
-/// the number of states it has learnt.
+/// The memory of one cluster: a few instants, the pending nodes and the last restart. Its size does not grow with the
+/// number of states.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     trouble: Option<Problem>,
     taken: Option<Timestamp>,
     session: String,
     newest_start: Option<Timestamp>,
-    /// Something is wanted, nothing is on its way, and no node has started: since then.
+    /// Since when there is unmet demand, no pending node, and no new node.
     pub(super) still: Option<Timestamp>,
-    /// Nodes are on their way and none has started: since then.
+    /// Since when nodes are pending and none has joined.
     pub(super) joining: Option<Timestamp>,
-    /// Launches fail: since then.
+    /// Since when launches fail.
     pub(super) failing: Option<Timestamp>,
-    /// What no type can give is wanted: since then.
+    /// Since when there is infeasible demand.
     pub(super) infeasible: Option<Timestamp>,
     report: Option<Report>,
-    /// Addresses of nodes on their way, and when each was first seen so.
+    /// Addresses of pending nodes, and when each was first seen pending.
     pending: Vec<(Text, Timestamp)>,
     restart: Option<Restart>,
 }
@@ -50,7 +50,7 @@ struct Report {
 }
 
 impl History {
-    /// Learns the state of the way to the cluster.
+    /// Learns the state of the connection to the cluster.
     pub fn learn_link(&mut self, link: &Link) {
         match link {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => {
@@ -98,7 +98,7 @@ impl History {
         };
     }
 
-    /// When a node on its way was first seen so.
+    /// When a pending node was first seen pending.
     pub fn pending_since(&self, address: &Text) -> Option<Timestamp> {
         self.pending.iter().find(|(known, _)| known == address).map(|(_, at)| *at)
     }
@@ -113,7 +113,7 @@ impl History {
         self.restart.as_ref()
     }
 
-    /// What broke the way to it last; none while it works.
+    /// The last problem of the connection; none while it is up.
     pub const fn trouble(&self) -> Option<&Problem> {
         self.trouble.as_ref()
     }
@@ -123,8 +123,8 @@ impl History {
         self.taken.map_or(Duration::ZERO, |taken| at.age(taken))
     }
 
-    /// The autoscaler's last sign of life, once it has been silent for [`SILENT_AFTER`] under our eyes, or was as old as
-    /// [`SILENT_AT_ONCE`] when it was seen first.
+    /// The autoscaler's last sign of life, once no new report has come for [`SILENT_AFTER`], or if the report was as old
+    /// as [`SILENT_AT_ONCE`] when first seen.
     pub(super) fn silent_since(&self) -> Option<Timestamp> {
         let report = self.report?;
         let silent =

@@ -1,11 +1,11 @@
-//! What the nodes tell: deaths just now, slices that are not whole, and, when all is well, that nobody uses them.
+//! Findings about nodes: recent deaths, incomplete slices, and idle clusters.
 
 use super::slices::{ASSEMBLY, Slice, slices};
 use super::{Finding, FindingKind, Severity};
 use crate::model::{AutoscalerVersion, DeathReason, JobStatus, Node, Snapshot, Timestamp};
 use std::time::Duration;
 
-/// A death is news for that long.
+/// A death is reported for that long.
 pub const JUST_NOW: Duration = Duration::from_secs(900);
 
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
@@ -28,7 +28,7 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let more = preempted.len() + crashed.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let long = format!("{short}: {}{more}", names.join(", "));
-    let mend = "the autoscaler replaces them if they are wanted; the nodes pane has ray's reason for each";
+    let mend = "the autoscaler replaces them if they are needed; the nodes pane shows Ray's reason for each";
     Some(Finding::new(FindingKind::NodesLost, Severity::Warn, Some(since), short, long, mend))
 }
 
@@ -42,12 +42,12 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let since: Option<Timestamp> = late.iter().filter_map(|s| s.lost.or(s.started)).min();
     let one = format!("{} {} of {} hosts", worst.name, worst.registered, worst.expected);
     let short = if late.len() == 1 { one.clone() } else { format!("{} slices, e.g. {one}", late.len()) };
-    let long = format!("{short}; a job on all hosts of it cannot run");
-    let mend = "if the missing hosts do not come back, delete the slice: the autoscaler makes another";
+    let long = format!("{short}; a job that needs all its hosts cannot run");
+    let mend = "if the missing hosts do not come back, delete the slice: the autoscaler creates a new one";
     Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, mend))
 }
 
-/// No job, nothing wanted, and no node in use.
+/// No job, no demand, and no node in use.
 pub fn idle(snapshot: &Snapshot) -> Option<Finding> {
     let works = |s: JobStatus| !s.is_ended();
     let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
@@ -63,7 +63,7 @@ pub fn idle(snapshot: &Snapshot) -> Option<Finding> {
     let workers = alive().filter(|n| !n.is_head).count();
     let short = match (workers, snapshot.autoscaler.version) {
         (0, _) => String::new(),
-        (_, AutoscalerVersion::None) => format!("{workers} workers, and no autoscaler to end them"),
+        (_, AutoscalerVersion::None) => format!("{workers} workers, no autoscaler to remove them"),
         _ => format!("{workers} workers unused"),
     };
     Some(Finding::new(FindingKind::Idle, Severity::Info, None, &short, &short, ""))

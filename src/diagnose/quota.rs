@@ -1,4 +1,4 @@
-//! TPUs that Google took away and nobody deleted.
+//! Preempted TPUs that hold quota because they are not deleted.
 
 use super::{Finding, FindingKind, Severity};
 use crate::model::{Leftover, LeftoverKind};
@@ -9,16 +9,15 @@ pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
     let chips: u32 = vms.iter().map(|l| l.chips).sum();
     let (number, s, eat) = match vms.len() {
         0 => return None,
-        1 => (1, "", "eats"),
-        n => (n, "s", "eat"),
+        1 => (1, "", "holds"),
+        n => (n, "s", "hold"),
     };
     let short = format!("{number} preempted TPU{s} {eat} quota, {chips} chips");
     let long = format!(
-        "{short}: google took the TPU VM{s} away, and nobody has deleted {}",
+        "{short}: Google preempted the TPU VM{s}, and nobody has deleted {}",
         if number == 1 { "it" } else { "them" }
     );
-    let mend =
-        "delete what is left of them: `clean-preempted` in the view of TPUs, or `marin-tui clean-preempted`";
+    let mend = "delete them: x in the TPUs view (T), or `marin-tui clean-preempted`";
     Some(Finding::new(FindingKind::EatsQuota, Severity::Warn, None, short, long, mend))
 }
 
@@ -42,7 +41,7 @@ mod tests {
         let short = |left: &[Leftover]| finding(left).map(|f| f.short);
         let (vm, queued) = (left(LeftoverKind::TpuVm, 4), left(LeftoverKind::QueuedResource, 0));
         assert_eq!(short(std::slice::from_ref(&queued)), None);
-        assert_eq!(short(&[vm.clone(), queued]).as_deref(), Some("1 preempted TPU eats quota, 4 chips"));
-        assert_eq!(short(&[vm.clone(), vm]).as_deref(), Some("2 preempted TPUs eat quota, 8 chips"));
+        assert_eq!(short(&[vm.clone(), queued]).as_deref(), Some("1 preempted TPU holds quota, 4 chips"));
+        assert_eq!(short(&[vm.clone(), vm]).as_deref(), Some("2 preempted TPUs hold quota, 8 chips"));
     }
 }

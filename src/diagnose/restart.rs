@@ -1,4 +1,4 @@
-//! A new Ray session on a head: Ray was restarted, and its nodes and jobs are gone with the old session.
+//! A new Ray session on a head: Ray was restarted, and the nodes and jobs of the old session are gone.
 
 use super::{Finding, FindingKind, Severity};
 use crate::model::{Job, JobKey, NodeState, Snapshot, SubmissionId, Text, Timestamp};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A restart is shown for this long.
 pub const RECENT: Duration = Duration::from_secs(3600);
-/// The head's clock is believed if it differs no more than this from ours.
+/// The head's clock is used if it differs from ours by no more than this.
 const CLOCKS: Duration = Duration::from_secs(300);
 /// Jobs and workers that are named; the others are counted.
 const NAMED: usize = 3;
@@ -28,7 +28,7 @@ pub enum RestartedBy {
 pub struct Restart {
     /// When the new session began: the head's start if its clock can be believed, otherwise when it was first seen.
     pub since: Timestamp,
-    /// Who did it.
+    /// Who restarted Ray.
     pub by: RestartedBy,
     /// Jobs that had not ended before it.
     jobs: Vec<Open>,
@@ -74,8 +74,8 @@ impl Restart {
         Some(Self { since, by, jobs: open.map(job).collect(), workers: living_workers(before) })
     }
 
-    /// The same, with what an earlier one took that is not back either: a Ray that was restarted twice has lost the jobs
-    /// of both times.
+    /// The same restart with the jobs that an earlier one ended and that are not back: after two restarts the jobs of
+    /// both are lost.
     pub(super) fn after(mut self, earlier: Option<Self>, jobs: &[Arc<Job>]) -> Self {
         let Some(earlier) = earlier.filter(|e| e.by != RestartedBy::Us && e.is_recent(self.since)) else {
             return self;
@@ -88,24 +88,24 @@ impl Restart {
         self
     }
 
-    /// Whether it is still news when a state was taken.
+    /// Whether it was recent when a state was taken.
     pub fn is_recent(&self, taken: Timestamp) -> bool {
         self.since.age(taken) < RECENT
     }
 
-    /// Why a job is not there any more, if this restart has ended it.
+    /// Why a job is gone, if this restart has ended it.
     pub fn why_lost(&self, id: &SubmissionId, jobs: &[Arc<Job>]) -> Option<String> {
         let is_it = |open: &&Open| matches!(&open.key, JobKey::Submission(known) if known == id);
         let lost = self.jobs.iter().find(is_it).filter(|open| !open.is_back(jobs))?;
         Some(id.lost_with(&lost.session))
     }
 
-    /// What is to be known of it; nothing of one of our own, which its operation reports.
+    /// The finding about it; none for a restart by this program, which its operation reports.
     pub(super) fn finding(&self, now: &Snapshot) -> Option<Finding> {
         let who = match &self.by {
             RestartedBy::Us => return None,
             RestartedBy::Operator(who) => format!("by {who}"),
-            RestartedBy::Unknown => "not by this console".to_owned(),
+            RestartedBy::Unknown => "outside this console".to_owned(),
         };
         // What could not be read is not lost.
         let is_read = |part: &str| !now.missing.iter().any(|m| m.starts_with(part));
@@ -113,7 +113,7 @@ impl Restart {
             return None;
         }
         let lost: Vec<&Open> = self.jobs.iter().filter(|open| !open.is_back(&now.jobs)).collect();
-        // Machines that were made anew have other addresses.
+        // Recreated machines have other addresses, so workers are only counted.
         let missing = self.workers.saturating_sub(living_workers(now));
         let jobs = match lost.len() {
             0 => "no job lost".to_owned(),
@@ -136,11 +136,11 @@ impl Restart {
             (None, _) => String::new(),
             (Some(_), RestartedBy::Operator(who)) => {
                 format!(
-                    "their operation may still be bringing jobs back; ask {who} before you submit any of them again"
+                    "their operation may still be restoring jobs; ask {who} before you submit any of them again"
                 )
             }
             (Some(job), _) => format!(
-                "ask who restarted it, and submit the lost jobs again; their logs are on the head in /tmp/ray/{}/logs",
+                "find out who restarted it, and submit the lost jobs again; their logs are on the head in /tmp/ray/{}/logs",
                 job.session
             ),
         };
@@ -197,7 +197,7 @@ mod tests {
         let restart = Restart::between(&before, &now, RestartedBy::Unknown).unwrap();
         let found = restart.finding(&now).unwrap();
         assert_eq!((found.severity, found.short.as_str()), (Severity::Bad, "1 job lost"));
-        assert_eq!(found.long, "Ray was restarted not by this console; 1 job lost: a (owner unknown)");
+        assert_eq!(found.long, "Ray was restarted outside this console; 1 job lost: a (owner unknown)");
         assert!(found.mend.contains("/tmp/ray/old/logs"), "{found:?}");
         let why = |id: &str| restart.why_lost(&SubmissionId(id.into()), &now.jobs);
         assert!(why("a").unwrap().contains("job-driver-a.log"));

@@ -1,4 +1,4 @@
-//! TPU slices: hosts that are registered against those that a slice needs to be of use.
+//! TPU slices: the registered hosts and the expected number of hosts.
 
 use crate::model::{Node, Timestamp};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Slice<'a> {
     pub name: &'a str,
     /// Node type of its hosts.
     pub node_type: &'a str,
-    /// Hosts alive.
+    /// The number of hosts alive in Ray.
     pub registered: u32,
     /// Hosts that it consists of.
     pub expected: u32,

@@ -169,7 +169,8 @@ impl Reader<'_> {
 
     fn mapping<'v>(&self, value: &'v Value, path: &[&str]) -> Result<&'v Mapping, FileError> {
         let what = path.last().unwrap_or(&"the file");
-        let fail = || self.error(path, format!("{what} is not a `key: value` mapping"), "write one key per line");
+        let fail =
+            || self.error(path, format!("{what} is not a `key: value` mapping"), "write one key per line");
         value.as_mapping().ok_or_else(fail)
     }
 

@@ -61,8 +61,7 @@ pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
             let name = name.to_owned();
             if let Some(first) = names.get(&name) {
                 let what = format!("cluster_name `{name}` is already used by {}", first.display());
-                let mend =
-                    "rename one: two clusters of the same name share tags and terminate each other's machines";
+                let mend = "rename one: two clusters of the same name share tags and terminate each other's machines";
                 rules.error("same-name", &["cluster_name"], what, mend);
             }
             names.entry(name).or_insert_with(|| file.clone());
@@ -177,12 +176,7 @@ impl<'a> Rules<'a> {
         }
         let Some(name) = self.head_type() else {
             let mend = "add `head_node_type:` with one of available_node_types";
-            return self.error(
-                "head-type",
-                &["available_node_types"],
-                "no head_node_type".into(),
-                mend,
-            );
+            return self.error("head-type", &["available_node_types"], "no head_node_type".into(), mend);
         };
         let Some((_, head)) = types.iter().find(|(n, _)| *n == name) else {
             let what = format!("head_node_type `{name}` is not among available_node_types");

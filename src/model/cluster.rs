@@ -89,9 +89,7 @@ impl ClusterSpec {
     pub fn head_words(&self) -> String {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
-            HeadAddress::AskRay if self.provider == "gcp" => {
-                "Google label, else ray get-head-ip".to_owned()
-            }
+            HeadAddress::AskRay if self.provider == "gcp" => "Google label, else ray get-head-ip".to_owned(),
             HeadAddress::AskRay => "ray get-head-ip".to_owned(),
             HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
         }

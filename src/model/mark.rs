@@ -148,10 +148,9 @@ impl OperationMark {
                 "ask {} to resume or abandon it ({} --resume, --abandon); take over with --take-over",
                 self.who, self.command
             ),
-            Pulse::Stale(_) => format!(
-                "its process seems to have exited ({look}); ask {}, then use --take-over",
-                self.who
-            ),
+            Pulse::Stale(_) => {
+                format!("its process seems to have exited ({look}); ask {}, then use --take-over", self.who)
+            }
         };
         Problem::new(ProblemKind::Other, what, mend, now)
     }

@@ -265,10 +265,9 @@ impl Operation {
                 vec![Check, Look, Backup, Stop, Clear, Start, Answer, Restore, Workers],
                 "running jobs are stopped and submitted again from the beginning; manually started drivers are lost",
             ),
-            Task::Restart { preserve: false } => (
-                vec![Check, Look, Stop, Clear, Start, Answer, Workers],
-                "running jobs are stopped and lost",
-            ),
+            Task::Restart { preserve: false } => {
+                (vec![Check, Look, Stop, Clear, Start, Answer, Workers], "running jobs are stopped and lost")
+            }
             Task::Start => (vec![Check, Start, Answer], "Ray is started on the head and its workers"),
             Task::Stop => {
                 (vec![Check, Look, Stop, Clear], "running jobs are stopped and lost, and Ray is stopped")
@@ -314,7 +313,10 @@ impl Operation {
 
     /// A line for the team's channel, before it begins.
     pub fn announcement(&self) -> String {
-        format!("I am about to {}: {}. Please object now if this must not happen.", self.title, self.consequence)
+        format!(
+            "I am about to {}: {}. Please object now if this must not happen.",
+            self.title, self.consequence
+        )
     }
 
     /// What the audit log calls it: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
@@ -350,9 +352,9 @@ impl Operation {
             StepName::Join => {
                 Some("cancelled; Ray was started there and may still join; if not, use init-worker")
             }
-            StepName::Drain => Some(
-                "cancelled; the worker stays draining and stops once idle: delete it with remove-worker",
-            ),
+            StepName::Drain => {
+                Some("cancelled; the worker stays draining and stops once idle: delete it with remove-worker")
+            }
             _ => None,
         }
     }

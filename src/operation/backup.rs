@@ -270,7 +270,9 @@ impl Restore<'_> {
                 continue;
             }
             let Some(name) = list.packages.get(&uri) else {
-                return Ok(Restored::Failed(format!("its package {uri} was already gone when the job was saved")));
+                return Ok(Restored::Failed(format!(
+                    "its package {uri} was already gone when the job was saved"
+                )));
             };
             let file = match dir.map(|dir| inside(dir, name)).transpose() {
                 Ok(file) => file,
@@ -300,8 +302,12 @@ fn read(dir: &Path) -> Result<List, Problem> {
     })?;
     // The parser's words may quote a secret.
     let list: List = serde_json::from_slice(&text).map_err(|e| {
-        let what =
-            format!("{} is not a valid backup list (line {}, column {})", path.display(), e.line(), e.column());
+        let what = format!(
+            "{} is not a valid backup list (line {}, column {})",
+            path.display(),
+            e.line(),
+            e.column()
+        );
         problem(what, "undo edits to the file, or submit its jobs with submit-job")
     })?;
     // Names in the list lead nowhere but into the folder.

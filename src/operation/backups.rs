@@ -109,7 +109,9 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
 pub fn delete(backup: &Backup) -> Result<(), Problem> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |why: io::Error| trouble(format!("cannot delete {}: {why}", path.display()), "delete it manually")
+        move |why: io::Error| {
+            trouble(format!("cannot delete {}: {why}", path.display()), "delete it manually")
+        }
     };
     if backup.is_needed {
         let what = format!("{} is needed by an interrupted operation", backup.folder.display());

@@ -388,7 +388,9 @@ impl Performer {
 
     fn backup_folder(&self) -> Result<PathBuf, Problem> {
         let folder = self.facts.backup.clone();
-        folder.ok_or_else(|| trouble("the journal names no backup", "use restore-jobs with the backup's folder"))
+        folder.ok_or_else(|| {
+            trouble("the journal names no backup", "use restore-jobs with the backup's folder")
+        })
     }
 
     async fn back_up(&mut self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
@@ -447,16 +449,19 @@ impl Performer {
         if let Some(why) = later {
             let what = format!("{} of {} jobs not restored: {why}", failed.len(), restored.len());
             let saved = folder.display();
-            let mend = format!(
-                "resume (restored jobs are kept); or --abandon, and `restore-jobs {saved}` later"
-            );
+            let mend =
+                format!("resume (restored jobs are kept); or --abandon, and `restore-jobs {saved}` later");
             return Err(trouble(what, mend));
         }
         let good = restored.len() - failed.len();
         Ok(match failed.as_slice() {
             [] => format!("{good} jobs restored"),
             names => {
-                format!("{good} jobs restored; not restored: {} (saved in {})", names.join(", "), folder.display())
+                format!(
+                    "{good} jobs restored; not restored: {} (saved in {})",
+                    names.join(", "),
+                    folder.display()
+                )
             }
         })
     }

@@ -115,7 +115,8 @@ impl Executor {
         if self.records(|| Call::http("PUT", route)) {
             return Ok(());
         }
-        let file = file.ok_or_else(|| RayError::Setup(format!("{} is not saved on this machine", Text::from(uri))))?;
+        let file =
+            file.ok_or_else(|| RayError::Setup(format!("{} is not saved on this machine", Text::from(uri))))?;
         client.upload_package_file(uri, file).await
     }
 

@@ -148,7 +148,10 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
             let step = step.map_or("its last step", crate::model::StepName::word);
             let title = unfinished.operation(&spec.name).title;
             let what = format!("{title}: cannot skip `{step}`: later steps need it");
-            Err(Refusal::new(Gate::NotSkippable, trouble(what, "resume without skipping, or abandon the operation")))
+            Err(Refusal::new(
+                Gate::NotSkippable,
+                trouble(what, "resume without skipping, or abandon the operation"),
+            ))
         }
     }
 }

@@ -198,10 +198,8 @@ impl Performer {
             match first {
                 None => return Ok(()),
                 Some(name) if Instant::now() > deadline => {
-                    let what = format!(
-                        "Google reports {} as deleted but still lists it",
-                        Text::from(name.as_str())
-                    );
+                    let what =
+                        format!("Google reports {} as deleted but still lists it", Text::from(name.as_str()));
                     return Err(trouble(what, "resume in a few minutes"));
                 }
                 Some(_) => tokio::time::sleep(LOOK).await,

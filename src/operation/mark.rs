@@ -109,7 +109,10 @@ impl Marked {
     /// Removes it: the operation is over.
     pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
         if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
-            let words = format!("the mark of this operation remains visible to other operators: {}; {}", p.what, p.mend);
+            let words = format!(
+                "the mark of this operation remains visible to other operators: {}; {}",
+                p.what, p.mend
+            );
             // The receiver may be gone.
             drop(tell.send(Progress::Output(words)));
         }
@@ -117,8 +120,10 @@ impl Marked {
 }
 
 fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
-    let words =
-        format!("warning: this operation is not visible to other operators: {}; {}", problem.what, problem.mend);
+    let words = format!(
+        "warning: this operation is not visible to other operators: {}; {}",
+        problem.what, problem.mend
+    );
     // The receiver may be gone.
     drop(tell.send(Progress::Output(words)));
 }

@@ -44,10 +44,7 @@ impl Unfinished {
                     spec.name,
                     now.display()
                 );
-                Err(trouble(
-                    what,
-                    "resume with that file (--infra, --cluster), or use --abandon",
-                ))
+                Err(trouble(what, "resume with that file (--infra, --cluster), or use --abandon"))
             }
             _ => Ok(()),
         }

@@ -62,10 +62,8 @@ impl Performer {
         if seen.status != 0 {
             return Ok(());
         }
-        let what =
-            "Ray runs on the head but its dashboard does not answer; `ray up` would end its jobs";
-        let mend =
-            "check dashboard.log on the head, or stop that Ray with `ray stop`; then resume";
+        let what = "Ray runs on the head but its dashboard does not answer; `ray up` would end its jobs";
+        let mend = "check dashboard.log on the head, or stop that Ray with `ray stop`; then resume";
         Err(trouble(what, mend))
     }
 
@@ -77,10 +75,9 @@ impl Performer {
         loop {
             let problem = match self.answering().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
-                Ok(Some(_)) => trouble(
-                    "the old Ray still answers",
-                    "stop it there with `ray stop`, then resume",
-                ),
+                Ok(Some(_)) => {
+                    trouble("the old Ray still answers", "stop it there with `ray stop`, then resume")
+                }
                 Ok(None) => {
                     trouble("no dashboard answers on the head", "check `ray status` there, then resume")
                 }

@@ -52,7 +52,10 @@ impl Performer {
         loop {
             match self.answering().await {
                 Ok(None) if over_ssh => {
-                    return Ok("`ray down` stopped nothing; Ray was stopped over ssh and the head no longer answers".to_owned());
+                    return Ok(
+                        "`ray down` stopped nothing; Ray was stopped over ssh and the head no longer answers"
+                            .to_owned(),
+                    );
                 }
                 Ok(None) => return Ok("the head no longer answers".to_owned()),
                 // `ray down` exits with 0 when it stopped nothing: it knows only the clusters in the state files of

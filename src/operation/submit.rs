@@ -225,7 +225,10 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], here: &Env) -> R
             (name, value.to_owned())
         } else {
             let value = here.for_job(said).map(str::to_owned);
-            (said.as_str(), value.ok_or_else(|| unfit!("{} is not set in the local environment", printable(said)))?)
+            (
+                said.as_str(),
+                value.ok_or_else(|| unfit!("{} is not set in the local environment", printable(said)))?,
+            )
         };
         if name.is_empty() {
             return Err(unfit!("write a variable as NAME=VALUE or NAME"));

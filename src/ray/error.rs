@@ -70,10 +70,9 @@ impl RayError {
                 "the token is outdated or belongs to another cluster: replace it in ~/.ray/auth_token or RAY_AUTH_TOKEN, \
                  then reconnect",
             ),
-            Self::NotRay(_) => (
-                ProblemKind::NotRay,
-                "check the address and the dashboard port (default 8265)",
-            ),
+            Self::NotRay(_) => {
+                (ProblemKind::NotRay, "check the address and the dashboard port (default 8265)")
+            }
             Self::Silent(_) => (
                 ProblemKind::DashboardSilent,
                 "a starting head needs about 10 s; otherwise check dashboard.log on the head",
@@ -81,17 +80,13 @@ impl RayError {
             Self::Setup(_) => {
                 (ProblemKind::Config, "correct the address; https needs CA certificates on this machine")
             }
-            Self::TooLarge(_) => {
-                (ProblemKind::Other, "the cluster is too large for this request")
-            }
+            Self::TooLarge(_) => (ProblemKind::Other, "the cluster is too large for this request"),
             Self::Malformed { .. } => (
                 ProblemKind::Other,
                 "the response was cut off, or this Ray version is not supported; refresh, or check dashboard.log on the head",
             ),
             Self::Forbidden(_) | Self::NotFound(_) => (ProblemKind::Other, ""),
-            Self::Status { .. } | Self::Grpc(_) => {
-                (ProblemKind::Other, "check dashboard.log on the head")
-            }
+            Self::Status { .. } | Self::Grpc(_) => (ProblemKind::Other, "check dashboard.log on the head"),
         };
         Problem::new(kind, self.to_string(), mend, since)
     }

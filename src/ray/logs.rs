@@ -267,9 +267,7 @@ impl Outlet {
 
 fn too_much(lines: usize) -> String {
     let mib = Outlet::HELD >> 20;
-    format!(
-        "{lines} older lines left out: the newer ones fill {mib} MiB; request fewer lines, or all"
-    )
+    format!("{lines} older lines left out: the newer ones fill {mib} MiB; request fewer lines, or all")
 }
 
 /// Backoff that grows with each failure.

@@ -295,7 +295,8 @@ impl Client {
 /// [`RayError::Setup`] for a URI that is not one of `gcs://`.
 pub fn package_route(uri: &str) -> Result<String, RayError> {
     let name = uri.strip_prefix("gcs://").filter(|n| !n.is_empty());
-    let name = name.ok_or_else(|| RayError::Setup(format!("{} is not a Ray package URI", Text::from(uri))))?;
+    let name =
+        name.ok_or_else(|| RayError::Setup(format!("{} is not a Ray package URI", Text::from(uri))))?;
     Ok(format!("/api/packages/gcs/{}", encoded(name)))
 }
 

@@ -18,11 +18,7 @@ const DEPTH: usize = 8;
 pub fn check(path: &str, body: &[u8]) -> Result<(), RayError> {
     let mut scale = Scale { left: MOST };
     if scale.message(body, DEPTH) == Weighed::TooHeavy {
-        let why = format!(
-            "its {} bytes would use more than {} MiB of memory",
-            body.len(),
-            MOST >> 20
-        );
+        let why = format!("its {} bytes would use more than {} MiB of memory", body.len(), MOST >> 20);
         return Err(RayError::Malformed { route: path.to_owned(), why });
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Sums over the reconciled rows: chips by generation, and each node type's limits against what is there.
+//! Totals over the reconciled rows: chips by generation, and each node type's limits and existing machines.
 
 use super::{Row, Standing};
 use crate::model::text::printable;
@@ -12,19 +12,19 @@ pub struct Chips {
     pub held: u32,
     /// Of these, on hosts that are alive in Ray.
     pub in_ray: u32,
-    /// Of these, taken away and not deleted.
+    /// Of these, preempted and not deleted.
     pub eats_quota: u32,
-    /// Asked for and not there yet.
+    /// Requested and not created yet.
     pub waiting: u32,
 }
 
 impl Chips {
-    /// In words, e.g. `v4 84 chips, 32 in ray, 40 eat quota, 64 more asked for`; of Ray only when it told.
+    /// In words, e.g. `v4 84 chips, 32 in Ray, 40 preempted, 64 more requested`; Ray's part only when `ray_told`.
     pub fn words(&self, generation: &str, ray_told: bool) -> String {
         let mut parts = vec![format!("{} {} chips", printable(generation), self.held)];
-        parts.extend(ray_told.then(|| format!("{} in ray", self.in_ray)));
-        parts.extend((self.eats_quota > 0).then(|| format!("{} eat quota", self.eats_quota)));
-        parts.extend((self.waiting > 0).then(|| format!("{} more asked for", self.waiting)));
+        parts.extend(ray_told.then(|| format!("{} in Ray", self.in_ray)));
+        parts.extend((self.eats_quota > 0).then(|| format!("{} preempted", self.eats_quota)));
+        parts.extend((self.waiting > 0).then(|| format!("{} more requested", self.waiting)));
         parts.join(", ")
     }
 }
@@ -63,23 +63,23 @@ fn generation(accelerator_type: &str) -> Option<&str> {
     }
 }
 
-/// One worker type of the cluster's file against what is there. Counted in machines: a slice is one.
+/// One worker type of the cluster's file, with its limits and existing machines. A slice counts as one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeCount {
-    /// Its name.
+    /// The name of the node type.
     pub name: String,
-    /// `min_workers`.
+    /// `min_workers` of the cluster's file.
     pub min: u32,
-    /// `max_workers`.
+    /// `max_workers` of the cluster's file.
     pub max: u32,
-    /// Machines that Google has for it, up or coming up.
+    /// Its machines at Google, up or starting.
     pub there: usize,
-    /// Of these, with all hosts in Ray; none when Ray gave no answer.
+    /// Of these, those with all hosts in Ray; none when Ray gave no answer.
     pub registered: Option<usize>,
 }
 
 impl TypeCount {
-    /// How many it is short of its minimum.
+    /// The number of machines missing to its minimum.
     pub fn short(&self) -> usize {
         (self.min as usize).saturating_sub(self.registered.unwrap_or(self.there))
     }

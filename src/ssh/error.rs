@@ -277,11 +277,7 @@ fn unreachable(line: &str, host: &str, all: &[String]) -> Option<String> {
     // A proxy command that failed said why before ssh noticed.
     let proxy =
         all.iter().find(|l| !no_server.iter().any(|w| l.starts_with(w)) && !l.starts_with("Warning: "));
-    Some(
-        proxy
-            .cloned()
-            .unwrap_or_else(|| "not an ssh server, or the server closed the connection".into()),
-    )
+    Some(proxy.cloned().unwrap_or_else(|| "not an ssh server, or the server closed the connection".into()))
 }
 
 /// The last line with a message, or the exit code.

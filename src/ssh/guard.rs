@@ -60,7 +60,8 @@ pub(super) fn spawn(command: Vec<OsString>) -> Result<(Child, Lifeline), SshErro
         mend: "close some programs, then reconnect".into(),
     };
     let mut child = shell.spawn().map_err(|e| failed(e.to_string()))?;
-    let lifeline = child.stdin.take().map(Lifeline).ok_or_else(|| failed("it has no standard input".into()))?;
+    let lifeline =
+        child.stdin.take().map(Lifeline).ok_or_else(|| failed("it has no standard input".into()))?;
     Ok((child, lifeline))
 }
 

@@ -28,9 +28,8 @@ impl From<HostName> for Found {
 
 /// An address that Ray, Google or a journal named, as ssh may have it.
 pub(super) fn host_name(text: &str) -> Result<HostName, Problem> {
-    HostName::parse(text).map_err(|e| {
-        Problem::new(ProblemKind::Address, e.to_string(), "nothing was sent", Timestamp::now())
-    })
+    HostName::parse(text)
+        .map_err(|e| Problem::new(ProblemKind::Address, e.to_string(), "nothing was sent", Timestamp::now()))
 }
 
 /// The head's current address. Looked up for every connection, because a recreated head has a new one. `out` receives

@@ -62,7 +62,10 @@ impl Ports {
             let pick = self.lock().take(first).ok_or_else(|| {
                 Problem::new(
                     ProblemKind::PortInUse,
-                    format!("no free local port from {first} upwards for the {} of {cluster}", service.word()),
+                    format!(
+                        "no free local port from {first} upwards for the {} of {cluster}",
+                        service.word()
+                    ),
                     "close programs that listen there (list them: ss -ltnp)",
                     Timestamp::now(),
                 )

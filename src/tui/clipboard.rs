@@ -13,23 +13,23 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// Where the terminal's own clipboard must be used and how its sequence must be wrapped to get there.
+/// Whether the terminal's own clipboard must be used, and how its sequence must be wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// No desktop clipboard of the person in front of the screen can be reached from this process.
+    /// Whether this process cannot reach the operator's desktop clipboard.
     pub remote: bool,
-    /// The multiplexer around us.
+    /// The multiplexer that the console runs in.
     pub multiplexer: Multiplexer,
 }
 
 /// A terminal multiplexer that keeps control sequences to itself unless they are wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiplexer {
-    /// None.
+    /// No multiplexer.
     None,
-    /// tmux.
+    /// tmux: passes wrapped sequences on.
     Tmux,
-    /// GNU screen.
+    /// GNU screen: passes short strings only.
     Screen,
 }
 
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// A token leaves the clipboard after this time, unless something else is there by then.
+/// A token is removed from the clipboard after this time, unless the clipboard has changed by then.
 pub const ON_CLIPBOARD: Duration = Duration::from_secs(60);
 
 /// What a clipboard's history does with a text.
@@ -67,7 +67,7 @@ pub struct Copier {
 }
 
 impl Copier {
-    /// For that place.
+    /// A copier for that place.
     pub fn new(place: Place) -> Self {
         Self { place, desktop: None }
     }
@@ -105,7 +105,7 @@ impl Copier {
         let mut terminal = terminal()?;
         terminal.write_all(osc52(text, self.place.multiplexer).as_bytes())?;
         terminal.flush()?;
-        Ok("through the terminal (OSC 52); if nothing arrives, your terminal refuses it")
+        Ok("through the terminal (OSC 52); if nothing arrives, the terminal does not allow it")
     }
 
     /// Empties the desktop's clipboard if it still holds `text`; whether it did.

@@ -1,4 +1,4 @@
-//! What the loop listens to.
+//! The inputs of the loop: keys and signals.
 
 use crate::model::Update;
 use crossterm::event::{self, Event};
@@ -15,14 +15,14 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// What the reading thread is given to end.
+/// Time that the reading thread has to end.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The loop's sources, generic so that tests can play the keyboard.
 pub struct Inputs<'a, K, Q> {
     /// Keys, mouse, paste and resize.
     pub keys: K,
-    /// Resolves when a signal asks us to leave.
+    /// Resolves when a signal asks the console to quit.
     pub quit: Q,
     /// News from the supervisor.
     pub updates: &'a mut mpsc::Receiver<Update>,
@@ -99,17 +99,17 @@ fn forward(stopped: &io::PipeReader, send: &mpsc::UnboundedSender<io::Result<Eve
     }
 }
 
-/// What was typed, if it is an event already.
+/// The next event of the terminal, if there is one already.
 ///
 /// By crossterm's `use-dev-tty`: its other source asks an edge-triggered epoll, and where the window's size changed
-/// leaves the key that it was told of unread until another one comes. This one looks at nothing within no time.
+/// leaves a pending key unread until another one comes. This one polls without waiting.
 fn next_event() -> io::Result<Option<Event>> {
     if event::poll(Duration::from_millis(1))? { event::read().map(Some) } else { Ok(None) }
 }
 
-/// The signals that ask us to leave.
+/// The signals that ask the console to quit or to stop.
 pub struct QuitSignals {
-    /// Sent to us and to nobody else: SIGTERM, and SIGHUP when the terminal is gone.
+    /// Sent to this process only: SIGTERM, and SIGHUP when the terminal is gone.
     ends: [Signal; 2],
     /// Sent also by a key, to every program in the terminal's foreground: SIGINT (^C) and SIGQUIT (^\). While the
     /// terminal is raw, these arrive as keys.
@@ -119,12 +119,12 @@ pub struct QuitSignals {
     stops: Signal,
 }
 
-/// What a signal asks of us.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// To leave.
+    /// Quit.
     Leave,
-    /// To stop until we are continued.
+    /// Stop until the process is continued.
     Stop,
 }
 
@@ -138,7 +138,7 @@ impl QuitSignals {
         })
     }
 
-    /// Resolves at any of them.
+    /// Resolves when any of them arrives.
     pub async fn asked(&mut self) -> Asked {
         let [interrupt, quit] = &mut self.interrupts;
         tokio::select! {
@@ -149,7 +149,7 @@ impl QuitSignals {
         }
     }
 
-    /// Stops this process until somebody continues it. The terminal must not be ours any more.
+    /// Stops this process until it is continued. The terminal must have been released before.
     pub async fn stop(&mut self) {
         // The process may run on for a moment after it was stopped: what follows waits for its continuation.
         if let Ok(mut continued) = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))
@@ -161,7 +161,7 @@ impl QuitSignals {
         while self.stops.recv().now_or_never().flatten().is_some() {}
     }
 
-    /// Resolves at those that no key sends, or when we are asked to stop.
+    /// Resolves when a signal arrives that no key sends, or one that asks to stop.
     pub async fn ended_or_stopped(&mut self) -> Asked {
         tokio::select! {
             () = ended(&mut self.ends) => Asked::Leave,
@@ -169,7 +169,7 @@ impl QuitSignals {
         }
     }
 
-    /// Forgets the keys that were meant for another program in the foreground, which has ended.
+    /// Forgets interrupts that were meant for another program in the foreground, which has ended.
     pub async fn forget_interrupts(&mut self) {
         // A signal is taken in some time after it was sent. When this one has been, those before it have, too.
         if let Ok(mut last) = signal(SignalKind::window_change())
@@ -190,14 +190,14 @@ async fn ended([terminate, hangup]: &mut [Signal; 2]) {
     }
 }
 
-/// Resolves when a signal asks us to leave.
+/// Resolves when a signal asks the console to quit.
 pub fn quit_signals() -> io::Result<impl Future<Output = ()>> {
     let mut signals = QuitSignals::listen()?;
     Ok(async move { while signals.asked().await != Asked::Leave {} })
 }
 
-/// Whether a shell that controls jobs started us, so that it can continue us. Where a terminal runs the console alone,
-/// a stopped one could only be killed.
+/// Whether a shell with job control started the console and can continue it. A console that a terminal runs directly
+/// could only be killed once stopped.
 pub fn is_shell_job() -> bool {
     // In a container the session's leader, or the parent's group, may be outside and have the number 0, which rustix's
     // Pid cannot hold.

@@ -1,4 +1,4 @@
-//! Carries out what the app asks of the world outside, and reports how it came out.
+//! Carries out effects and reports their outcome.
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::input::{Asked, QuitSignals};
@@ -18,16 +18,16 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-/// What is done within that time needs no word.
+/// Work that takes longer than this is announced.
 const MOMENT: Duration = Duration::from_millis(300);
-/// What a program that has the terminal is given to end.
+/// Time that a program with the terminal has to end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Carries out effects. Whatever may take time runs on a thread of its own.
 pub struct Performer {
     supervisor: Supervisor,
     copier: Copier,
-    /// The token that was copied last, and when it is taken off the clipboard again.
+    /// The token copied last, and when it is removed from the clipboard.
     copied: Option<(Secret, Instant)>,
     remote: bool,
     operations: Option<(Operations, mpsc::Receiver<News>)>,
@@ -43,7 +43,7 @@ pub struct Performer {
 }
 
 impl Performer {
-    /// For the clusters of `supervisor`, copying from `place`.
+    /// A performer for the clusters of `supervisor`, which copies from `place`.
     pub fn new(supervisor: Supervisor, place: Place) -> Self {
         Self {
             supervisor,
@@ -59,8 +59,8 @@ impl Performer {
         }
     }
 
-    /// The same, and runs operations in that environment, over the connections of the supervisor's tasks. Called in a
-    /// runtime.
+    /// The same performer, which also runs operations in that environment, over the connections of the supervisor's
+    /// tasks. Called in a runtime.
     #[must_use]
     pub fn operating(mut self, environment: Environment) -> Self {
         let connections = self.supervisor.connections();
@@ -69,7 +69,7 @@ impl Performer {
         self
     }
 
-    /// What comes of effects: the next event; waits for ever when there is none.
+    /// The next event that effects cause; waits for ever when there is none.
     pub async fn done(&mut self) -> Event {
         loop {
             tokio::select! {
@@ -103,7 +103,7 @@ impl Performer {
 
     fn forget(&mut self) {
         if self.clear_clipboard() {
-            self.report(Outcome::Cleared("took the token off the clipboard".into()));
+            self.report(Outcome::Cleared("removed the token from the clipboard".into()));
         }
     }
 
@@ -120,7 +120,7 @@ impl Performer {
         }
     }
 
-    /// Carries out one. Those that concern the loop itself (quit, redraw, suspend) are the loop's.
+    /// Carries out one effect. The loop itself carries out quit, redraw and suspend.
     pub fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Ask(cluster, request) => self.supervisor.ask(&cluster, request),
@@ -144,14 +144,14 @@ impl Performer {
             }
             Effect::Operate(cluster, order) => match &self.operations {
                 Some((operations, _)) => operations.order(&cluster, order),
-                None => self.report(Outcome::Failed("operations are not run here".into())),
+                None => self.report(Outcome::Failed("operations are not available here".into())),
             },
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
             Effect::Quit | Effect::Redraw | Effect::Suspend | Effect::SshHead(_) => {}
         }
     }
 
-    /// The command that logs in to a cluster's head; says why when there is none.
+    /// The command that logs in to a cluster's head; reports why when there is none.
     pub fn login(&mut self, cluster: &ClusterName) -> Option<Command> {
         self.logins = JoinSet::new();
         self.supervisor.login(cluster).map_err(|why| self.report(Outcome::Failed(why))).ok()
@@ -162,7 +162,7 @@ impl Performer {
         self.login.take()
     }
 
-    /// Prepares the login on a TPU host; an earlier one that has not begun is given up.
+    /// Prepares the login on a TPU host; an earlier one that has not started is dropped.
     fn prepare_login(&mut self, cluster: &ClusterName, host: &TpuHost) {
         self.logins = JoinSet::new();
         let name = if host.vm.is_empty() { &host.internal } else { &host.vm };
@@ -212,7 +212,7 @@ impl Performer {
     fn tell_copied(&self, what: &str, how: io::Result<&'static str>) {
         let outcome = match how {
             Ok(how) => Outcome::Copied(format!("copied {what} {how}")),
-            Err(e) => Outcome::Failed(format!("could not copy {what}: {e}")),
+            Err(e) => Outcome::Failed(format!("cannot copy {what}: {e}")),
         };
         self.report(outcome);
     }
@@ -224,24 +224,24 @@ impl Performer {
         self.dashboards.spawn(telling(self.events.0.clone(), words, url));
     }
 
-    /// Starts a browser on the dashboard, or copies its address where nobody sits before one.
+    /// Starts a browser on the dashboard, or copies its address when the console runs remotely.
     fn show_dashboard(&mut self, cluster: &ClusterName, url: Result<String, Problem>) {
         let url = match url {
             Ok(url) => url,
             Err(problem) => {
-                let why = format!("the dashboard of {cluster} cannot be opened: {}", problem.what);
+                let why = format!("cannot open the dashboard of {cluster}: {}", problem.what);
                 return self.report(Outcome::Failed(why));
             }
         };
         if self.remote {
-            // A browser started here would open where nobody sits.
+            // A browser started here would open on the remote machine.
             return self.copy(&format!("dashboard address {url}"), &url);
         }
         let events = self.events.0.clone();
         std::thread::spawn(move || {
             let outcome = match start_browser(&url) {
                 Ok(()) => Outcome::Opened(format!("opened {url}")),
-                Err(e) => Outcome::Failed(format!("no browser could be started ({e}); the address is {url}")),
+                Err(e) => Outcome::Failed(format!("cannot start a browser ({e}); the address is {url}")),
             };
             // The console may have been quit meanwhile.
             let _ = events.send(Event::Done(outcome));
@@ -266,7 +266,7 @@ async fn long_enough(copied: Option<&(Secret, Instant)>) {
     }
 }
 
-/// Does it; says what is being done when that takes more than a moment.
+/// Does the work; announces it when it takes longer than [`MOMENT`].
 async fn telling<T>(events: mpsc::UnboundedSender<Event>, words: String, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     if let Ok(done) = tokio::time::timeout(MOMENT, &mut work).await {
@@ -302,7 +302,7 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     let modes = tcgetattr(&terminal);
     let mut child = match tokio::process::Command::from(command).spawn() {
         Ok(child) => child,
-        Err(e) => return Some(Outcome::Failed(format!("could not start {program}: {e}"))),
+        Err(e) => return Some(Outcome::Failed(format!("cannot start {program}: {e}"))),
     };
     let ended = loop {
         tokio::select! {
@@ -324,9 +324,9 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     signals.forget_interrupts().await;
     Some(match ended? {
         Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
-        // What ssh said is gone with its screen.
+        // The messages of ssh were on its screen.
         Ok(status) if status.code() == Some(255) => Outcome::Failed(format!(
-            "{program} ended without a connection (255); `marin-tui ssh` in a shell shows what it says"
+            "{program} failed to connect (exit status 255); `marin-tui ssh` in a shell shows its messages"
         )),
         Ok(status) => Outcome::Returned(format!("back from {program} ({status})")),
         Err(e) => Outcome::Failed(format!("{program}: {e}")),

@@ -1,5 +1,5 @@
-//! The terminal while it is ours: raw mode, the alternate screen, mouse and bracketed paste, and all of it put back
-//! on every way out, panics included.
+//! The terminal while the console has it: raw mode, the alternate screen, mouse and bracketed paste. All of it is
+//! restored on every way out, panics included.
 
 use crossterm::cursor::Show;
 use crossterm::event::{
@@ -17,7 +17,7 @@ use std::sync::Once;
 /// What draws to the real terminal. Buffered: a frame goes out in one write.
 pub type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
 
-/// The terminal, ours until dropped.
+/// The terminal in the console's modes until dropped.
 pub struct Guard {
     // None only while it is dropped.
     screen: Option<Screen>,
@@ -59,8 +59,8 @@ impl Drop for Guard {
     }
 }
 
-/// Puts everything back. Harmless when repeated; a terminal that is gone (SIGHUP) cannot be told anything, so errors
-/// have nobody to go to.
+/// Restores the terminal's modes. Harmless when repeated; errors are ignored, as a terminal that is gone (SIGHUP)
+/// cannot show them.
 fn restore() {
     let mut out = io::stdout();
     let _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, Show);

@@ -1,11 +1,11 @@
-//! Findings at length: what is wrong, since when, the evidence and the mend.
+//! Findings in full: the issue, since when, the evidence and a hint.
 
 use super::chrome::wrap;
 use super::{Draw, words};
 use crate::diagnose::{Finding, Severity};
 use ratatui::style::{Modifier, Style};
 
-/// The findings as lines of that width, a blank line after each. Pale when they are about the past.
+/// The findings as lines of that width, a blank line after each; dimmed when they are out of date.
 pub fn lines<'a>(
     findings: impl Iterator<Item = &'a Finding>,
     d: &Draw<'_>,

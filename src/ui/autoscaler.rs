@@ -1,4 +1,4 @@
-//! The autoscaler pane: is it alive, what it has, what it is asked for, what it fails at.
+//! The autoscaler pane: whether it is alive, its node types, demand, and failures.
 
 use super::frame::{Title, more_below, pane};
 use super::grid::{Cell, Column, Grid, put};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The monitor's loop takes about 5 s: a report younger than this is simply fresh.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// The columns of a node type; autoscaler v1 tells who is up, not who works.
+/// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy.
 fn columns(tells_idle: bool) -> Vec<Column> {
     let busy_idle = [Column::number("BUSY", 4, 0), Column::number("IDLE", 4, 1)];
     let up = [Column::number("UP", 4, 0)];
@@ -78,19 +78,19 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     (drawn, last)
 }
 
-/// Findings about the autoscaler that need somebody; what is infeasible stands among the demands.
+/// Findings about the autoscaler that need action; infeasible demands are shown in the list of demands.
 fn worth_telling(cluster: &Cluster) -> impl Iterator<Item = &Finding> {
     let told = |f: &&Finding| f.kind.is_of_autoscaler() && f.kind != FindingKind::Infeasible;
     cluster.findings.iter().filter(told).filter(|f| f.severity < Severity::Info)
 }
 
-/// Is its word worth anything: how old is it.
+/// The age of the report.
 fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     match (report.version, report.reported) {
         _ if !cluster.known => (String::new(), d.theme.dim),
-        (AutoscalerVersion::None, _) => ("none reports".into(), d.theme.dim),
-        (_, None) => ("no turn seen yet".into(), d.theme.dim),
+        (AutoscalerVersion::None, _) => ("no autoscaler reports".into(), d.theme.dim),
+        (_, None) => ("no report yet".into(), d.theme.dim),
         (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
         (_, Some(at)) => {
             let silent = cluster.findings.iter().any(|f| f.kind == FindingKind::Silent);
@@ -100,17 +100,24 @@ fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     }
 }
 
-/// The pane's truth in one line, for the tabs.
+/// The pane's status in a few words, for the tabs.
 pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     let wanted = cluster.tally.wants;
     if let Some(finding) = worth_telling(cluster).next() {
         let since = finding.age(d.now).map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
-        let text = format!("▲ {}{since}", finding.kind.word());
+        // The tab names the autoscaler already.
+        let word = match finding.kind {
+            FindingKind::Stuck => "stuck",
+            FindingKind::Silent => "silent",
+            FindingKind::AutoscalerError => "error",
+            kind => kind.word(),
+        };
+        let text = format!("▲ {word}{since}");
         return (text, words::severity(finding.severity, d.theme));
     }
     match () {
-        () if wanted > 0 => (format!("wants {wanted}"), d.theme.warn),
+        () if wanted > 0 => (format!("demand {wanted}"), d.theme.warn),
         () if report.version == AutoscalerVersion::None => ("-".into(), d.theme.dim),
         () => ("quiet".into(), d.theme.dim),
     }
@@ -135,14 +142,14 @@ fn row<'a>(t: &'a NodeTypeCount, tells_idle: bool, text: Style, d: &Draw<'_>) ->
     cells
 }
 
-/// What is asked for, with a blank line after it: before what there is, which may be long.
+/// The demands, with a blank line after them: they come before the node types, whose list may be long.
 fn wanted(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
     if report.demands.is_empty() {
         return Vec::new();
     }
     let demands = report.demands.iter().map(|x| demand(x, d));
     let demands = demands.map(|(text, style)| (text, if stale { d.theme.dim } else { style }));
-    let title = std::iter::once(("WANTED".to_owned(), d.theme.heading));
+    let title = std::iter::once(("DEMAND".to_owned(), d.theme.heading));
     title.chain(demands).chain([(String::new(), d.theme.text)]).collect()
 }
 
@@ -171,14 +178,14 @@ fn lines(cluster: &Cluster, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
     });
     section("FAILED TO LAUNCH", failures.collect());
     let pending = report.pending.iter().map(|p| {
-        let status = if p.status.is_empty() { "no word yet".into() } else { p.status.to_string() };
+        let status = if p.status.is_empty() { "not reporting yet".into() } else { p.status.to_string() };
         let age = cluster.pending_since(&p.address).map(|at| at.age(d.now));
         let age = age
             .filter(|age| *age >= Duration::from_secs(60))
             .map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
         (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.warn))
     });
-    section("ON THEIR WAY", pending.collect());
+    section("LAUNCHING", pending.collect());
     lines
 }
 
@@ -198,7 +205,7 @@ fn demand(demand: &Demand, d: &Draw<'_>) -> (String, Style) {
     };
     let text = format!("{:>5}× {shape}{who}", demand.count);
     if demand.infeasible {
-        (format!("{text}  infeasible: no node type can give it"), d.theme.bad)
+        (format!("{text}  infeasible: no node type can provide it"), d.theme.bad)
     } else {
         (text, d.theme.text)
     }

@@ -1,4 +1,4 @@
-//! What frames the panes: header, banner, tabs, footer, toasts.
+//! The frame around the panes: header, banner, tabs, footer, toasts.
 
 use super::frame::{Title, pane};
 use super::grid::{cut, cut_front, put};
@@ -13,23 +13,23 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-/// Where we are on the left; on the right the link's truth and the data's age, which never give way.
+/// The current view on the left; on the right the state of the connection and the data's age, which are never dropped.
 pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     let here = d.app.current().or_else(|| d.app.tpus());
     let crumb = match (here, d.app.view()) {
         (Some(c), View::Tpus(_)) => format!("fleet › {} › tpus", c.name()),
         (Some(c), _) => format!("fleet › {}", c.name()),
-        (None, View::Nodes) => "fleet › nodes of all".to_owned(),
-        (None, View::Jobs) => "fleet › jobs of all".to_owned(),
+        (None, View::Nodes) => "fleet › all nodes".to_owned(),
+        (None, View::Jobs) => "fleet › all jobs".to_owned(),
         (None, _) => "fleet".to_owned(),
     };
-    // Where there is an age it is the last; this gives way only after all others.
+    // The age comes last where there is one; this part is dropped after all others.
     let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(cluster) = here {
         parts.push(words::link(cluster, d.now, d.theme));
         if !cluster.snapshot.ray_version.is_empty() {
-            parts.push((format!("ray {}", cluster.snapshot.ray_version), d.theme.dim));
+            parts.push((format!("Ray {}", cluster.snapshot.ray_version), d.theme.dim));
         }
         parts.extend(token(cluster, d));
         if matches!(cluster.link, Some(Link::Up { .. })) && !cluster.ports.is_empty() {
@@ -37,7 +37,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
             parts.push((format!("local ports {}", ports.join(" ")), d.theme.dim));
         }
         if let Some(Link::Up { gcs: false, .. }) = cluster.link {
-            parts.push(("over http".into(), d.theme.dim));
+            parts.push(("over HTTP".into(), d.theme.dim));
         }
         if area.width >= 140 {
             let cost = cluster.cost;
@@ -59,7 +59,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
             parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
         }
     }
-    // From the left the less important ones give way.
+    // Parts are dropped from the left: the less important come first.
     let room = usize::from(area.width.saturating_sub(2));
     while parts.len() > 2
         && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + crumb.width() + 2 > room
@@ -83,10 +83,10 @@ fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
     }
 }
 
-/// What a silent dashboard takes away.
-const WITHOUT_DASHBOARD: &str = "logs, job actions and machine figures are not available";
+/// What is missing while the dashboard does not answer.
+const WITHOUT_DASHBOARD: &str = "logs, job actions and machine metrics are not available";
 
-/// What is wrong, since when, and the mend; nothing when nothing is. Returns what is left of the area.
+/// The problems of the cluster, since when, with hints; nothing when there are none. Returns the rest of the area.
 pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
     let mut lines: Vec<(String, Style)> = Vec::new();
     let operating = cluster.operating();
@@ -98,12 +98,13 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     }
     if let Some(mark) = cluster.marked_by_others() {
         let (since, key) = (words::minutes(mark.since().age(d.now)), d.key(Action::Progress));
-        let line = format!("◐ {} ({}, begun {since} ago); {key} tells more", mark.brief(d.now), mark.who);
+        let line = format!("◐ {} ({}, started {since} ago); {key} shows more", mark.brief(d.now), mark.who);
         lines.push((line, d.theme.accent));
     }
     if operating.is_some_and(Running::takes_down) && cluster.problem().is_some() {
-        // The connection is gone because the cluster is being restarted: no trouble.
-        lines.push(("  that the cluster does not answer meanwhile is expected".to_owned(), d.theme.dim));
+        // The operation has stopped the cluster: a lost connection is no issue.
+        let word = operating.map_or("", |running| running.operation.kind().word());
+        lines.push((format!("  cluster is down during {word} (expected)"), d.theme.dim));
     } else if let Some(problem) = cluster.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
@@ -112,7 +113,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
                 format!("{}; {} shows both fingerprints", problem.mend, d.key(Action::HostKey))
             }
             (Some(Link::Retrying { .. } | Link::Connecting { .. }), _) if problem.mend.is_empty() => {
-                format!("it goes on by itself; {} tries now", d.key(Action::Reconnect))
+                format!("retrying automatically; {} reconnects now", d.key(Action::Reconnect))
             }
             _ => problem.mend.clone(),
         };
@@ -120,7 +121,8 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     } else {
         if let Some(problem) = cluster.silent_dashboard() {
             let since = words::minutes(problem.since.age(d.now));
-            let what = format!("! {} ({since}); state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
+            let what =
+                format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
             lines.push((what, d.theme.warn));
             lines.push((format!("  {}", problem.mend), d.theme.text));
         }
@@ -147,14 +149,14 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     Rect { y, height: area.bottom() - y, ..area }
 }
 
-/// Words onto lines of that width.
+/// Wraps text into lines of that width.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let indent = text.len() - text.trim_start().len();
     for word in text.split(' ') {
         let line = lines.last().map_or(0, |l| l.width());
         if line > 0 && line + 1 + word.width() > width {
-            // A second blank between words does not begin a line.
+            // A second blank between words does not start a line.
             if word.is_empty() {
                 continue;
             }
@@ -168,7 +170,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         if word.is_empty() {
             line.push(' ');
         }
-        // A word that is longer than a line is cut into pieces.
+        // A word longer than a line is split.
         while lines.last().is_some_and(|l| l.width() > width) && width > 1 {
             let Some(long) = lines.pop() else { break };
             let kept = cut(&long, width).trim_end_matches('…').len();
@@ -182,7 +184,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The panes that are not on the screen, each with its truth in a few words.
+/// The panes as tabs, each with its status in a few words.
 pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
     let (_, _, lost) = cluster.node_counts();
     let nodes = format!("1 Nodes {}", words::node_counts(cluster));
@@ -190,7 +192,7 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
     let (scaler, tone) = autoscaler::summary(cluster, d);
     let scaler = format!("4 Autoscaler {scaler}");
     let log = format!("3 Log {}", log::summary(&cluster.log, d));
-    // The log's name stands over the log: it gives way before the autoscaler's trouble does.
+    // The log pane shows the log's name, so the tab drops it first.
     let wide = [&nodes, &jobs, &log, &scaler].iter().map(|t| t.width() + 3).sum::<usize>()
         <= usize::from(area.width);
     let log = if wide { log } else { "3 Log".to_owned() };
@@ -219,7 +221,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         };
         let text = printable(&prompt.text);
         let room = area.width.saturating_sub(2);
-        // What is typed is seen at its end.
+        // The end of the text stays visible.
         let text = cut_front(&text, usize::from(room).saturating_sub(sign.width()));
         put(buf, area.x + 1, area.y, room, false, &format!("{sign}{text}"), d.theme.text);
         let column = area.x + 1 + u16::try_from(sign.width() + text.width()).unwrap_or(u16::MAX - 2);
@@ -235,7 +237,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
     let area = alerts(buf, area, d);
     let mut x = area.x + 1;
     let hints = hints(d);
-    // The last one, help, keeps its place whatever the width.
+    // The last hint, help, is shown at any width.
     let reserve = hints.last().map_or(0, |(key, label)| key.width() + label.width() + 1);
     for (i, (key, label)) in hints.iter().enumerate() {
         let after = if i + 1 == hints.len() { 0 } else { reserve + 2 };
@@ -250,7 +252,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
     None
 }
 
-/// How many findings need somebody, on the right. Returns what is left of the area.
+/// The number of findings that need action, on the right. Returns the rest of the area.
 fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Rect {
     let text = match d.app.alerts() {
         0 => return area,
@@ -270,9 +272,9 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
     let key = |action| d.key(action);
     match d.app.context() {
         Context::Ask => vec![
-            (key(Action::Open), "press the button"),
-            (key(Action::NextPane), "the other button"),
-            (key(Action::Accept), "yes"),
+            (key(Action::Open), "press button"),
+            (key(Action::NextPane), "other button"),
+            (key(Action::Accept), "confirm"),
             (key(Action::Back), "cancel"),
         ],
         Context::Form if matches!(d.app.dialog(), Some(Dialog::Form(form)) if form.last > 0) => vec![
@@ -290,9 +292,9 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
         ],
         Context::Plan => vec![
             (key(Action::NextPane), "next field"),
-            (key(Action::Mark), "turn a switch"),
+            (key(Action::Mark), "toggle option"),
             (key(Action::Open), "press"),
-            (key(Action::Copy), "copy the announcement"),
+            (key(Action::Copy), "copy announcement"),
             (key(Action::Back), "cancel"),
         ],
         Context::Progress => {
@@ -304,7 +306,7 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
                 offered(Action::RollForward, running.is_some_and(Running::may_be_passed)),
                 offered(Action::Abandon, stopped),
                 offered(Action::Cancel, running.is_some_and(Running::may_be_cancelled)),
-                Some((key(Action::Copy), "copy what it said")),
+                Some((key(Action::Copy), "copy output")),
                 Some((key(Action::Back), "close")),
             ];
             hints.into_iter().flatten().collect()
@@ -323,7 +325,7 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
     }
 }
 
-/// Keys that would do nothing now are not offered.
+/// Whether the footer offers a key: those without effect now are left out.
 fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
     let Some(cluster) = d.app.meant() else {
         return matches!(
@@ -380,7 +382,7 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
     }
 }
 
-/// Messages, above the footer on the right.
+/// Draws the messages above the footer on the right.
 pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     let mut bottom = area.bottom();
     for toast in d.app.toasts().shown().iter().rev() {
@@ -431,6 +433,6 @@ mod tests {
     fn a_line_that_goes_on_begins_where_the_first_does() {
         assert_eq!(wrap("opens it  (open)", 8), ["opens it", "(open)"]);
         assert_eq!(wrap("opens it  (open)", 10), ["opens it  ", "(open)"]);
-        assert_eq!(wrap("  the mend of it", 10), ["  the mend", "  of it"]);
+        assert_eq!(wrap("  the hint of it", 10), ["  the hint", "  of it"]);
     }
 }

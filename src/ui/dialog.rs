@@ -1,4 +1,4 @@
-//! Dialogs: a question with two buttons, or something told at length.
+//! Dialogs: a question with two buttons, or a text.
 
 use super::Draw;
 use super::chrome::{clear, wrap};
@@ -11,8 +11,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
-/// Draws it in the middle; notes where it and its buttons are, and the highest first line of what is told. Returns the
-/// cursor's place when something is typed.
+/// Draws the dialog in the middle; notes where it and its buttons are, and the highest first line. Returns the cursor's
+/// place when a line has the focus.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -21,7 +21,9 @@ pub fn draw(
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
     let (title, rows, top, pressed) = match dialog {
-        Dialog::Ask { title, lines, yes, on_yes, top, .. } => (title, lines, *top, Some((*yes, *on_yes))),
+        Dialog::Ask { title, lines, yes, on_yes, top, .. } => {
+            (title, lines, *top, Some((yes.as_str(), *on_yes)))
+        }
         Dialog::Tell { title, lines, top, .. } => (title, lines, *top, None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
@@ -94,7 +96,7 @@ fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String
     lines
 }
 
-/// Draws cancel and yes, of which one may be focused; returns where they are.
+/// Draws Cancel and the button that confirms, of which one may be focused; returns where they are.
 pub fn buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: Option<bool>) -> [Area; 2] {
     let button = |text: &str, focused: bool| {
         let style = if focused { d.theme.selected } else { d.theme.text };

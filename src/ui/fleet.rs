@@ -1,4 +1,4 @@
-//! The fleet: one row per cluster with its trouble in words, the files that could not be read, and the totals.
+//! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals.
 
 use super::frame::{Title, more, pane};
 use super::grid::{Cell, Column, Grid, put};
@@ -19,27 +19,27 @@ use unicode_width::UnicodeWidthStr;
 const NARROW: u16 = 9;
 /// Cells of the bar of used chips.
 const BAR: u16 = 6;
-/// From this width of the pane on the way to a cluster is told in words.
+/// From this width of the pane on the state of the connection is shown in words.
 const ROOMY: u16 = 108;
 /// From this width on there is room for everything.
 const VAST: u16 = 150;
 /// From this width on the history may be long.
 const HUGE: u16 = 180;
-/// Rows below the table that are worth telling the selected row's trouble in.
+/// Free rows below the table from which the selected row's issues are shown there.
 const DETAILS: u16 = 5;
 
 /// Narrowest and widest column of nodes.
 const NODES: (u16, u16) = (9, 16);
-/// What the last column keeps where the nodes need some of it.
+/// The least width of the last column, which gives room to the nodes' column.
 const SAYS: u16 = 12;
 
 /// The columns; below [`ROOMY`] the ones that grow with their words are narrower. The nodes' is as
-/// wide as the longest of them: how many are lost stands at the end.
+/// wide as the longest of them: the number of lost nodes is at the end.
 fn columns(width: u16, names: &Names, d: &Draw<'_>) -> [Column; 12] {
     let (link, jobs, says, history): (u16, u16, u16, u16) = match width {
-        0..ROOMY => (9, 9, 17, 8),
-        ROOMY..VAST => (15, 10, 27, 8),
-        VAST..HUGE => (17, 11, 36, 8),
+        0..ROOMY => (9, 9, 14, 8),
+        ROOMY..VAST => (15, 10, 24, 8),
+        VAST..HUGE => (17, 11, 33, 8),
         _ => (18, 12, 40, 20),
     };
     let counts = d.app.clusters().iter().filter(|c| c.known).map(words::node_counts);
@@ -56,9 +56,9 @@ fn columns(width: u16, names: &Names, d: &Draw<'_>) -> [Column; 12] {
         Column::number("CHIPS", 9, 1),
         Column::text("USE", history, 7),
         Column::text("JOBS", jobs, 2),
-        Column::number("WANTS", 5, 5),
+        Column::number("PENDING", 8, 5),
         Column::number("DATA", 5, 6),
-        Column::rest("SAYS", says, 0),
+        Column::rest("ISSUE", says, 0),
     ]
 }
 
@@ -66,9 +66,9 @@ fn columns(width: u16, names: &Names, d: &Draw<'_>) -> [Column; 12] {
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let list = d.app.list();
     let (clusters, broken) = (d.app.clusters(), d.app.broken());
-    let title = filtered("Clusters", list.filter().text(), list.len());
+    let title = filtered("Clusters", list.filter().text(), list.len(), clusters.len() + broken.len());
     let by =
-        list.sort().column.and_then(|c| FLEET_COLUMNS.get(c)).map_or("trouble".into(), |c| c.to_lowercase());
+        list.sort().column.and_then(|c| FLEET_COLUMNS.get(c)).map_or("issue".into(), |c| c.to_lowercase());
     let order = format!("by {by}");
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &order, tone: None, focused: true });
     let room_for_totals = inner.height >= 4;
@@ -123,7 +123,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     drawn
 }
 
-/// What the selected row has no room for: all its trouble, with the evidence and the mend.
+/// Draws all issues of the selected row in full, with evidence and hints.
 fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: usize) {
     let width = area.width.saturating_sub(4);
     let clusters = d.app.clusters();
@@ -144,10 +144,10 @@ fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: usize) {
         return;
     }
     put(buf, area.x + 2, area.y + 1, width, false, &name, d.theme.text.add_modifier(Modifier::BOLD));
-    // A line of air ends each trouble.
+    // A blank line ends each issue.
     let hidden = (lines.len() - 1).saturating_sub(usize::from(area.height.saturating_sub(2)));
     if hidden > 0 {
-        let all = format!("{}: {} tells all", more((0, hidden), ""), d.key(Action::Describe));
+        let all = format!("{}: {} shows all", more((0, hidden), ""), d.key(Action::Describe));
         put(buf, area.x + 2, area.y + 1, width, true, &all, d.theme.warn);
     }
     for (y, (text, style)) in (area.y + 2..area.bottom()).zip(lines) {
@@ -155,12 +155,12 @@ fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: usize) {
     }
 }
 
-/// Why no row is there.
+/// Why the table is empty.
 fn nothing(d: &Draw<'_>) -> String {
     if d.app.list().filter().is_empty() {
-        return "no cluster is known; --infra names a folder of cluster files".into();
+        return "no clusters; --infra names a folder of cluster files".into();
     }
-    format!("no cluster passes the filter; {} clears it", d.key(Action::Back))
+    format!("no cluster matches the filter; {} clears it", d.key(Action::Back))
 }
 
 fn row<'a>(cluster: &'a Cluster, d: &Draw<'_>, columns: &[Column], names: &Names) -> Vec<Cell<'a>> {
@@ -214,14 +214,14 @@ fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
     }
 }
 
-/// The way to it, as long as the column allows: what is broken stands at length in the last column.
+/// The state of the connection, as far as the column allows; the last column has the problem in full.
 fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
     let roomy = width > NARROW;
     if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
-        return ("◌ away".into(), d.theme.accent);
+        return ("◌ down".into(), d.theme.accent);
     }
     match &cluster.link {
-        Some(Link::Up { dashboard: Some(_), .. }) if !roomy => ("! gcs only".into(), d.theme.warn),
+        Some(Link::Up { dashboard: Some(_), .. }) if !roomy => ("! GCS only".into(), d.theme.warn),
         Some(Link::Up { latency: Some(latency), .. }) if !roomy => {
             let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.good };
             (format!("● {}", words::trip(*latency)), tone)
@@ -238,8 +238,8 @@ fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
     }
 }
 
-/// The first finding and since when it is so. Beside the link's words a broken way says when it is tried again, in
-/// place of those words.
+/// The worst finding and its age. A broken connection shows when it is retried, unless the link column shows the kind
+/// of problem in words.
 fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
     if let Some(running) = cluster.operating() {
         let tone = if running.is_stopped() { d.theme.bad } else { d.theme.accent };
@@ -252,7 +252,7 @@ fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
         let since = words::minutes(problem.since.age(d.now));
         let state = match link {
             Link::Retrying { at, .. } if roomy => {
-                format!("down {since}, again in {}", words::countdown(at.until(d.now)))
+                format!("down {since}, retry in {}", words::countdown(at.until(d.now)))
             }
             _ if roomy => format!("down {since}"),
             _ => format!("{} {since}", words::kind(&problem.kind)),
@@ -276,7 +276,7 @@ fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
     }
 }
 
-/// Used of all chips; what they are, unless they are TPUs.
+/// Used and all chips, with their kind unless they are TPUs.
 fn chips(t: &Tally) -> String {
     let unit = match t.chip {
         Chip::Tpu => "",
@@ -325,7 +325,7 @@ fn sums(t: &Totals, width: usize) -> String {
 fn sums_in(t: &Totals, brief: bool) -> String {
     let many =
         |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(n)) };
-    // Before anything is known, none is not what is there.
+    // Before anything is known a total is unknown, not 0.
     let told =
         |text: String, what: &str| if t.known > 0 || t.clusters == 0 { text } else { format!("? {what}") };
     let (least, over) = if brief { ("≥", "/") } else { ("at least ", " of ") };
@@ -371,7 +371,7 @@ fn grouped(n: usize) -> String {
 
 fn broken_row<'a>(file: &'a str, problem: &'a Problem, d: &Draw<'_>) -> Vec<Cell<'a>> {
     let name = file.rsplit('/').next().unwrap_or(file);
-    // The name stands in its column already.
+    // The name column shows the file's name already.
     let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
     let says = if problem.mend.is_empty() {
         Cow::Borrowed(what.trim_start())

@@ -1,4 +1,4 @@
-//! The form of a job that is to be submitted.
+//! The form that submits a job.
 
 use super::Draw;
 use super::chrome::{clear, wrap};
@@ -29,7 +29,7 @@ pub fn draw(
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let (words, tone) = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
-    // Rows give way to what is said, for they follow the focus: down to three, where there is little room to one.
+    // Rows give room to the text below them, as they follow the focus: down to three, in a small window to one.
     let most = area.height.saturating_sub(8).max(area.height.saturating_sub(4).min(4));
     let said = u16::try_from(words.len()).unwrap_or(most).min(most);
     let frame = middle(area, width, rows.saturating_add(said + 5));
@@ -53,7 +53,7 @@ pub fn draw(
         let label = if focused { d.theme.accent } else { d.theme.dim };
         put(buf, inner.x, y, LABEL, false, row.field.word(), label);
         let shown = row.shown();
-        // What is typed is seen at its end.
+        // The end of the text stays visible.
         let text = if focused { cut_front(&shown, room.into()) } else { shown.as_str().into() };
         let style = if focused { d.theme.text.patch(d.theme.marked) } else { d.theme.text };
         put(buf, inner.x + LABEL, y, room + 1, false, &text, style);
@@ -81,7 +81,7 @@ pub fn draw(
     cursor
 }
 
-/// What is said below the rows: what is being done, why it was not submitted, or what may stand in the row.
+/// The text below the rows: what is in progress, why the submission failed, or a hint for the focused row.
 fn words(form: &Form, d: &Draw<'_>, width: usize) -> (Vec<String>, Style) {
     let (words, tone) = match (&form.doing, form.said.as_str()) {
         (Some(doing), _) => (format!("◌ {doing}"), d.theme.warn),

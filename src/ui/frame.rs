@@ -8,15 +8,15 @@ use ratatui::style::{Modifier, Style};
 use ratatui::symbols::border::ROUNDED;
 use unicode_width::UnicodeWidthStr;
 
-/// What stands in a border.
+/// The texts in a border.
 pub struct Title<'a> {
-    /// On the left.
+    /// The title on the left.
     pub left: &'a str,
-    /// On the right.
+    /// The counts or the state on the right.
     pub right: &'a str,
     /// The right's style; none is the border's own.
     pub tone: Option<Style>,
-    /// Brighter.
+    /// Whether the border is brighter: the pane has the focus.
     pub focused: bool,
 }
 
@@ -57,17 +57,17 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
     inside(area)
 }
 
-/// Says on the lower border how many `things` have no room above it.
+/// Writes on the lower border how many `things` are below the visible part.
 pub fn more_below(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: usize, things: &str) {
     on_lower_border(buf, area, theme, &more((0, hidden), things));
 }
 
-/// Says on the lower border how many `things` have no room before and behind those that are shown.
+/// Writes on the lower border how many `things` are above and below the visible part.
 pub fn more_around(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: (usize, usize), things: &str) {
     on_lower_border(buf, area, theme, &more(hidden, things));
 }
 
-/// How many `things` have no room above and below; nothing when all have it.
+/// The number of `things` above and below the visible part; empty when all are visible.
 pub fn more((above, below): (usize, usize), things: &str) -> String {
     match (above, below) {
         (0, 0) => String::new(),

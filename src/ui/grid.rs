@@ -11,16 +11,16 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Space between columns.
 const GAP: u16 = 1;
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Title.
+    /// The title in the first line.
     pub title: &'static str,
-    /// Width it wants.
+    /// The width in cells before any growth.
     pub width: u16,
     /// Takes what is left over, beyond its width.
     pub grows: bool,
-    /// Numbers stand to the right.
+    /// Whether cells are aligned to the right, as numbers are.
     pub right: bool,
     /// Left out first when space is short: the highest number first; 0 stays.
     pub spare: u8,
@@ -37,13 +37,13 @@ impl Column {
         Self { title, width, grows: true, right: false, spare }
     }
 
-    /// A number.
+    /// A number of a fixed width, aligned to the right.
     pub const fn number(title: &'static str, width: u16, spare: u8) -> Self {
         Self { title, width, grows: false, right: true, spare }
     }
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, Debug)]
 pub struct Cell<'a> {
     text: Cow<'a, str>,
@@ -123,7 +123,7 @@ fn fit(columns: &[Column], total: u16) -> Vec<u16> {
 
 /// A table to draw.
 pub struct Grid<'a> {
-    /// Columns.
+    /// The columns from left to right.
     pub columns: &'a [Column],
     /// The order's column, counted among `sortable`.
     pub sort: Sort,
@@ -131,7 +131,7 @@ pub struct Grid<'a> {
     pub sortable: &'a [&'static str],
     /// First row to show.
     pub top: usize,
-    /// Rows there are.
+    /// The number of rows.
     pub rows: usize,
     /// The selected row, and how it is marked.
     pub selected: Option<(usize, Style)>,

@@ -11,11 +11,11 @@ use ratatui::layout::Rect;
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
-/// Places of columns among them: the id's, and of those that have room only where a job has something for them.
+/// Indices of columns: the id's, and those that are shown only if a job has a value for them.
 const ID: usize = 1;
 const TOOK: usize = 5;
 const MESSAGE: usize = 7;
-/// Jobs that are looked at for the width of columns, at every frame: the newest of a cluster.
+/// Jobs per cluster whose texts decide the width of columns, at every frame: the newest.
 const LOOKED_AT: usize = 100;
 
 const COLUMNS: [Column; 8] = [
@@ -29,8 +29,8 @@ const COLUMNS: [Column; 8] = [
     Column::rest("MESSAGE", 16, 5),
 ];
 
-/// The columns of the jobs of these clusters in so many cells. The id has the room first, up to the longest, beside what
-/// tells whose job it is and how it stands; what no job has anything for takes no room.
+/// The columns of the jobs of these clusters for a width in cells. The id gets room first, up to the longest, beside
+/// owner and status; a column that no job has a value for gets none.
 pub fn columns<'a>(clusters: impl IntoIterator<Item = &'a Cluster>, width: u16) -> Vec<Column> {
     let mut columns = COLUMNS.to_vec();
     let (mut longest, mut ended, mut tells) = (0, false, false);
@@ -59,7 +59,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     let marked = d.app.marked();
     counts.extend((marked > 0 && d.is_focused(Pane::Jobs)).then(|| format!("{marked} marked")));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
-    let title = filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len());
+    let title =
+        filtered("2 Jobs", cluster.jobs.filter().text(), cluster.jobs.len(), cluster.snapshot.jobs.len());
     let focused = d.is_focused(Pane::Jobs);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
     let columns = columns([cluster], inner.width);
@@ -82,7 +83,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     drawn
 }
 
-/// A job's cells.
+/// The cells of a job, for the columns that [`columns`] gives.
 pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
     let stale = cluster.is_stale(d.now);
     let text = if stale || job.status.is_ended() { d.theme.dim } else { d.theme.text };
@@ -116,7 +117,7 @@ fn id(job: &Job) -> Cow<'_, str> {
     }
 }
 
-/// The first line of what it says, as it came; what a running job says is told by its state already.
+/// The first line of its message, unchanged; none for a running job, whose message only repeats its state.
 fn first_line(job: &Job) -> Option<&str> {
     let line = job.message.raw().lines().next().filter(|_| job.status != JobStatus::Running)?;
     (!line.is_empty()).then_some(line)

@@ -1,4 +1,4 @@
-//! The log pane: the visible lines of the ring, a title that says what is read and how it stands.
+//! The log pane: the visible lines of the ring, and a title with the log's source and state.
 
 use super::Draw;
 use super::chrome::wrap;
@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
-/// Cells of what is looked for in the title, at most, and of what is read, at least.
+/// Cells in the title: of the search text at most, and of the log's name at least.
 const SOUGHT: usize = 20;
 const SHORTEST: usize = 6;
 
@@ -32,7 +32,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
         let hint = if log.source().is_some() {
             "no line yet"
         } else {
-            "no log is open: choose a job, a node or the autoscaler and open its log"
+            "no log open: select a job, a node or the autoscaler and open its log"
         };
         for (y, line) in (body.y..body.bottom()).zip(wrap(hint, body.width.into())) {
             buf.set_stringn(body.x, y, line, body.width.into(), d.theme.dim);
@@ -61,7 +61,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     Area { x: body.x, y: body.y, width: body.width, height: body.height }
 }
 
-/// What is read and what is looked for in it, in so many cells: the name gives way first, in its middle.
+/// The log's name and the search, in that many cells: the name is cut first, in its middle.
 fn title(log: &LogView, width: usize) -> String {
     let found = match log.search() {
         "" => String::new(),
@@ -97,7 +97,7 @@ fn write(buf: &mut Buffer, x: u16, y: u16, width: u16, line: &str, style: Style)
 /// Rows that a note has at most.
 const NOTE: usize = 3;
 
-/// What stands in place of a worker's name that stands above already.
+/// Replaces a worker's name that the line above shows already.
 const SAME: &str = "┆ ";
 
 /// The line without the worker that wrote it, if the line above is the same worker's: Ray puts some forty cells
@@ -114,7 +114,7 @@ fn worker(line: &str) -> Option<usize> {
     line[..end].contains(" pid=").then_some(end)
 }
 
-/// A match of the search, else trouble by its usual words.
+/// The style of a line: a match of the search, or a log level by its usual words.
 fn style(index: usize, log: &LogView, d: &Draw<'_>) -> Style {
     let line = log.line(index).unwrap_or_default();
     // Long lines are judged by their beginning, where loggers put the level.
@@ -152,7 +152,7 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
     }
 }
 
-/// Why nothing more comes, or for now.
+/// Why the log has ended or is interrupted.
 fn note(cluster: &Cluster) -> Option<String> {
     let log = &cluster.log;
     match log.end() {
@@ -169,7 +169,7 @@ fn note(cluster: &Cluster) -> Option<String> {
     }
 }
 
-/// The pane's truth in one line, for the tabs.
+/// The pane's status in a few words, for the tabs.
 pub fn summary(log: &LogView, d: &Draw<'_>) -> String {
     let name = source(log.source());
     let name = cut_middle(&name, 18).into_owned();

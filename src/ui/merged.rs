@@ -8,12 +8,12 @@ use crate::app::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, Area, Cluster, Merge
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Widest column of names; it stands second, after the glyph.
+/// Widest column of cluster names; it is the second one, after the glyph.
 const NAMES: u16 = 20;
 /// The same on a narrow screen.
 const NARROW: (u16, u16) = (100, 16);
 
-/// The nodes of all; returns where the rows are.
+/// Draws all nodes; returns where the rows are.
 pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let clusters = d.app.clusters();
     let rows = d.app.all_nodes();
@@ -23,7 +23,7 @@ pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let counts = format!("{alive} alive in {} clusters", totals.clusters);
     let names = names(area, d);
     let columns = with_cluster(nodes::columns(addressed), &names);
-    let titles = ("Nodes of all", counts.as_str(), "no node");
+    let titles = ("All nodes", counts.as_str(), "no node");
     table(buf, area, d, rows, titles, (&columns, &ALL_NODE_COLUMNS, &names), |position| {
         let (place, node) = rows.node(clusters, position)?;
         let cluster = clusters.get(place)?;
@@ -31,7 +31,7 @@ pub fn nodes(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     })
 }
 
-/// The jobs of all; returns where the rows are.
+/// Draws all jobs; returns where the rows are.
 pub fn jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let clusters = d.app.clusters();
     let rows = d.app.all_jobs();
@@ -43,7 +43,7 @@ pub fn jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     let names = names(area, d);
     let width = inside(area).width.saturating_sub(names.width + 1);
     let columns = with_cluster(jobs::columns(clusters, width), &names);
-    let titles = ("Jobs of all", counts.as_str(), "no job");
+    let titles = ("All jobs", counts.as_str(), "no job");
     table(buf, area, d, rows, titles, (&columns, &ALL_JOB_COLUMNS, &names), |position| {
         let (place, job) = rows.job(clusters, position)?;
         let cluster = clusters.get(place)?;
@@ -51,7 +51,7 @@ pub fn jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Area {
     })
 }
 
-/// A figure of all; before anything is known it is not 0.
+/// A total; `?` before anything is known.
 fn told(n: usize, totals: &Totals) -> String {
     if totals.known > 0 { n.to_string() } else { "?".to_owned() }
 }
@@ -65,8 +65,8 @@ fn with_cluster(mut columns: Vec<Column>, names: &Names) -> Vec<Column> {
     columns
 }
 
-/// Draws the rows of `row` with their cluster's name put in. Titles are: the pane's, its counts, and what an empty
-/// table lacks.
+/// Draws the rows of `row` with the cluster's name inserted. The texts are the pane's title, its counts, and what an
+/// empty table lacks.
 fn table<'a, K: Clone + PartialEq>(
     buf: &mut Buffer,
     area: Rect,
@@ -77,7 +77,7 @@ fn table<'a, K: Clone + PartialEq>(
     row: impl Fn(usize) -> Option<(&'a Cluster, Vec<Cell<'a>>)>,
 ) -> Area {
     let order = rows.table();
-    let title = filtered(title, order.filter().text(), order.len());
+    let title = filtered(title, order.filter().text(), order.len(), rows.rows());
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: counts, tone: None, focused: true });
     let grid = Grid {
         columns,
@@ -96,7 +96,7 @@ fn table<'a, K: Clone + PartialEq>(
     if order.is_empty() && drawn.height > 0 {
         let text = match () {
             () if !order.filter().is_empty() => {
-                format!("{lacks} passes the filter; {} clears it", d.key(Action::Back))
+                format!("{lacks} matches the filter; {} clears it", d.key(Action::Back))
             }
             () if d.app.clusters().iter().any(|c| c.known) => format!("{lacks} on any cluster"),
             () => "waiting for the first answer".to_owned(),

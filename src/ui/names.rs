@@ -1,4 +1,4 @@
-//! The names of clusters in a column: what all of them begin with gives way when there is no room for it.
+//! The names of clusters in a column: a prefix common to all is cut when there is no room for it.
 
 use crate::app::{App, Cluster};
 use crate::model::text::printable;
@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 /// A prefix shorter than this is not worth an ellipsis.
 const WORTH: usize = 3;
 
-/// How names are shown.
+/// How the names of clusters are shown.
 pub struct Names {
     /// Bytes left out at their beginning.
     cut: usize,
@@ -28,7 +28,7 @@ impl Names {
         Self { cut: shared, width: u16::try_from(shown).unwrap_or(most).clamp(8, most) }
     }
 
-    /// A cluster's name.
+    /// A cluster's name as the column shows it.
     pub fn shown<'c>(&self, cluster: &'c Cluster) -> Cow<'c, str> {
         let name = cluster.name().as_str();
         match name.get(self.cut..).filter(|_| self.cut > 0) {

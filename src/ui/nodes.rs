@@ -48,7 +48,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
     // A lost one is dead, too, and counted once.
     counts.extend((dead > lost).then(|| format!("{} dead", dead - lost)));
     let counts = if cluster.known { counts.join(" · ") } else { String::new() };
-    let title = filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len());
+    let title =
+        filtered("1 Nodes", cluster.nodes.filter().text(), cluster.nodes.len(), cluster.snapshot.nodes.len());
     let focused = d.is_focused(Pane::Nodes);
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts, tone: None, focused });
     let top = cluster.nodes.window(usize::from(inner.height.saturating_sub(1)));
@@ -97,7 +98,7 @@ pub fn row<'a>(
     cells.extend(addressed.then(|| plain(node.address.shown())));
     cells.push(Cell::ending(kind, text));
     if node.state == NodeState::Dead {
-        // The figures of a dead node say nothing; when and why it died does.
+        // A dead node has no figures: the row shows when and why it died.
         let when = node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
         cells.push(Cell::new("dead", tone));
         let why = node.death.as_ref().map(|death| {

@@ -1,4 +1,4 @@
-//! The dialog before an operation: consequence, whom it hits, switches, the name to be typed, the two buttons.
+//! The confirmation of an operation: consequence, affected jobs, options, the name to type, the two buttons.
 
 use super::Draw;
 use super::chrome::{clear, wrap};
@@ -9,7 +9,7 @@ use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{DRAIN_SECS, Doomed, Fate, OperationKind, Task};
+use crate::model::{DRAIN_SECS, Doomed, Fate, NewWorker, OperationKind, Task};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -23,7 +23,7 @@ const TABLE: u16 = 3;
 /// Jobs that are drawn at most.
 const MOST: usize = 10_000;
 
-/// What stands before the line that has the focus.
+/// The mark before the focused line.
 const MARK: &str = "▸ ";
 
 /// A line below the table, its style, and what is focused there.
@@ -77,7 +77,7 @@ pub fn draw(
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
-    // A worker's name may be long, and its address stands behind it.
+    // A worker's name may be long, and its address follows it.
     let called = plan.title();
     let called = cut_middle(&called, usize::from(width.saturating_sub(6)));
     let title =
@@ -104,10 +104,10 @@ pub fn draw(
     cursor
 }
 
-/// All that stands above the buttons, of which a small window shows a part.
+/// Everything above the buttons; a small window shows a part of it.
 struct Sheet {
     lines: Buffer,
-    /// The line that has the focus, or says why it did not begin.
+    /// The focused line, or the one that says why the operation did not start.
     focus: Option<usize>,
     /// Column and line of the cursor.
     cursor: Option<(u16, u16)>,
@@ -116,8 +116,8 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// The first line that is shown in so many, and the highest that could be. What has the focus is seen, until
-    /// somebody scrolls.
+    /// The first line that is shown in so many, and the highest that could be. The focused line is visible until
+    /// the dialog is scrolled.
     fn first(&self, plan: &Plan, visible: usize) -> (usize, usize) {
         let last = usize::from(self.lines.area.height).saturating_sub(visible);
         let top = match self.focus.filter(|_| !plan.strayed) {
@@ -194,16 +194,19 @@ fn shown<'l>(line: &'l Line, focus: Spot, d: &Draw<'_>) -> (Cow<'l, str>, Style)
 
 fn go(plan: &Plan) -> &'static str {
     match plan.operation.kind() {
-        OperationKind::Restart => "Restart",
-        OperationKind::Start => "Start",
-        OperationKind::Stop => "Stop the cluster",
-        OperationKind::AddWorker => "Add",
-        OperationKind::InitWorker => "Start ray anew",
-        OperationKind::RemoveWorker => "Remove",
+        OperationKind::Restart => "Restart cluster",
+        OperationKind::Start => "Start cluster",
+        OperationKind::Stop => "Stop cluster",
+        OperationKind::AddWorker => match &plan.operation.task {
+            Task::AddWorker(NewWorker::Queued { names, .. }) if names.len() > 1 => "Add workers",
+            _ => "Add worker",
+        },
+        OperationKind::InitWorker => "Restart Ray",
+        OperationKind::RemoveWorker => "Remove worker",
     }
 }
 
-/// What happens, and to how many.
+/// The consequence, and the number of affected jobs.
 fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
     let keys = |mend: &str| d.app.keys_for(mend);
@@ -225,54 +228,54 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
                 say(&format!("  {}", keys(&problem.mend)), d.theme.text);
             }
         }
-        (Looked::Looking, _) if plan.wish().is_some() => say("◌ looking whether it can begin", d.theme.warn),
-        (Looked::Looking, _) => say("◌ looking whom it hits", d.theme.warn),
+        (Looked::Looking, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.warn),
+        (Looked::Looking, _) => say("◌ checking affected jobs", d.theme.warn),
         (Looked::Seen, Some(trouble)) => {
-            let what = format!("! whom it hits cannot be told: {}", trouble.what);
+            let what = format!("! cannot determine affected jobs: {}", trouble.what);
             say(&what, d.theme.warn);
             if !trouble.mend.is_empty() {
                 say(&format!("  {}", trouble.mend), d.theme.text);
             }
             if jobs > 0 {
-                say("  the jobs below are those that this console remembers", d.theme.text);
+                say("  the jobs below are from the last state that this console read", d.theme.text);
             }
         }
         (Looked::Seen, None) if !plan.operation.destructive => {}
-        (Looked::Seen, None) if jobs == 0 && of_cluster => say("no job runs or waits here", d.theme.text),
-        (Looked::Seen, None) if jobs == 0 => say("no job works there", d.theme.text),
+        (Looked::Seen, None) if jobs == 0 && of_cluster => say("no jobs running or pending", d.theme.text),
+        (Looked::Seen, None) if jobs == 0 => say("no jobs run on it", d.theme.text),
         (Looked::Seen, None) if !of_cluster => {
-            say(&format!("{jobs} {} there", if jobs == 1 { "job works" } else { "jobs work" }), d.theme.warn);
+            say(&format!("{jobs} {} on it", if jobs == 1 { "job runs" } else { "jobs run" }), d.theme.warn);
         }
         (Looked::Seen, None) => {
             let tone = if back == jobs { d.theme.text } else { d.theme.warn };
-            say(&format!("{back} of {jobs} jobs come back"), tone);
+            say(&format!("{back} of {jobs} jobs will be restored"), tone);
         }
     }
     lines
 }
 
-/// The switches, the announcement, the steps, the name.
+/// The options, the announcement, the steps, the name.
 fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let switch = |on: bool, text: String| format!("{} {text}", if on { "[x]" } else { "[ ]" });
     let spots = plan.spots();
     if spots.contains(&Spot::Jobs) {
-        let text = switch(plan.preserves(), "save the jobs and submit them again".into());
+        let text = switch(plan.preserves(), "back up the jobs and restore them".into());
         lines.extend(Line::of(Spot::Jobs, text, d.theme.text, width));
     }
     if let (true, Task::RemoveWorker { drain, .. }) = (spots.contains(&Spot::Drain), &plan.operation.task) {
         let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
         let text =
-            switch(drain.is_some(), format!("drain it: what runs there may end first, within {minutes} min"));
+            switch(drain.is_some(), format!("drain it: running work may finish first, within {minutes} min"));
         lines.extend(Line::of(Spot::Drain, text, d.theme.text, width));
     }
     if spots.contains(&Spot::Others) {
-        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "hit" };
-        let text = switch(plan.others, format!("{deed} the {}, too", plan.affected_others().brief()));
+        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "affect" };
+        let text = switch(plan.others, format!("also {deed} the {}", plan.affected_others().brief()));
         lines.extend(Line::of(Spot::Others, text, d.theme.warn, width));
     }
     if spots.contains(&Spot::Blind) {
-        let text = switch(plan.blind, "go on although it cannot be told whom it hits".into());
+        let text = switch(plan.blind, "continue without knowing affected jobs".into());
         lines.extend(Line::of(Spot::Blind, text, d.theme.warn, width));
     }
     if let (Some(marked), true) = (&plan.marked, spots.contains(&Spot::TakeOver)) {
@@ -282,7 +285,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::told(&text, d.theme.bad, width));
         let text = switch(
             marked.take_over,
-            format!("take over from {}, whose program stops at its next step", mark.user()),
+            format!("take over from {}: their program stops at its next step", mark.user()),
         );
         lines.extend(Line::of(Spot::TakeOver, text, d.theme.warn, width));
     }
@@ -296,10 +299,10 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
     lines.extend(Line::told(&steps, d.theme.dim, width).map(whole));
     if spots.contains(&Spot::Name) {
-        let text = format!("type the cluster's name to go on: {}", printable(&plan.name));
+        let text = format!("type the cluster's name to continue: {}", printable(&plan.name));
         lines.extend(Line::of(Spot::Name, text, d.theme.text, width));
     }
-    // Why it did not begin, or a line of air before the buttons.
+    // Why the operation did not start, or a blank line before the buttons.
     lines.extend(Line::told(&plan.said, d.theme.bad, width));
     lines
 }
@@ -324,8 +327,8 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize,
     (top, last)
 }
 
-/// Each as wide as what stands in it. Where that has no room the ids give way first, which are cut in their middle,
-/// then what becomes of the jobs, then what they hold.
+/// Each column is as wide as its longest cell. If they do not fit, the ids are cut first, in their middle, then what
+/// happens to the jobs, then what they hold.
 fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
     const LEAST: (u16, u16, u16) = (20, 18, 9);
     const NARROW: (u16, u16, u16) = (10, 12, 5);
@@ -350,7 +353,7 @@ fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
         Column::number("AGE", 7, 1),
         Column::text("HOLDS", holds, 2),
         Column::rest(
-            if plan.operation.kind().is_of_cluster() { "COMES BACK" } else { "WHAT RUNS THERE" },
+            if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNNING THERE" },
             fate,
             0,
         ),

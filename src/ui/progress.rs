@@ -1,4 +1,4 @@
-//! How an operation goes on: its steps with their marks, what its programs say, and what to do when it stopped.
+//! The progress of an operation: its steps, its output, and what to do when it is interrupted.
 
 use super::Draw;
 use super::chrome::{clear, wrap};
@@ -19,10 +19,11 @@ const WIDEST: u16 = 130;
 /// Lines of output shown at least, and at most.
 const OUTPUT: (usize, usize) = (2, 18);
 
-/// Below this height only what is needed is said.
+/// Below this height only the necessary lines are shown.
 const LOW: u16 = 14;
 
-const GOES_ON: &str = "it goes on when this is closed; quitting the console stops it, and it can be resumed";
+const GOES_ON: &str =
+    "it continues when this dialog is closed; quitting the console interrupts it, and it can be resumed";
 
 /// Draws it, its output from line `top` from the end; notes where it is and how far it can be scrolled.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: usize, areas: &mut Areas) {
@@ -39,7 +40,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
     let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
     let at: usize = steps.iter().take(at).map(Vec::len).sum();
     let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
-    // Where there is little room, only what can be done now is said.
+    // In a small window only the available keys are shown.
     let verdict = verdict(running, d, inside, area.height >= LOW);
     let output: Vec<&str> = running.output().collect();
     let fixed = steps.len() + verdict.len() + 2;
@@ -62,7 +63,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
     let title = Title { left: &running.operation.title, right: &right, tone: Some(tone), focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    // Where not all has room, what is to be done stays, and the step that it is at.
+    // If not everything fits, the verdict and the current step stay visible.
     let visible = usize::from(inner.height);
     let kept = visible.saturating_sub(verdict.len() + gap + shown).clamp(1, steps.len().max(1));
     let first = at.saturating_sub(kept).min(steps.len().saturating_sub(kept));
@@ -107,12 +108,12 @@ fn step(step: StepName, mark: &Mark, running: &Running, d: &Draw<'_>) -> (String
         }
         Mark::Failed => ("✕", String::new(), d.theme.bad),
     };
-    // What was seen says more than what was to be done.
+    // A result says more than the task of the step.
     let words = if matches!(mark, Mark::Done(..)) { step.word() } else { step.what() };
     (format!("{glyph} {} {words}{tail}", running.operation.number(step)), style)
 }
 
-/// How it stands, and what can be done now.
+/// The status of the operation, and the keys that are available now.
 fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Vec<(String, Style)> {
     let mut lines: Vec<_> = at_length.then(|| (String::new(), d.theme.text)).into_iter().collect();
     let mut say =
@@ -122,12 +123,12 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
         Stand::Works if running.may_be_cancelled() => {
             // `cancelled; nothing was changed`
             let how = running.left_behind().unwrap_or_default();
-            let how = how.strip_prefix("cancelled").unwrap_or_default();
+            let left = how.split_once("; ").map_or(how, |(_, left)| left);
             if at_length {
                 say(GOES_ON.into(), d.theme.dim);
             }
-            say(format!("{} cancels{how}", key(Action::Cancel)), d.theme.text);
-            let keys = d.app.keys_for(how);
+            say(format!("{} cancels; {left}", key(Action::Cancel)), d.theme.text);
+            let keys = d.app.keys_for(left);
             if !keys.is_empty() {
                 say(format!("  {keys}"), d.theme.dim);
             }
@@ -135,9 +136,9 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
         Stand::Works => {
             say(GOES_ON.into(), d.theme.dim);
         }
-        Stand::Cancelling => say("it is being cancelled".into(), d.theme.warn),
+        Stand::Cancelling => say("cancelling".into(), d.theme.warn),
         Stand::Elsewhere => {
-            say("another program on this machine is at it: it is watched from there".into(), d.theme.warn);
+            say("running in another process on this machine; watch it there".into(), d.theme.warn);
         }
         Stand::Over(how) => say(format!("{}: {how}", running.operation.title), d.theme.good),
         Stand::Stopped(problem, saved) => {
@@ -152,22 +153,22 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
                         say(format!("  {keys}"), d.theme.text);
                     }
                 }
-                None => say("✕ the program that was at it ended before it was done".into(), d.theme.bad),
+                None => say("✕ the process running it exited".into(), d.theme.bad),
             }
             if let Some(folder) = saved {
-                say(format!("  its jobs are saved in {}", printable(folder)), d.theme.text);
+                say(format!("  jobs saved in {}", printable(folder)), d.theme.text);
             }
             let past = if running.may_be_passed() {
-                format!("{} goes on past it   ", key(Action::RollForward))
+                format!("{} skips the failed step   ", key(Action::RollForward))
             } else {
                 String::new()
             };
             if d.app.is_read_only() {
-                say("read-only: it is resumed from a console that may change clusters".into(), d.theme.text);
+                say("read-only mode: resume it from a console without read-only mode".into(), d.theme.text);
                 return lines;
             }
             let (resume, leave) = (key(Action::Resume), key(Action::Abandon));
-            say(format!("{resume} resumes at this step   {past}{leave} leaves it as it is"), d.theme.accent);
+            say(format!("{resume} resumes at this step   {past}{leave} abandons it"), d.theme.accent);
         }
     }
     lines

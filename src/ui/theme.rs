@@ -9,24 +9,24 @@ pub enum Colors {
     None,
     /// The terminal's own sixteen.
     Sixteen,
-    /// 24 bit.
+    /// 16 million (24 bit).
     Full,
 }
 
-/// Styles by role.
+/// The style of each role.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     /// Ordinary text.
     pub text: Style,
-    /// What matters less, and stale data.
+    /// Less important text, and stale data.
     pub dim: Style,
     /// The one accent: focus, keys, titles.
     pub accent: Style,
-    /// Works.
+    /// Working or successful.
     pub good: Style,
-    /// On its way, or doubtful.
+    /// In progress, or doubtful.
     pub warn: Style,
-    /// Broken.
+    /// Broken or failed.
     pub bad: Style,
     /// Column titles.
     pub heading: Style,
@@ -40,7 +40,7 @@ pub struct Theme {
     pub focused: Style,
     /// A match of the search.
     pub found: Style,
-    /// The one that was gone to last.
+    /// The current match of the search.
     pub found_here: Style,
 }
 

@@ -1,4 +1,4 @@
-//! The TPUs of a cluster: Google's half, Ray's half and the file's limits, what wants attention first.
+//! The TPUs of a cluster: Google's data, Ray's data and the file's limits, those with issues first.
 
 use super::chrome::wrap;
 use super::frame::{Title, more_around, more_below, pane};
@@ -13,19 +13,21 @@ use ratatui::style::Style;
 
 const COLUMNS: [Column; 10] = [
     Column::text("", 1, 0),
-    Column::text("STANDING", 15, 0),
+    Column::text("STATUS", 15, 0),
     Column::rest("NAME", 18, 0),
     Column::text("TYPE", 13, 1),
     Column::number("CHIPS", 5, 3),
     Column::number("IN RAY", 7, 0),
     Column::text("CAPACITY", 11, 5),
-    Column::text("KEPT BY", 10, 6),
+    Column::text("MANAGED BY", 10, 6),
     Column::number("AGE", 7, 4),
-    Column::rest("WHAT TO DO", 40, 7),
+    Column::rest("HINT", 33, 7),
 ];
 
-/// From this width on there is room for a whole name, and all that is left over goes to what to do.
+/// From this width on there is room for a whole name, and the rest of the width goes to the hint.
 const WIDE: u16 = 150;
+/// The status column's place; it is as wide as the longest status on the screen, up to `preempted, holds quota`.
+const STATUS: (usize, u16) = (1, 22);
 const NAME: (usize, Column) = (2, Column::text("NAME", 42, 0));
 /// Lines that the worker types take at most, where the rows above have need of more.
 const TYPES: usize = 6;
@@ -55,14 +57,14 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     (drawn, if lines > 0 { wanted.len() - lines } else { 0 })
 }
 
-/// What is to be said of the selected row in a line.
+/// The status and the hint of the selected row in a line.
 fn said(row: &Row) -> String {
     let mut parts = vec![format!("{}: {}", row.name, row.standing.word())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
     let waits = matches!(row.standing, Standing::Incomplete | Standing::NeverRegistered | Standing::Joining);
     if waits && !row.missing.is_empty() {
         let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
-        parts.push(format!("not in ray: {}", missing.join(", ")));
+        parts.push(format!("not in Ray: {}", missing.join(", ")));
     }
     parts.extend(row.standing.mend().map(str::to_owned));
     parts.join("; ")
@@ -71,12 +73,15 @@ fn said(row: &Row) -> String {
 fn table(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
     let tpus = &cluster.tpus;
     let order = tpus.table();
-    let title = filtered("TPUs", order.filter().text(), order.len());
+    let title = filtered("TPUs", order.filter().text(), order.len(), tpus.rows().len());
     let counts = counts(tpus, d);
     let tone = if tpus.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
     let title = Title { left: &title, right: &counts, tone: Some(tone), focused: true };
     let inner = pane(buf, area, d.theme, &title);
     let mut columns = COLUMNS;
+    let longest = tpus.rows().iter().map(|row| row.standing.word().len()).max().unwrap_or(0);
+    let status = &mut columns[STATUS.0];
+    status.width = u16::try_from(longest).unwrap_or(STATUS.1).clamp(status.width, STATUS.1);
     if inner.width >= WIDE {
         columns[NAME.0] = NAME.1;
     }
@@ -96,18 +101,18 @@ fn table(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area 
     if order.is_empty() && drawn.height > 0 {
         let text = match () {
             () if !order.filter().is_empty() => {
-                format!("no tpu passes the filter; {} clears it", d.key(Action::Back))
+                format!("no TPU matches the filter; {} clears it", d.key(Action::Back))
             }
-            () if tpus.asked().is_some() => "no tpu here".to_owned(),
-            () if tpus.problem().is_some() => "nothing known: google never answered".to_owned(),
-            () => "asking google".to_owned(),
+            () if tpus.asked().is_some() => "no TPU here".to_owned(),
+            () if tpus.problem().is_some() => "no data: Google never answered".to_owned(),
+            () => "asking Google".to_owned(),
         };
         put(buf, drawn.x, drawn.y, drawn.width, false, &text, d.theme.dim);
     }
     drawn
 }
 
-/// What is missing of the answer, with the mend.
+/// What is missing in the answer, with hints.
 fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
     let tpus = &cluster.tpus;
     let mut lines: Vec<(String, Style)> = Vec::new();
@@ -117,15 +122,15 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
         lines.push((format!("  {}", problem.mend), d.theme.text));
     }
     if !tpus.is_complete() {
-        let text = "! google could not list everything: more may be there, and no ghosts are told";
+        let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";
         lines.push((text.to_owned(), d.theme.warn));
     }
     if tpus.asked().is_some() && !tpus.knows_ray() {
-        let why = cluster.problem().map_or("ray has not answered yet", |p| p.what.as_str());
-        lines.push((format!("! google's half alone: {why}"), d.theme.warn));
+        let why = cluster.problem().map_or("Ray has not answered yet", |p| p.what.as_str());
+        lines.push((format!("! Google's data only: {why}"), d.theme.warn));
     }
     if tpus.is_cleaning() {
-        lines.push(("◌ deleting what was preempted".to_owned(), d.theme.accent));
+        lines.push(("◌ deleting preempted TPUs".to_owned(), d.theme.accent));
     }
     let mut y = area.y;
     for (text, style) in lines {
@@ -143,7 +148,7 @@ fn counts(tpus: &Tpus, d: &Draw<'_>) -> String {
     let chips = tpus.chips();
     let mut parts: Vec<String> =
         chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
-    parts.extend(tpus.asked().map(|at| format!("google {} ago", words::minutes(at.age(d.now)))));
+    parts.extend(tpus.asked().map(|at| format!("Google {} ago", words::minutes(at.age(d.now)))));
     parts.join(" · ")
 }
 
@@ -192,15 +197,15 @@ fn standing(standing: Standing, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// The file's limits against what is there.
+/// The file's limits and the machines that exist.
 fn types(buf: &mut Buffer, area: Rect, d: &Draw<'_>, wanted: &[&TypeCount], cluster: &Cluster) {
     const COLUMNS: [Column; 6] = [
         Column::rest("WORKER TYPE", 16, 0),
         Column::number("MIN", 5, 0),
         Column::number("MAX", 5, 1),
-        Column::number("THERE", 6, 0),
+        Column::number("EXIST", 6, 0),
         Column::number("IN RAY", 7, 0),
-        Column::number("SHORT", 6, 0),
+        Column::number("MISSING", 7, 0),
     ];
     let title = Title { left: "Worker types", right: "", tone: None, focused: false };
     let inner = pane(buf, area, d.theme, &title);

@@ -1,4 +1,4 @@
-//! A state is a glyph and a word and a colour: here they are put together.
+//! The words, glyphs and colours of states.
 
 use super::Theme;
 use crate::app::Cluster;
@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
-/// A node's state.
+/// The glyph and style of a node's state.
 pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
     match state {
         NodeState::Alive => ("●", theme.good),
@@ -19,7 +19,7 @@ pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// A job's state.
+/// The glyph and style of a job's state.
 pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
     match status {
         JobStatus::Pending => ("◐", theme.warn),
@@ -31,14 +31,14 @@ pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// A finding in a line: what, for how long, the details.
+/// A finding in a line: the issue, its age, the details.
 pub fn finding(finding: &Finding, now: Timestamp) -> String {
     let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));
     let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
     format!("{}{since}{details}", finding.kind.word())
 }
 
-/// How much a finding matters.
+/// The style of a finding's severity.
 pub fn severity(severity: Severity, theme: &Theme) -> Style {
     match severity {
         Severity::Bad => theme.bad,
@@ -47,7 +47,7 @@ pub fn severity(severity: Severity, theme: &Theme) -> Style {
     }
 }
 
-/// Nodes alive, on their way, lost lately: `41 +3 ✕2`.
+/// Nodes alive, pending, lost lately: `41 +3 ✕2`.
 pub fn node_counts(cluster: &Cluster) -> String {
     let (alive, pending, lost) = cluster.node_counts();
     format!("{alive}{}{}", counted(pending, "+"), counted(lost, "✕"))
@@ -68,7 +68,7 @@ fn counted(n: usize, glyph: &str) -> String {
     if n > 0 { format!(" {glyph}{n}") } else { String::new() }
 }
 
-/// The way to a cluster, in a few words.
+/// The state of the connection to a cluster, in a few words.
 pub fn link(cluster: &Cluster, now: Timestamp, theme: &Theme) -> (String, Style) {
     match &cluster.link {
         None => ("○ waiting".into(), theme.dim),
@@ -81,7 +81,7 @@ pub fn link(cluster: &Cluster, now: Timestamp, theme: &Theme) -> (String, Style)
             (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
         }
         Some(Link::Retrying { problem, at }) => {
-            (format!("✕ {}, again in {}", kind(&problem.kind), countdown(at.until(now))), theme.bad)
+            (format!("✕ {}, retry in {}", kind(&problem.kind), countdown(at.until(now))), theme.bad)
         }
         Some(Link::Stopped { problem }) => (format!("✕ {}", kind(&problem.kind)), theme.bad),
     }
@@ -91,7 +91,7 @@ fn at(phase: Phase) -> &'static str {
     match phase {
         Phase::Address => "finding the head",
         Phase::Tunnel => "opening ssh",
-        Phase::Dashboard => "asking ray",
+        Phase::Dashboard => "asking Ray",
     }
 }
 
@@ -106,7 +106,7 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
         ProblemKind::PortInUse => "port in use",
         ProblemKind::TunnelLost => "connection lost",
         ProblemKind::DashboardSilent => "dashboard silent",
-        ProblemKind::NotRay => "not ray",
+        ProblemKind::NotRay => "not Ray",
         ProblemKind::TokenMissing => "no token",
         ProblemKind::TokenRefused => "token refused",
         ProblemKind::Login => "not logged in",
@@ -114,7 +114,7 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
     }
 }
 
-/// A round trip.
+/// The time of a round trip, e.g. `12 ms`.
 pub fn trip(latency: Duration) -> String {
     match latency.as_millis() {
         0 => "<1 ms".into(),
@@ -128,7 +128,7 @@ pub fn countdown(left: Duration) -> String {
     format!("{} s", left.as_millis().div_ceil(1000))
 }
 
-/// An age; below `fresh` no number, so that the text stands still.
+/// An age; below `fresh` no number, so that the text does not change.
 pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     match age {
         None => "-".into(),
@@ -147,7 +147,7 @@ pub fn span(d: Duration) -> String {
     }
 }
 
-/// A duration without seconds, so that it stands still for a minute.
+/// A duration without seconds, so that it does not change for a minute.
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
 }

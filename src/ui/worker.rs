@@ -1,4 +1,4 @@
-//! The form of workers that are to be added.
+//! The form that adds workers.
 
 use super::Draw;
 use super::chrome::{clear, wrap};
@@ -18,14 +18,13 @@ use unicode_width::UnicodeWidthStr;
 const WIDEST: u16 = 100;
 /// Columns of the labels.
 const LABEL: u16 = 10;
-/// Lines below the rows: what may stand in the row that has the focus, or what is wrong. So many are kept free, that
-/// nothing jumps while the focus moves.
+/// Lines below the rows for the focused row's hint or error. They are kept free so that nothing moves with the focus.
 const WORDS: u16 = 4;
-/// What can be chosen takes so many lines at most; the others are scrolled to.
+/// Choices shown at once; the others are scrolled to.
 const CHOICES: usize = 8;
 /// Lines below the rows at least, before rows give way.
 const LEAST: u16 = 3;
-/// What stands before the choice that is made.
+/// The mark before the chosen one.
 const MARK: &str = "▸ ";
 
 /// Draws it; returns the cursor's place when a line has the focus.
@@ -84,8 +83,8 @@ fn below(form: &WorkerForm) -> u16 {
     u16::try_from(longest.min(CHOICES) + 1).unwrap_or(WORDS).max(WORDS)
 }
 
-/// Where the rows stand, and what is said below them. Where there is little room the air between goes first, then what
-/// is said shrinks, then rows go.
+/// The areas of the rows and of the text below them. In a small window the blank line goes first, then lines of the
+/// text, then rows.
 fn parts(area: Rect, rows: u16, said: u16) -> (Rect, Rect) {
     let visible = rows.min(area.height.saturating_sub(LEAST).max(1)).min(area.height);
     let gap = u16::from(rows > 0 && area.height - visible > LEAST.max(WORDS));
@@ -99,7 +98,7 @@ fn parts(area: Rect, rows: u16, said: u16) -> (Rect, Rect) {
 /// What can be chosen, a line each, the choice that is made among them.
 fn draw_choices(buf: &mut Buffer, area: Rect, d: &Draw<'_>, choices: &[String], chosen: usize) {
     let visible = choices.len().min(usize::from(area.height));
-    // The choice stands in the middle, so that it is seen what comes before and behind it.
+    // The chosen one is in the middle, so that the ones before and after it are visible.
     let top = chosen.saturating_sub(visible / 2).min(choices.len() - visible);
     let hidden = (top, choices.len() - visible - top);
     for (i, y) in (0..visible).zip(area.y..) {
@@ -142,7 +141,7 @@ fn row(
     let (x, room) = (x + 2, room.saturating_sub(2));
     let shown = printable(form.typed(field));
     let complaint = form.complaint(field).map(|why| format!("✕ {why}")).unwrap_or_default();
-    // What is typed is seen at its end; what is wrong with it goes before, down to a few characters of it.
+    // The end of the text stays visible; the error takes the room first, down to a few characters of the text.
     let space = usize::from(room).saturating_sub(complaint.width() + 3).max(usize::from(room / 4));
     let text = cut_front(&shown, space);
     put(buf, x, area.y, room, false, &text, style);
@@ -151,11 +150,11 @@ fn row(
     focused.then_some((end, area.y))
 }
 
-/// What is to be said below the rows.
+/// The text below the rows: a hint or an error.
 fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let text = match (&form.offered, form.focused()) {
         (Offered::Looking, _) => {
-            return vec![("◌ looking which workers can be added".to_owned(), d.theme.warn)];
+            return vec![("◌ checking which workers can be added".to_owned(), d.theme.warn)];
         }
         (Offered::Failed(problem), _) => {
             let lines = |text: String, style| wrap(&text, width).into_iter().map(move |l| (l, style));
@@ -163,19 +162,21 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
             let mend = lines(format!("  {}", problem.mend), d.theme.text);
             return what.chain(mend.filter(|(l, _)| !l.trim().is_empty())).collect();
         }
-        (Offered::Known(_), None) => "next shows what will happen, and asks once more".to_owned(),
+        (Offered::Known(_), None) => "Next shows what will happen and asks for confirmation".to_owned(),
         (Offered::Known(offer), Some(field)) => match (form.complaint(field), field) {
             (Some(why), _) => {
                 let lines = wrap(&format!("✕ {why}"), width);
                 return lines.into_iter().map(|line| (line, d.theme.bad)).collect();
             }
-            (None, WorkerField::Type | WorkerField::Capacity) => "left, right or a letter chooses".to_owned(),
-            (None, WorkerField::Count) => format!("1 to {MOST_WORKERS}; each is a request of its own"),
+            (None, WorkerField::Type | WorkerField::Capacity) => {
+                "choose with left, right or a letter".to_owned()
+            }
+            (None, WorkerField::Count) => format!("1 to {MOST_WORKERS}; each is a separate request"),
             (None, WorkerField::Name) if form.count.trim() == "1" => {
-                "when this is empty, one is made up: ray-worker-manual-<id>".to_owned()
+                "leave empty to generate one: ray-worker-manual-<id>".to_owned()
             }
             (None, WorkerField::Name) => {
-                "each has its number behind it; when this is empty, ray-worker-manual-<id>-1 and so on"
+                "a number is appended to each; leave empty to generate ray-worker-manual-<id>-1 and so on"
                     .to_owned()
             }
             (None, WorkerField::Address) => {
@@ -183,7 +184,7 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
                     Some(NewWorker::Host { address }) => format!("; added last: {}", printable(address)),
                     _ => String::new(),
                 };
-                format!("of a host that is there, as ray is to have it; it is reached by ssh{last}")
+                format!("of an existing host, as Ray will use it; the console reaches it by SSH{last}")
             }
         },
     };

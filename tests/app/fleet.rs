@@ -1,4 +1,4 @@
-//! The fleet: rows by trouble, totals and alerts, the nodes and jobs of all.
+//! The fleet: rows by issue, totals and alerts, all nodes and all jobs.
 
 use super::*;
 use marin_tui::app::Paces;
@@ -129,7 +129,7 @@ fn the_fleet_can_be_sorted_by_a_column_and_turned_round() {
     press(&mut app, ">");
     assert_eq!(order(&app), ["gamma", "alpha", "beta", "delta"], "by nodes");
     press(&mut app, "<<");
-    assert_eq!(order(&app), NAMES, "by trouble again");
+    assert_eq!(order(&app), NAMES, "by issue again");
 }
 
 #[test]
@@ -385,9 +385,9 @@ fn a_cluster_is_described_with_everything_found() {
     starve(&mut app, "alpha", 180);
     press(&mut app, "d");
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    let at = lines.iter().position(|(label, _)| label == "STUCK").unwrap();
+    let at = lines.iter().position(|(label, _)| label == "autoscaler stuck").unwrap();
     assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
-    assert!(lines[at + 1].0 == "mend" && lines[at + 1].1.contains("monitor.log"));
+    assert!(lines[at + 1].0 == "hint" && lines[at + 1].1.contains("monitor.log"));
 }
 
 #[test]
@@ -399,7 +399,11 @@ fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
     assert_eq!((found.kind, found.severity), (FindingKind::Restarted, Severity::Bad));
     assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
     assert_eq!(order(&app)[0], "beta");
-    assert!(said(&app).contains("beta: Ray was restarted not by this console; 1 job lost"), "{}", said(&app));
+    assert!(
+        said(&app).contains("beta: Ray was restarted outside this console; 1 job lost"),
+        "{}",
+        said(&app)
+    );
     // An operation of ours is under way on another one.
     let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
     app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);

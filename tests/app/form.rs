@@ -70,7 +70,7 @@ fn a_form_is_typed_and_sent_as_it_stands() {
     assert_eq!(press_submit(&mut app).len(), 1);
     let sent = hears(&mut app, FormNews::Submitted(id("raysubmit_1")));
     assert_eq!(sent, [asks(Request::Refresh)]);
-    assert!(app.dialog().is_none() && said(&app).contains("raysubmit_1 is submitted"));
+    assert!(app.dialog().is_none() && said(&app).contains("raysubmit_1 submitted"));
 
     // It is selected and its log opened once it is there, and not again.
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
@@ -170,5 +170,5 @@ fn how_a_closed_form_came_out_is_told_and_leaves_the_open_one_alone() {
     assert!(said(&app).contains("its package is gone"));
     let effects = hears_of(&mut app, closed, FormNews::Submitted(id("raysubmit_1")));
     assert_eq!((effects, form(&app)), (vec![asks(Request::Refresh)], &open));
-    assert!(said(&app).contains("raysubmit_1 is submitted"));
+    assert!(said(&app).contains("raysubmit_1 submitted"));
 }

@@ -108,7 +108,7 @@ fn what_cannot_be_stopped_is_refused_with_the_reason() {
     assert_eq!(press(&mut app, "jjs"), []);
     assert!(app.dialog().is_none() && said(&app).contains("started by hand"), "{}", said(&app));
     assert_eq!(press(&mut app, "jjs"), []);
-    assert!(app.dialog().is_none() && said(&app).contains("has ended already (failed)"), "{}", said(&app));
+    assert!(app.dialog().is_none() && said(&app).contains("has already ended (failed)"), "{}", said(&app));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_stop_is_watched_until_the_job_is_seen_ended() {
     assert!(said(&app).contains("has ended (stopped)"));
     let unknown = |watching| JobStopOutcome::Unknown { why: "timed out".into(), watching };
     assert!(outcome(&mut app, unknown(true)), "it is watched on");
-    assert!(said(&app).contains("not known whether"), "{}", said(&app));
+    assert!(said(&app).contains("cannot tell whether"), "{}", said(&app));
     assert!(!outcome(&mut app, unknown(false)));
 }
 
@@ -159,7 +159,7 @@ fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
     let log = &app.current().unwrap().log;
     assert_eq!((log.len(), log.line(0)), (1, Some("mine")));
     assert_eq!(press(&mut app, "jl"), [], "a driver started by hand has no log");
-    assert!(said(&app).contains("ray keeps no log"));
+    assert!(said(&app).contains("Ray keeps no log"));
     assert_eq!(app.current().unwrap().log.stream(), new, "the open log stays");
 }
 
@@ -176,7 +176,7 @@ fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
     }
     press(&mut app, "1gg");
     assert_eq!(press(&mut app, "l"), [], "dead nodes stand first");
-    assert!(said(&app).contains("out of reach"));
+    assert!(said(&app).contains("cannot be read"));
     let effects = press(&mut app, "Gl");
     let head = NodeId::from_bytes(&[9; 28]).unwrap();
     let file = LogSource::File { node: head, name: "raylet.out".into() };
@@ -196,9 +196,12 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     let Some(Dialog::Ask { lines, title, on_yes: false, .. }) = app.dialog() else {
         panic!("{:?}", app.dialog())
     };
-    assert_eq!(title, "stop 2 jobs");
+    assert_eq!(*title, format!("Stop 2 jobs on {CLUSTER}?"));
     let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
-    assert!(told(JOBS[0]) && told(JOBS[1]) && told("bo") && told("1 of the marked have ended"), "{lines:?}");
+    assert!(
+        told(JOBS[0]) && told(JOBS[1]) && told("bo") && told("1 of the marked jobs have ended"),
+        "{lines:?}"
+    );
     assert_eq!(press(&mut app, "<esc>"), []);
     assert_eq!(app.marked(), 3, "who cancels keeps the marks");
     // Jobs that have gone are marked no longer.
@@ -252,7 +255,7 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
     let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(ids.clone()));
     assert_eq!(asked, [request]);
     let before = told(&app);
-    assert!(before.contains(&"holds: asking ray...".to_owned()), "{before:?}");
+    assert!(before.contains(&"holds: asking Ray...".to_owned()), "{before:?}");
 
     let answer = |job: &JobIds, work| News::Work { job: job.clone(), work };
     let another = JobIds { driver: Some(JobId("0b000000".into())), ..ids.clone() };

@@ -46,7 +46,7 @@ fn the_palette_runs_what_the_key_runs() {
     let mut app = shown();
     assert_eq!(press(&mut app, ":refr<tab><enter>"), [asks(Request::Refresh)]);
     press(&mut app, ":pane-1<enter>:stop-job<enter>");
-    assert!(app.dialog().is_none() && said(&app).contains("means nothing here"), "{}", said(&app));
+    assert!(app.dialog().is_none() && said(&app).contains("is not available here"), "{}", said(&app));
     press(&mut app, ":no-such<enter>");
     assert!(said(&app).contains("no action `no-such`"));
     assert_eq!(press(&mut app, ":q<enter>"), [Effect::Quit]);
@@ -175,10 +175,10 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     let mut app = shown();
     press(&mut app, "4");
     for (key, words) in [
-        ("s", "s means nothing here: it is stop-job in the jobs pane or the jobs of all"),
-        ("x", "clean-preempted in the tpus"),
-        ("w", "w means nothing here: it is wrap in the log pane"),
-        (" ", "space means nothing here: it is mark in "),
+        ("s", "s is not available here; it is stop-job in the jobs pane or all jobs"),
+        ("x", "clean-preempted in the TPUs"),
+        ("w", "w is not available here; it is wrap in the log pane"),
+        (" ", "space is not available here; it is mark in "),
     ] {
         assert_eq!(press(&mut app, key), []);
         assert!(said(&app).contains(words), "{}", said(&app));
@@ -192,7 +192,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     press(&mut app, "dd");
     assert!(app.dialog().is_none() && said(&app).contains("describe in"));
     press(&mut app, ":stop-job<enter>");
-    assert!(said(&app).contains("`stop-job` means nothing here, but in the jobs pane or the jobs of all"));
+    assert!(said(&app).contains("`stop-job` is not available here; use it in the jobs pane or all jobs"));
     // In a dialog nothing is said.
     press(&mut app, "<esc>?");
     let before = said(&app).to_owned();
@@ -200,7 +200,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     assert_eq!(said(&app), before);
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help") };
     let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();
-    assert_eq!(zoom.1, "in the log pane: wrap long lines  (wrap)");
+    assert_eq!(zoom.1, "in the log pane: Toggle wrapping of long lines  (wrap)");
     let fleet = &mut super::app(&["a", "b"]);
     for (key, words) in [("z", "zoom in a cluster's panes"), ("1", "pane-1 in a cluster's panes")] {
         press(fleet, key);
@@ -208,13 +208,9 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     }
     // Keys that mean something, and find nothing.
     press(fleet, "/nowhere<enter>n");
-    assert!(
-        fleet.dialog().is_none() && said(fleet).contains("submit: no row is chosen here"),
-        "{}",
-        said(fleet)
-    );
+    assert!(fleet.dialog().is_none() && said(fleet).contains("submit: no row selected"), "{}", said(fleet));
     press(fleet, "d");
-    assert!(fleet.dialog().is_none() && said(fleet).contains("describe: no row is chosen here"));
+    assert!(fleet.dialog().is_none() && said(fleet).contains("describe: no row selected"));
 }
 
 #[test]
@@ -223,7 +219,7 @@ fn a_name_that_fits_no_cluster_or_many_is_told_so() {
         ["marin-us-central1", "marin-us-central2", "marin-us-east1", "marin-us-east5", "marin-us-west4"];
     let mut app = app(&names);
     press(&mut app, ":cluster us<enter>");
-    let could = "`us` could be marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; write more";
+    let could = "`us` matches marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; type more";
     assert!(said(&app).contains(could), "{}", said(&app));
     press(&mut app, ":cluster foo<enter>");
     assert!(said(&app).contains("no cluster `foo`"), "{}", said(&app));
@@ -248,18 +244,22 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
         (0..log.len()).filter(|i| log.is_at(*i)).map(|i| log.line(i).unwrap().to_owned()).collect::<Vec<_>>()
     };
     press(&mut app, "n");
-    assert!(said(&app).contains("nothing is searched; / begins"), "{}", said(&app));
+    assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
     press(&mut app, "<esc>/WAITING for<enter>");
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["still waiting for a slice".to_owned()], 0));
     press(&mut app, "n");
-    assert!(said(&app).contains("no further match of `waiting for` below; N goes up"), "{}", said(&app));
+    assert!(said(&app).contains("no further match for `waiting for` below; N searches up"), "{}", said(&app));
     press(&mut app, "N");
     assert_eq!(at(&app), ["waiting for a slice"]);
     press(&mut app, "N");
-    assert!(said(&app).contains("no further match of `waiting for` above; n goes down"), "{}", said(&app));
+    assert!(
+        said(&app).contains("no further match for `waiting for` above; n searches down"),
+        "{}",
+        said(&app)
+    );
     assert!(app.current().unwrap().log.follows(), "all of it is seen: nothing moves");
     press(&mut app, "/<^u>nowhere<enter>");
-    assert!(said(&app).contains("no match of `nowhere`"));
+    assert!(said(&app).contains("no match for `nowhere`"));
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     assert_eq!(plan(&app).spot, Spot::Name);
     press(&mut app, "marin-us-centralq<backspace>");
     assert_eq!(press(&mut app, "<enter><enter>"), []);
-    assert!(plan(&app).said.contains("whole name"), "{}", plan(&app).said);
+    assert!(plan(&app).said.contains("full name"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
     assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
@@ -103,7 +103,7 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("unknown owner (raysubmit_1)"), "{}", plan(&app).said);
     let [Effect::Copy { text, .. }] = &press(&mut app, "<tab>y")[..] else { panic!("nothing is copied") };
-    assert!(text.contains("raysubmit_1 (owner unknown): comes back"), "{text}");
+    assert!(text.contains("raysubmit_1 (owner unknown): will be restored"), "{text}");
     press(&mut app, "<tab><tab> ");
     assert!(plan(&app).others);
     // Another one of whom nobody knows whose it is: it was not meant.
@@ -133,10 +133,10 @@ fn the_announcement_names_every_job_and_its_fate() {
     let [Effect::Copy { what, text }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(what, "announcement");
     assert!(
-        text.contains("restart marin-us-central2") && text.contains("train·-1 (alice): comes back"),
+        text.contains("restart marin-us-central2") && text.contains("train·-1 (alice): will be restored"),
         "{text}"
     );
-    assert!(text.contains("04000000 (bo): comes back? NO: started by hand"), "{text}");
+    assert!(text.contains("04000000 (bo): restored? NO: started by hand"), "{text}");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn progress_is_watched_left_and_opened_again() {
     hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
     assert_eq!(*stand(&app), Stand::Works, "it came too late");
     assert_eq!(press(&mut app, "c"), []);
-    assert!(said(&app).contains("changed already"), "{}", said(&app));
+    assert!(said(&app).contains("changes have been made"), "{}", said(&app));
     press(&mut app, "<esc><esc>");
     assert!(app.dialog().is_none());
     // Nothing else begins meanwhile.
@@ -267,19 +267,19 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     let mut app = shown();
     hears(&mut app, OperationNews::Standing(Some(standing(&before_clear, false))));
     assert_eq!(app.context(), Context::Progress, "it comes up by itself");
-    assert_eq!(app.watched().unwrap().brief(), "restart stopped at 5/9");
+    assert_eq!(app.watched().unwrap().brief(), "restart interrupted at 5/9");
     assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
     assert_eq!(press(&mut app, "f"), [orders(Order::Forward(meant()))]);
     assert_eq!(press(&mut app, "a<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "pay"), [orders(Order::Abandon)]);
     hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
-    assert!(said(&app).contains("is abandoned"));
+    assert!(said(&app).contains(": abandoned"));
 
     // What comes after the stop rests on it.
     let mut app = shown();
     hears(&mut app, OperationNews::Standing(Some(standing(&before_clear[..3], false))));
     assert_eq!(press(&mut app, "f"), []);
-    assert!(said(&app).contains("cannot be passed"), "{}", said(&app));
+    assert!(said(&app).contains("cannot skip"), "{}", said(&app));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
     assert!(changing.clone().count() > 7);
     for d in changing {
         assert_eq!(app.act(d.action, NOW), [], "{}", d.name);
-        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{} is refused", d.name)));
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{} is not allowed", d.name)));
     }
     assert!(!footer(&mut app).contains("R restart"));
     // What is told of an operation can still be seen.

@@ -81,7 +81,7 @@ fn other_providers_have_no_such_view() {
     app.start(None);
     assert!(press(&mut app, "T").is_empty());
     assert_eq!(app.view(), View::Cluster(0));
-    assert!(toast(&app).contains("lab's provider is local"), "{}", toast(&app));
+    assert!(toast(&app).contains("the provider of lab is local"), "{}", toast(&app));
     assert!(!footer(&mut app).contains("tpus"));
 }
 
@@ -93,13 +93,13 @@ fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
     assert_eq!(names(&app), ["ray-ghost", "ray-late", "ray-leak", "ray-one", "ray-three"]);
     press(&mut app, "I");
     assert_eq!(names(&app)[0], "ray-three");
-    press(&mut app, "/eats<enter>");
+    press(&mut app, "/holds<enter>");
     assert_eq!(names(&app), ["ray-leak"]);
     assert_eq!(press(&mut app, "y"), [Effect::Copy { what: "tpu name".into(), text: "ray-leak".into() }]);
     press(&mut app, "d");
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert!(lines.iter().any(|(l, t)| l == "mend" && t.contains("clean-preempted")), "{lines:?}");
-    assert!(lines.iter().any(|(l, t)| l == "google says" && t == "preempted"), "{lines:?}");
+    assert!(lines.iter().any(|(l, t)| l == "hint" && t.contains("clean-preempted")), "{lines:?}");
+    assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
     press(&mut app, "<esc><esc>");
     assert_eq!((names(&app).len(), app.view()), (5, View::Tpus(0)), "the filter first");
 }
@@ -111,7 +111,7 @@ fn a_login_goes_to_the_host_of_the_row() {
     let [Effect::SshHost(_, host)] = &login[..] else { panic!("{login:?}") };
     assert_eq!((host.vm.raw(), host.internal.raw()), ("ray-ghost", "10.130.0.2"));
     assert!(press(&mut app, "jj!").is_empty());
-    assert!(toast(&app).contains("ray-leak was taken away"), "{}", toast(&app));
+    assert!(toast(&app).contains("ray-leak was preempted"), "{}", toast(&app));
 }
 
 #[test]
@@ -151,8 +151,7 @@ fn an_error_stands_beside_what_was_known_before() {
 #[test]
 fn a_missing_login_is_said_once_for_all_clusters() {
     let mut app = super::app(&["a", "b"]);
-    let missing =
-        || News::Cloud(Err(problem(ProblemKind::Login, "not logged in to Google Cloud", "log in")));
+    let missing = || News::Cloud(Err(problem(ProblemKind::Login, "not logged in to Google Cloud", "log in")));
     for cluster in ["a", "b", "a", "b"] {
         tell(&mut app, cluster, missing());
     }
@@ -189,7 +188,7 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     let ghosts: Vec<_> = cluster.snapshot.nodes.iter().filter(|n| cluster.tpus.is_ghost(n)).collect();
     assert_eq!(ghosts.iter().map(|n| n.address.raw()).collect::<Vec<_>>(), ["10.130.0.2"]);
     let quota = cluster.findings.iter().find(|f| f.kind == marin_tui::diagnose::FindingKind::EatsQuota);
-    assert_eq!(quota.unwrap().short, "2 preempted TPUs eat quota, 8 chips");
+    assert_eq!(quota.unwrap().short, "2 preempted TPUs hold quota, 8 chips");
     press(&mut app, "q1z");
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
     terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
@@ -197,7 +196,7 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
     press(&mut app, "/worker-02<enter>d");
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone at google"), "{lines:?}");
+    assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone in Google Cloud"), "{lines:?}");
 }
 
 #[test]

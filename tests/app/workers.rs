@@ -101,7 +101,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as it was the last time");
     press(&mut app, "<right><tab><left><tab><backspace>2<tab>Mine");
     assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.as_str()), (2, 1, "2"));
-    assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("small letters"));
+    assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("lower-case letters"));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), [], "nothing is sent that google would refuse");
     assert_eq!(form(&app).focused(), Some(WorkerField::Name), "there it is wrong");
     press(&mut app, "<^u>");
@@ -180,7 +180,7 @@ fn a_host_of_a_local_cluster_is_added_by_its_address() {
     press(&mut app, "a");
     hears(&mut app, OperationNews::Offered(Ok(WorkerOffer::default())));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
-    assert!(form(&app).complaint(WorkerField::Address).unwrap().contains("name the host"));
+    assert!(form(&app).complaint(WorkerField::Address).unwrap().contains("enter the host"));
     press(&mut app, "-oProxy");
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
     press(&mut app, "<^u>10.0.0.7");
@@ -304,7 +304,7 @@ fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
     let view = CloudView { vms: vec![vm], queued: Vec::new(), complete: true, asked: before(20) };
     tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
     press(&mut app, "1/worker-02<enter>D");
-    assert_eq!(plan(&app).note, "it is one of the 2 hosts of ray-slice, and all of them are meant");
+    assert_eq!(plan(&app).note, "it is one of the 2 hosts of ray-slice; all of them are affected");
     let mut reborn = snapshot();
     let mut nodes = (*reborn.nodes).clone();
     let dead = nodes.iter_mut().find(|n| !n.state.is_alive()).unwrap();
@@ -316,11 +316,7 @@ fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
     press(&mut app, &format!("1/{name}<enter>"));
     for key in ["D", "i"] {
         assert_eq!(press(&mut app, key), []);
-        assert!(
-            app.dialog().is_none() && said(&app).contains("is the address of worker-03"),
-            "{}",
-            said(&app)
-        );
+        assert!(app.dialog().is_none() && said(&app).contains("now belongs to worker-03"), "{}", said(&app));
     }
 }
 
@@ -380,7 +376,8 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
     assert_eq!(press(&mut at("ray-one"), "i"), looks(Task::InitWorker { worker: "ray-one".into() }));
     // Alive in Ray, unknown to Google: all it has is an address.
     assert_eq!(press(&mut at("10.130.0.3"), "i"), looks(Task::InitWorker { worker: "10.130.0.3".into() }));
-    for (name, why) in [("ray-gone", "taken away"), ("ray-no", "was refused"), ("ray-coming", "no host yet")]
+    for (name, why) in
+        [("ray-gone", "was preempted"), ("ray-no", "was refused"), ("ray-coming", "no host yet")]
     {
         let mut app = at(name);
         assert_eq!(press(&mut app, "i"), [], "{name}");
@@ -397,7 +394,7 @@ fn the_form_and_the_dialogs_are_refused_to_who_only_reads() {
     press(&mut app, "1");
     for (key, name) in [("a", "add-worker"), ("D", "remove-worker"), ("i", "init-worker")] {
         assert_eq!(press(&mut app, key), []);
-        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} is refused")));
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} is not allowed")));
     }
 }
 
@@ -419,7 +416,9 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
     assert_eq!(stand(&app), Stand::Over(how));
-    assert!(said(&app).contains("the request stays with Google") && !said(&app).contains("nothing was changed"));
+    assert!(
+        said(&app).contains("the request stays with Google") && !said(&app).contains("nothing was changed")
+    );
     // A cluster whose worker is being removed is not expected to be away.
     let mut app = shown();
     begun(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
@@ -472,7 +471,7 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     assert_eq!(plan(&app).spots(), spots, "bo, carol and a driver by hand are known from before");
     press(&mut app, "<tab><tab> <tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
-    assert!(plan(&app).said.contains("nobody can tell whom"), "{}", plan(&app).said);
+    assert!(plan(&app).said.contains("cannot determine affected jobs"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab><tab> <tab><tab>");
     let others = Others {
         people: vec!["bo".into(), "carol".into()],
@@ -496,9 +495,7 @@ fn keys_stand_for_the_flags_that_a_mend_names() {
     let said =
         app.keys_for("if the machine is permanently gone, resume with --leave; otherwise fix it and resume");
     assert_eq!(said, "in this console: f for --leave");
-    assert!(
-        app.keys_for("give up the jobs: --abandon, then --preserve-jobs=0").contains("a for --abandon")
-    );
+    assert!(app.keys_for("give up the jobs: --abandon, then --preserve-jobs=0").contains("a for --abandon"));
     assert!(app.keys_for("`remove-worker x` deletes it").contains("D "));
     assert_eq!(app.keys_for("ask who did that"), "");
 }

@@ -321,7 +321,10 @@ async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
     );
     fs::create_dir(&file).unwrap();
     let problem = world.care().token(&world.spec).await.unwrap_err();
-    assert!(problem.what.contains("it is a folder") && problem.mend.contains("remove the folder"), "{problem:?}");
+    assert!(
+        problem.what.contains("it is a folder") && problem.mend.contains("remove the folder"),
+        "{problem:?}"
+    );
     fs::remove_dir(&file).unwrap();
     put(&file, "");
     let problem = world.care().token(&world.spec).await.unwrap_err();
@@ -362,10 +365,7 @@ async fn broken_files_cost_nothing_but_their_place() {
         let fetched = care.fetch(world.secret()).await.unwrap();
         assert_eq!(!fetched.troubles.is_empty(), told, "{what}: {:?}", fetched.troubles);
         let troubles = fetched.troubles.join("\n");
-        assert!(
-            !told || (troubles.contains("cannot write") && troubles.contains("; make ")),
-            "{troubles}"
-        );
+        assert!(!told || (troubles.contains("cannot write") && troubles.contains("; make ")), "{troubles}");
         assert!(!troubles.contains(NEW) && !format!("{fetched:?}").contains(NEW));
     }
 }

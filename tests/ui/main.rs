@@ -179,7 +179,7 @@ fn the_datas_age_stays_in_the_header_beside_read_only() {
         News::Link(Link::Retrying { problem: trouble, at: NOW.plus(Duration::from_secs(8)) }),
     );
     let seen = header(&mut app, 80);
-    assert!(seen.contains("✕ dashboard silent, again in 8 s") && seen.contains("  data "), "{seen}");
+    assert!(seen.contains("✕ dashboard silent, retry in 8 s") && seen.contains("  data "), "{seen}");
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn tpus_that_nobody_knows() {
     let empty = cloud::CloudView { complete: false, asked: before(1), ..cloud::CloudView::default() };
     tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(empty))));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
-    assert!(seen.contains("no tpu here") && seen.contains("could not list everything"), "{seen}");
+    assert!(seen.contains("no TPU here") && seen.contains("could not list everything"), "{seen}");
 }
 
 #[test]

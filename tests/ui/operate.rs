@@ -37,7 +37,7 @@ fn seen(app: &mut App, width: u16, height: u16) -> String {
 fn whom_a_restart_hits_stands_beside_what_comes_back() {
     let mut app = shown();
     press(&mut app, "R");
-    assert!(seen(&mut app, 120, 40).contains("◌ looking whom it hits"));
+    assert!(seen(&mut app, 120, 40).contains("◌ checking affected jobs"));
     let lost = Fate::Lost("its package is gone".into());
     let mut jobs = vec![doomed("exp1395", "alice", 16.0, Fate::Back), doomed("notebook", "bo", 0.0, lost)];
     jobs.extend((0..30).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Fate::Back)));
@@ -50,16 +50,20 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
     );
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
-        assert!(text.contains("31 of 32 jobs come back"), "{text}");
+        assert!(text.contains("31 of 32 jobs will be restored"), "{text}");
         let row = |name: &str| text.lines().find(|l| l.contains(name)).unwrap_or_default().to_owned();
         assert!(row("exp1395").contains("TPU 16") && row("exp1395").contains("6h 02m"), "{text}");
         assert!(row("notebook").contains("NO: its pack") && row("notebook").contains("bo"), "{text}");
-        for needed in
-            ["[ ] end the jobs of bo, too", "[x] save the jobs", "9 workers", "[ Cancel ]", "Restart"]
-        {
+        for needed in [
+            "[ ] also end the jobs of bo",
+            "[x] back up the jobs",
+            "9 workers",
+            "[ Cancel ]",
+            "Restart cluster",
+        ] {
             assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
         }
-        assert!(text.contains("type the cluster's name to go on:"), "{text}");
+        assert!(text.contains("type the cluster's name to continue:"), "{text}");
     }
     // The list is scrolled to its end.
     assert!(!seen(&mut app, 80, 24).contains("sweep-29"));
@@ -80,7 +84,7 @@ fn a_job_of_unknown_owner_looks_like_another_persons() {
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
     let screen = paint(&mut app, Colors::Full, 80, 24);
     let shown = text(&screen);
-    assert!(shown.contains("[ ] end the jobs of bo and of unknown owner, too"), "{shown}");
+    assert!(shown.contains("[ ] also end the jobs of bo and of unknown owner"), "{shown}");
     let tone = |word: &str, row: &str| {
         let (y, line) = shown.lines().enumerate().find(|(_, l)| l.contains(row)).unwrap();
         let x = line.split(word).next().unwrap().chars().count();
@@ -107,7 +111,7 @@ fn losing() -> App {
 fn what_is_lost_stands_first_and_the_border_says_how_many_follow() {
     let mut app = losing();
     let text = seen(&mut app, 80, 24);
-    let (title, first) = (text.find("COMES BACK").unwrap(), text.find("notebook").unwrap());
+    let (title, first) = (text.find("RESTORED").unwrap(), text.find("notebook").unwrap());
     assert!(title < first && first < text.find("sweep-0").unwrap_or(usize::MAX), "{text}");
     assert!(text.contains("more jobs below ─╯"), "{text}");
     let text = seen(&mut app, 120, 40);
@@ -123,7 +127,7 @@ fn the_switch_that_has_the_focus_is_marked() {
     press(&mut app, "<tab>");
     for colors in [Colors::Full, Colors::Sixteen, Colors::None] {
         let buffer = paint(&mut app, colors, 80, 24);
-        assert!(text(&buffer).contains("▸ [x] save the jobs"), "{}", text(&buffer));
+        assert!(text(&buffer).contains("▸ [x] back up the jobs"), "{}", text(&buffer));
         let marked = buffer.content().iter().find(|c| c.symbol() == "▸").unwrap();
         assert_eq!(marked.style().add_modifier, Theme::new(colors).selected.add_modifier);
         assert_eq!(marked.bg, Theme::new(colors).selected.bg.unwrap_or_default());
@@ -176,7 +180,7 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     let text = seen(&mut app, 120, 40);
     assert!(
-        text.contains("does not answer meanwhile is expected") && !text.contains("the connection broke"),
+        text.contains("cluster is down during restart (expected)") && !text.contains("the connection broke"),
         "{text}"
     );
 }
@@ -190,20 +194,20 @@ fn what_stands_half_way_is_told_with_its_ways_out() {
         assert!(buffer.content().iter().all(|c| !c.symbol().chars().any(char::is_control)));
         let text = text(&buffer);
         for needed in [
-            "restart stopped at 5/9",
+            "restart interrupted at 5/9",
             "✕ 5 end remaining Ray processes",
             "10.0.0.7 cannot be cleared",
             "marin-us-central2-1",
             "r resumes",
-            "f goes on past it",
-            "a leaves it as it is",
+            "f skips the failed step",
+            "a abandons it",
         ] {
             assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
         }
     }
     press(&mut app, "<esc>c");
     let text = seen(&mut app, 120, 40);
-    assert!(text.contains("restart stopped at 5/9: p"), "the fleet tells it, too:\n{text}");
+    assert!(text.contains("restart interrupted at 5/9: p"), "the fleet tells it, too:\n{text}");
 }
 
 #[test]
@@ -215,7 +219,7 @@ fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_
     tell(&mut app, CLUSTER, News::Mark(Some(mark.clone())));
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
-        assert!(text.contains("restart by alice, step 4 of 9 (alice@laptop, begun 2m ago)"), "{text}");
+        assert!(text.contains("restart by alice, step 4 of 9 (alice@laptop, started 2m ago)"), "{text}");
     }
     press(&mut app, "p");
     let text = seen(&mut app, 120, 40);

@@ -98,12 +98,12 @@ fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
     for size in SMALL {
         let mut app = restart();
         let seen_all = met(&mut app, size, "<down>", " below ─╯");
-        let words = "refused firewall alice carol COMES save go on although look answer";
+        let words = "refused firewall alice carol RESTORED back up continue without look answer";
         assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
         met(&mut app, size, "<up>", " above ");
         // Each switch, and the line that is typed into, is seen while it has the focus.
         for words in
-            ["▸ [x] save", "▸ [ ] end the jobs of bo, carol", "▸ [ ] go on although", "▸ type the cluster"]
+            ["▸ [x] back up", "▸ [ ] also end the jobs of bo", "▸ [ ] continue without", "▸ type the cluster"]
         {
             press(&mut app, "<tab>");
             let screen = seen(&mut app, size);
@@ -127,9 +127,9 @@ fn a_switch_out_of_sight_is_seen_when_it_is_turned() {
     press(&mut app, "<tab>");
     let size = SMALL[1];
     met(&mut app, size, "<up>", " above ");
-    assert!(!seen(&mut app, size).contains("save the jobs"));
+    assert!(!seen(&mut app, size).contains("back up the jobs"));
     press(&mut app, " ");
-    assert!(seen(&mut app, size).contains("▸ [ ] save the jobs"), "{}", seen(&mut app, size));
+    assert!(seen(&mut app, size).contains("▸ [ ] back up the jobs"), "{}", seen(&mut app, size));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn progress_can_be_read_from_its_first_step_on() {
         hears(&mut app, OperationNews::Progress(Progress::Failed(steps[4], failed.clone())));
         hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
         let rest = seen(&mut app, size);
-        assert!(rest.contains("resumes") && rest.contains("leaves it"), "what can be done is seen: {rest}");
+        assert!(rest.contains("resumes") && rest.contains("abandons it"), "what can be done is seen: {rest}");
         let all = met(&mut app, size, "<up>", " above ");
         let said: String =
             (0..4).map(|i| format!("done-{i} ")).chain((0..30).map(|i| format!("output-{i:02} "))).collect();

@@ -109,7 +109,7 @@ fn a_worker_on_its_way_is_watched_and_left() {
     snap("worker_stopped", &mut app);
     press(&mut app, "<esc>");
     let seen = text(&paint(&mut app, Colors::Full, 120, 40));
-    assert!(seen.contains("add worker stopped at 2/3"), "{seen}");
+    assert!(seen.contains("add worker interrupted at 2/3"), "{seen}");
 }
 
 #[test]

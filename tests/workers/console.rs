@@ -35,10 +35,10 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait_text("tpu_worker (v4-8)");
     // Reserved, one, by a name that is mended before anything is sent.
     pty.send("\tr\t\tExtra");
-    pty.wait_text("✕ small letters");
+    pty.wait_text("✕ lower-case letters");
     pty.send("\x15extra\t\t\r");
     pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
-    pty.wait("that it was looked", |text| !text.contains("◌ looking"));
+    pty.wait("that it was looked", |text| !text.contains("◌ checking"));
     assert!(world.double.state().queued.is_empty(), "nothing yet");
     pty.send("\t\r");
     pty.wait_text("◐ 2 wait for capacity");
@@ -54,7 +54,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait("what was chosen last", |text| text.contains("reserved  3 of 3"));
     pty.send("\t\t\textra\t\t\r");
     pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
-    pty.wait("that it was looked", |text| !text.contains("◌ looking"));
+    pty.wait("that it was looked", |text| !text.contains("◌ checking"));
     pty.send("\t\r");
     pty.wait_text("extra: waiting");
     assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
@@ -70,11 +70,14 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait_text("extra: registered");
     pty.send("D");
     pty.wait_text("remove worker extra (marin-a)");
-    let seen =
-        pty.wait("whom it hits", |text| text.contains("[x] drain it") && text.contains("[ ] hit the jobs"));
+    let seen = pty.wait("affected jobs", |text| {
+        text.contains("[x] drain it") && text.contains("[ ] also affect the jobs")
+    });
     assert!(seen.contains("task runs there; may end first"), "{seen}");
     pty.send("\t ");
-    pty.wait("the other plan", |text| text.contains("[ ] drain it") && text.contains("[ ] hit the jobs"));
+    pty.wait("the other plan", |text| {
+        text.contains("[ ] drain it") && text.contains("[ ] also affect the jobs")
+    });
     pty.send("\t\t\r");
     pty.wait_text("ask their owners, then allow it above");
     assert_eq!(world.deletions().len(), 0);
@@ -176,7 +179,7 @@ fn a_login_on_a_host_is_prepared_beside_the_keys() {
     pty.send(":host");
     pty.wait_text(":host   host-key");
     std::fs::write(&go, "").unwrap();
-    pty.wait_text("something else was opened meanwhile");
+    pty.wait_text("a prompt was opened meanwhile");
     pty.send("\x1b");
     pty.wait("the TPUs", |text| !text.contains(":host"));
     pty.send("!");

@@ -57,10 +57,7 @@ pub fn run(folder: &Path, table: &Table, only: &[String], mode: Mode) -> Result<
         bail!("{} out of date; run `marin-tui configs update`", are(all));
     }
     if !left.is_empty() {
-        bail!(
-            "{} not written: review the changes above, then use --yes",
-            print::count(left.len(), "file")
-        );
+        bail!("{} not written: review the changes above, then use --yes", print::count(left.len(), "file"));
     }
     Ok(())
 }

@@ -48,7 +48,12 @@ impl Said<'_> {
         types: &[TypeCount],
     ) -> io::Result<()> {
         if rows.is_empty() {
-            writeln!(out, "no TPUs found for {} in {}", self.spec.name, self.spec.zone.as_deref().unwrap_or("-"))?;
+            writeln!(
+                out,
+                "no TPUs found for {} in {}",
+                self.spec.name,
+                self.spec.zone.as_deref().unwrap_or("-")
+            )?;
         } else {
             let header =
                 ["STATUS", "NAME", "TYPE", "CHIPS", "IN RAY", "CAPACITY", "MANAGED BY", "AGE", "NOTE"];
@@ -85,10 +90,7 @@ impl Said<'_> {
         }
         if rows.iter().any(|r| r.standing == Standing::Ghost && r.state.is_none()) {
             let zone = self.spec.zone.as_deref().unwrap_or("-");
-            eprintln!(
-                "only {} was queried; a worker in another zone is shown as a ghost",
-                printable(zone)
-            );
+            eprintln!("only {} was queried; a worker in another zone is shown as a ghost", printable(zone));
         }
     }
 

@@ -88,15 +88,11 @@ async fn run(words: &[String], heads: &[HeadMachine], said: &mut Said) -> io::Re
         return Ok(0);
     }
     if !["up", "down", "get-head-ip"].contains(&first.as_str()) {
-        said.line(&format!("demo: `ray {first}` is not simulated; no ray command was run"))
-            .await?;
+        said.line(&format!("demo: `ray {first}` is not simulated; no ray command was run")).await?;
         return Ok(2);
     }
     let Some(head) = head_of(Path::new(last), heads).await else {
-        said.line(&format!(
-            "demo: {last} is not a cluster of this demo; no ray command was run"
-        ))
-        .await?;
+        said.line(&format!("demo: {last} is not a cluster of this demo; no ray command was run")).await?;
         return Ok(1);
     };
     // Ray checks the current state first; two concurrent commands would not see each other's changes.
@@ -154,8 +150,7 @@ async fn up(head: &HeadMachine, said: &mut Said) -> io::Result<i32> {
         said.line("The head node was terminated while it was set up.").await?;
         return Ok(1);
     }
-    said.lines(&["  New status: up-to-date", "", "demo: this was simulated, no ray command was run"])
-        .await?;
+    said.lines(&["  New status: up-to-date", "", "demo: this was simulated, no ray command was run"]).await?;
     Ok(0)
 }
 

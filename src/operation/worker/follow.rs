@@ -118,10 +118,9 @@ fn standing(view: &CloudView, name: &str) -> Result<Seen, Problem> {
                 queued.error.as_ref().map_or_else(|| "Google gave no reason".into(), ToString::to_string);
             Err(trouble(format!("{name} was refused: {why}"), again))
         }
-        QueuedState::Suspended => Err(trouble(
-            format!("{name} is suspended: its TPU VM was preempted and will not return"),
-            again,
-        )),
+        QueuedState::Suspended => {
+            Err(trouble(format!("{name} is suspended: its TPU VM was preempted and will not return"), again))
+        }
         QueuedState::Deleting => Err(trouble(format!("{name} is being deleted"), "ask who deleted it")),
         QueuedState::Active => {
             let vm = view.vms.iter().find(|vm| queued.nodes.contains(&vm.name));

@@ -159,8 +159,11 @@ impl Performer {
         let place = supervisor::tpu_place(&self.spec)?;
         for request in &requests {
             let is_new = request::ask(&self.executor, &self.options.google, &place, request).await?;
-            let word =
-                if is_new { "Google accepted the request" } else { "already requested from Google; following it" };
+            let word = if is_new {
+                "Google accepted the request"
+            } else {
+                "already requested from Google; following it"
+            };
             tell.say(format!("{}: {word}", request.name));
         }
         Ok(match requests.len() {
