@@ -199,8 +199,7 @@ fn why_no_worker_can_be_added_can_be_read_to_its_end() {
     for size in SMALL {
         let mut app = shown();
         press(&mut app, "a");
-        let what =
-            "not logged in to Google Cloud on this machine (no application-default credentials)";
+        let what = "not logged in to Google Cloud on this machine (no application-default credentials)";
         let mend = "run `gcloud auth application-default login`, then press the key once more; nothing was asked of google";
         hears(&mut app, OperationNews::Offered(Err(problem(ProblemKind::Login, what, mend))));
         let all = met(&mut app, size, "<down>", " below ─╯");
