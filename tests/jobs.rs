@@ -262,7 +262,7 @@ fn jobs_are_listed_stopped_and_deleted() {
     assert_eq!(dry, json!([would("one", "would be stopped"), would("two", "would be stopped")]));
     let dry = place.json(&["delete-job", "--dry-run", "--json", "one"]);
     assert_eq!(dry, json!([would("one", "would be deleted")]));
-    assert!(place.ok(&["stop-job", "--dry-run", "one"]).starts_with("stops one on "));
+    assert!(place.ok(&["stop-job", "--dry-run", "one"]).starts_with("would stop one on "));
     assert_eq!(place.job("one")["status"], "RUNNING");
     let stopped = place.json(&["stop-job", "--yes", "--json", "one", "two"]);
     let log = place.ok(&["audit"]);
@@ -307,7 +307,11 @@ fn the_question_of_a_stop_names_owners() {
             .collect();
         let home = place.home.path().to_str().unwrap();
         let mut console = Pty::start(&argv, &[("HOME", home), ("RAY_AUTH_TOKEN", TOKEN)], 120, 40);
-        let seen = console.wait_text("go on? [y/N]");
+        console.wait_text("[y/N]");
+        // Progress is shown after a second; it must not run into the question.
+        std::thread::sleep(Duration::from_millis(1300));
+        let seen = console.wait_text("[y/N]");
+        assert!(seen.trim_end().ends_with("? [y/N]") || seen.trim_end().ends_with("kept. [y/N]"), "{seen}");
         let of = |id: &str| seen.lines().find(|l| l.starts_with(id)).unwrap_or_default().to_owned();
         assert!(of("one").contains("dara") && of("two").contains("owner unknown"), "{seen}");
         console.send(answer);

@@ -258,7 +258,7 @@ async fn confirmed(
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<Session> {
-    // Without a terminal nobody can be asked, and nobody has to log in to be told so.
+    // Without a terminal there is no one to ask, and no login is needed to find that out.
     if arguments.yes || !std::io::stdin().is_terminal() {
         confirm(question, arguments.yes)?;
         return reach.connect(progress).await;
@@ -276,6 +276,7 @@ async fn confirmed(
             Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
         })
         .collect();
+    progress.hush();
     super::columns::print(&mut super::output::stderr(), &["JOB", "OWNER", "STATUS"], &rows)?;
     match confirm(question, false) {
         Ok(()) => Ok(session),

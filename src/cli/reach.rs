@@ -173,6 +173,11 @@ impl Progress {
         }
         state.words = words;
     }
+
+    /// Forgets the words that were not printed yet: none may follow a question that waits for its answer.
+    pub fn hush(&self) {
+        locked(&self.state).words.clear();
+    }
 }
 
 impl Drop for Progress {
