@@ -106,7 +106,7 @@ fn a_head_that_is_gone_is_stopped_only_with_consent() {
 fn nothing_is_done_unasked_or_dry() {
     let place = Place::new("exit 0");
     let said = place.fails(&["restart-cluster"]);
-    assert!(said.contains("whose jobs run on lab cannot be told") && said.contains("--others"), "{said}");
+    assert!(said.contains("cannot determine affected jobs on lab") && said.contains("--others"), "{said}");
     let said = place.fails(&["restart-cluster", "--others"]);
     assert!(said.contains("--yes") && said.contains("ray down"), "{said}");
     let dry = place.run(&["restart-cluster", "--dry-run", "--preserve-jobs=0"]);
@@ -155,7 +155,10 @@ fn two_cannot_work_on_one_cluster() {
     let [one, other] = both;
     let [mut first, second] = if place.holds(one.id()) { [one, other] } else { [other, one] };
     let refused = second.wait_with_output().unwrap();
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("another operation on lab is under way"));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr)
+            .contains("another operation on lab is running on this machine")
+    );
     let said = place.fails(&["stop-cluster", "--yes", "--others"]);
     let who = format!("at step 1 of 9 (check), by process {}", first.id());
     assert!(
@@ -191,7 +194,7 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     assert!(stop.stderr(Stdio::null()).status().is_ok_and(|s| !s.success()));
     first.kill().unwrap();
     first.wait().unwrap();
-    console.wait_text("restart interrupted at 1/9");
+    console.wait_text("restart 1/9 interrupted");
     assert_eq!(place.asked(), "--version\n");
     place.ray(&up("exit 1"));
     console.send("p");
@@ -201,7 +204,7 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     console.wait_text("Allow it to continue");
     assert_eq!(place.asked(), "--version\n");
     console.send("y");
-    console.wait_text("restart interrupted at 2/9");
+    console.wait_text("restart 2/9 interrupted");
     assert_eq!(place.asked(), "--version\n--version\n");
 }
 
@@ -319,14 +322,14 @@ fn a_ray_up_that_fails_says_why_and_is_run_again() {
     let place =
         Place::new(&up("echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3"));
     let said = place.fails(&["start-cluster"]);
-    assert!(said.contains("`ray up` failed with 3: Error: no such machine"), "{said}");
+    assert!(said.contains("`ray up` failed with exit code 3: Error: no such machine"), "{said}");
     assert!(said.contains("then resume") && said.contains("Local node IP"), "{said}");
     let said = place.fails(&["start-cluster"]);
     assert!(said.contains("interrupted at step 2 of 3 (ray up): `ray up` failed with exit code 3"), "{said}");
     assert!(place.fails(&["start-cluster", "--resume"]).contains("failed with exit code 3"));
     // A signal from elsewhere (the kernel, out of memory) is an end like another.
     place.ray(&up("kill -9 $$"));
-    assert!(place.fails(&["start-cluster", "--resume"]).contains("`ray up` failed with 137"));
+    assert!(place.fails(&["start-cluster", "--resume"]).contains("`ray up` failed with exit code 137"));
     assert_eq!(place.asked().lines().filter(|l| l.starts_with("up ")).count(), 3);
 }
 
@@ -352,7 +355,7 @@ fn what_a_ray_command_prints_is_cleaned_and_never_piles_up() {
     assert!(said.contains(" 100%\n") && said.contains(" lines omitted)\n"), "{}", &said[..400]);
     assert!(end.contains("the end is near\n") && end.contains("200000 xxx"), "{end}");
     assert!(said.lines().all(|l| l.len() < 3000), "a line of 64 MB is cut");
-    assert!(said.contains("`ray up` failed with 1"), "{end}");
+    assert!(said.contains("`ray up` failed with exit code 1:"), "{end}");
     let peak = fs::read_to_string(place.path("peak")).unwrap();
     let kilobytes: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
 

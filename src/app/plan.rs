@@ -228,7 +228,7 @@ impl Plan {
                 Fate::Unknown => String::new(),
                 Fate::Back => ": will be restored".to_owned(),
                 Fate::Lost(_) if !self.operation.kind().is_of_cluster() => format!(": {}", self.fate(job)),
-                Fate::Lost(_) => format!(": restored? {}", job.fate.words()),
+                Fate::Lost(why) => format!(": will be lost: {}", printable(why)),
             };
             format!("- {} ({}){fate}", job.key, job.owner_words())
         };

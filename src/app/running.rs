@@ -140,7 +140,7 @@ impl Running {
         Some(self.operation.steps[at])
     }
 
-    /// `restart 4/9`; when it is interrupted, `restart interrupted at 4/9`.
+    /// `restart 4/9`; when it is interrupted, `restart 4/9 interrupted`.
     pub fn brief(&self) -> String {
         let word = self.operation.kind().word();
         let place = self.step().map_or_else(String::new, |s| {
@@ -149,7 +149,7 @@ impl Running {
         match self.stand {
             Stand::Works | Stand::Elsewhere => format!("{word}{place}"),
             Stand::Cancelling => format!("cancelling {word}"),
-            Stand::Stopped(..) => format!("{word} interrupted at{place}"),
+            Stand::Stopped(..) => format!("{word}{place} interrupted"),
             // The first word is the outcome; what follows describes the state that is left.
             Stand::Over(how) => format!("{word} {}", how.split([';', ':']).next().unwrap_or_default()),
         }
@@ -232,7 +232,7 @@ mod tests {
             elsewhere: false,
         };
         let running = Running::standing(standing.clone());
-        assert_eq!((running.brief().as_str(), running.is_stopped()), ("restart interrupted at 3/9", true));
+        assert_eq!((running.brief().as_str(), running.is_stopped()), ("restart 3/9 interrupted", true));
         assert_eq!(running.marks[2], Mark::Failed);
         let elsewhere = Running::standing(Standing { elsewhere: true, ..standing });
         assert!(elsewhere.is_at_work() && !elsewhere.may_be_cancelled());

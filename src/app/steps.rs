@@ -19,7 +19,7 @@ impl App {
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
         if self.read_only && action.changes_a_cluster() {
             let text = format!(
-                "{} is not allowed: read-only mode (--read-only, or `read_only` in the settings)",
+                "{} refused: read-only (--read-only, or `read_only` in the settings)",
                 action.describe().name
             );
             self.toasts.say(Tone::Bad, text, now);

@@ -197,7 +197,7 @@ impl App {
                 let more = several.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!("{more} more") } else { String::new() };
                 names.extend((!more.is_empty()).then_some(more.as_str()));
-                Err(format!("`{name}` matches {}; type more of the name", names.join(", ")))
+                Err(format!("`{name}` is ambiguous: {}; type more of the name", names.join(", ")))
             }
         }
     }

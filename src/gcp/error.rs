@@ -161,7 +161,7 @@ impl GcpError {
             }
             Self::Forbidden { permission, .. } => {
                 format!(
-                    "ask the owner for a role with {permission}{}, and check that it is the right project",
+                    "ask the project's owner for a role with {permission}{}, and check that it is the right project",
                     if permission.starts_with("secretmanager.versions.access") {
                         " (roles/secretmanager.secretAccessor)"
                     } else {

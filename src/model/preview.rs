@@ -40,7 +40,7 @@ impl Fate {
         match self {
             Self::Unknown => "?".to_owned(),
             Self::Back => "yes".to_owned(),
-            Self::Lost(why) => format!("NO: {}", super::text::printable(why)),
+            Self::Lost(why) => format!("no: {}", super::text::printable(why)),
         }
     }
 }
@@ -82,7 +82,7 @@ pub struct Preview {
     pub jobs: Vec<Doomed>,
     /// The operator's name, to recognize other people's jobs.
     pub me: String,
-    /// Why it could not be looked at.
+    /// Why the affected jobs could not be determined.
     pub trouble: Option<Problem>,
 }
 
@@ -126,9 +126,9 @@ pub struct WorkerType {
 /// An order of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Look which workers can be added.
+    /// List the workers that can be added.
     Offer,
-    /// Look what it would hit.
+    /// Determine the jobs that the task would affect.
     Look(Task),
     /// Begin it, with what the person has allowed and confirmed.
     Begin(Task, Consent),
@@ -170,7 +170,7 @@ pub enum OperationNews {
     Refused(OperationKind, Refusal),
     /// The jobs that the task would affect. The task is included, because the dialog may show another one by now.
     Previewed(Task, Preview),
-    /// The mark of another operator's operation on the cluster, looked at for a dialog; none when there is none.
+    /// The mark of another operator's operation on the cluster, read for a dialog; none when there is none.
     Marked(Option<OperationMark>),
     /// An operation is interrupted, here or in another program; none when there is none.
     Standing(Option<Standing>),

@@ -53,7 +53,9 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
         match said.split_once('=') {
             Some((name, AS_IT_WAS)) => {
                 let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
-                let value = value.ok_or_else(|| unfit!("{} has no recorded value", printable(name)))?;
+                let value = value.ok_or_else(|| {
+                    unfit!("{} has no value from before; type one in place of {AS_IT_WAS}", printable(name))
+                })?;
                 variables.push(format!("{name}={value}"));
             }
             _ => variables.push(said),

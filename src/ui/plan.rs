@@ -331,7 +331,7 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize,
 /// happens to the jobs, then what they hold.
 fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
     const LEAST: (u16, u16, u16) = (20, 18, 9);
-    const NARROW: (u16, u16, u16) = (10, 12, 5);
+    const NARROW: (u16, u16, u16) = (9, 12, 5);
     let least = if width < 50 { NARROW } else { LEAST };
     let widest = |say: &dyn Fn(&Doomed) -> usize, least: u16, most: u16| {
         let widest = jobs.iter().map(|j| say(j)).max().unwrap_or(0);

@@ -168,9 +168,7 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
                 let lines = wrap(&format!("✕ {why}"), width);
                 return lines.into_iter().map(|line| (line, d.theme.bad)).collect();
             }
-            (None, WorkerField::Type | WorkerField::Capacity) => {
-                "choose with left, right or a letter".to_owned()
-            }
+            (None, WorkerField::Type | WorkerField::Capacity) => "press left, right or a letter".to_owned(),
             (None, WorkerField::Count) => format!("1 to {MOST_WORKERS}; each is a separate request"),
             (None, WorkerField::Name) if form.count.trim() == "1" => {
                 "leave empty to generate one: ray-worker-manual-<id>".to_owned()

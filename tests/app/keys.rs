@@ -219,7 +219,7 @@ fn a_name_that_fits_no_cluster_or_many_is_told_so() {
         ["marin-us-central1", "marin-us-central2", "marin-us-east1", "marin-us-east5", "marin-us-west4"];
     let mut app = app(&names);
     press(&mut app, ":cluster us<enter>");
-    let could = "`us` matches marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; type more";
+    let could = "`us` is ambiguous: marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; type more";
     assert!(said(&app).contains(could), "{}", said(&app));
     press(&mut app, ":cluster foo<enter>");
     assert!(said(&app).contains("no cluster `foo`"), "{}", said(&app));

@@ -136,7 +136,7 @@ fn the_announcement_names_every_job_and_its_fate() {
         text.contains("restart marin-us-central2") && text.contains("train·-1 (alice): will be restored"),
         "{text}"
     );
-    assert!(text.contains("04000000 (bo): restored? NO: started by hand"), "{text}");
+    assert!(text.contains("04000000 (bo): will be lost: started by hand"), "{text}");
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     let mut app = shown();
     hears(&mut app, OperationNews::Standing(Some(standing(&before_clear, false))));
     assert_eq!(app.context(), Context::Progress, "it comes up by itself");
-    assert_eq!(app.watched().unwrap().brief(), "restart interrupted at 5/9");
+    assert_eq!(app.watched().unwrap().brief(), "restart 5/9 interrupted");
     assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
     assert_eq!(press(&mut app, "f"), [orders(Order::Forward(meant()))]);
     assert_eq!(press(&mut app, "a<enter>"), [], "cancel has the focus");
@@ -292,7 +292,7 @@ fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
     assert!(changing.clone().count() > 7);
     for d in changing {
         assert_eq!(app.act(d.action, NOW), [], "{}", d.name);
-        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{} is not allowed", d.name)));
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{} refused: read-only", d.name)));
     }
     assert!(!footer(&mut app).contains("R restart"));
     // What is told of an operation can still be seen.

@@ -394,7 +394,7 @@ fn the_form_and_the_dialogs_are_refused_to_who_only_reads() {
     press(&mut app, "1");
     for (key, name) in [("a", "add-worker"), ("D", "remove-worker"), ("i", "init-worker")] {
         assert_eq!(press(&mut app, key), []);
-        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} is not allowed")));
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} refused: read-only")));
     }
 }
 

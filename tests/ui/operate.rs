@@ -53,7 +53,7 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
         assert!(text.contains("31 of 32 jobs will be restored"), "{text}");
         let row = |name: &str| text.lines().find(|l| l.contains(name)).unwrap_or_default().to_owned();
         assert!(row("exp1395").contains("TPU 16") && row("exp1395").contains("6h 02m"), "{text}");
-        assert!(row("notebook").contains("NO: its pack") && row("notebook").contains("bo"), "{text}");
+        assert!(row("notebook").contains("no: its pack") && row("notebook").contains("bo"), "{text}");
         for needed in [
             "[ ] also end the jobs of bo",
             "[x] back up the jobs",
@@ -115,7 +115,7 @@ fn what_is_lost_stands_first_and_the_border_says_how_many_follow() {
     assert!(title < first && first < text.find("sweep-0").unwrap_or(usize::MAX), "{text}");
     assert!(text.contains("more jobs below ─╯"), "{text}");
     let text = seen(&mut app, 120, 40);
-    for whole in ["NO: stopping saves no job; backup-jobs does", "TPU-v4-32-head 1"] {
+    for whole in ["no: stopping saves no job; backup-jobs does", "TPU-v4-32-head 1"] {
         assert!(text.contains(whole), "{text}");
     }
 }
@@ -194,7 +194,7 @@ fn what_stands_half_way_is_told_with_its_ways_out() {
         assert!(buffer.content().iter().all(|c| !c.symbol().chars().any(char::is_control)));
         let text = text(&buffer);
         for needed in [
-            "restart interrupted at 5/9",
+            "restart 5/9 interrupted",
             "✕ 5 end remaining Ray processes",
             "10.0.0.7 cannot be cleared",
             "marin-us-central2-1",
@@ -207,7 +207,7 @@ fn what_stands_half_way_is_told_with_its_ways_out() {
     }
     press(&mut app, "<esc>c");
     let text = seen(&mut app, 120, 40);
-    assert!(text.contains("restart interrupted at 5/9: p"), "the fleet tells it, too:\n{text}");
+    assert!(text.contains("restart 5/9 interrupted: p"), "the fleet tells it, too:\n{text}");
 }
 
 #[test]
@@ -223,7 +223,12 @@ fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_
     }
     press(&mut app, "p");
     let text = seen(&mut app, 120, 40);
-    for words in ["another operator", "alice@laptop (process 77)", "`ps -p 77` on laptop"] {
+    for words in [
+        "another operator",
+        "alice@laptop (process 77)",
+        "`ps -p 77` on",
+        "laptop; take over with --take-over",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     press(&mut app, "<esc>");

@@ -98,7 +98,7 @@ fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
     for size in SMALL {
         let mut app = restart();
         let seen_all = met(&mut app, size, "<down>", " below ─╯");
-        let words = "refused firewall alice carol RESTORED back up continue without look answer";
+        let words = "refused firewall alice carol RESTORED back up continue without read state wait Ray";
         assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
         met(&mut app, size, "<up>", " above ");
         // Each switch, and the line that is typed into, is seen while it has the focus.

@@ -77,8 +77,8 @@ fn whom_a_removal_hits_stands_beside_the_switches() {
     press(&mut app, "1/worker-02<enter>D");
     let there = |what: &str| Fate::Lost(what.into());
     let jobs = vec![
-        doomed("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may end first")),
-        doomed("eval-tulu", "bo", 0.0, there("1 actor runs there; may end first")),
+        doomed("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
+        doomed("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),
     ];
     let preview = Preview { jobs, me: "alice".into(), trouble: None };
     sees(&mut app, preview);
@@ -109,7 +109,7 @@ fn a_worker_on_its_way_is_watched_and_left() {
     snap("worker_stopped", &mut app);
     press(&mut app, "<esc>");
     let seen = text(&paint(&mut app, Colors::Full, 120, 40));
-    assert!(seen.contains("add worker interrupted at 2/3"), "{seen}");
+    assert!(seen.contains("add worker 2/3 interrupted"), "{seen}");
 }
 
 #[test]
