@@ -362,7 +362,7 @@ mod tests {
         }
     }
 
-    /// Name, standing, hosts there and joined of each row.
+    /// Name, status, existing and joined hosts of each row.
     fn table(
         vms: Vec<TpuVm>,
         queued: Vec<QueuedResource>,

@@ -333,7 +333,7 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     let seen = bed.on("w3", &["sh", "-c", seen]);
     assert_eq!(seen.lines().collect::<Vec<_>>(), ["deep", "751", "/tmp/ray/cluster-marin-bed.state"]);
 
-    // Something runs there: it is named, and nothing happens to it unasked; drained, it may end first.
+    // Something runs there: it is named, and nothing happens to it unasked; drained, it may finish.
     let node = alive()[0].clone();
     let pin = json!({"entrypoint_resources": {format!("node:{SPARE}"): 0.01}});
     let id = bed.submit_with("pinned", "sleep 30", &pin);

@@ -276,10 +276,10 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     });
     assert!(!seen.others().is_empty() && seen.trouble.is_none(), "{seen:?}");
     let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
-    assert!(fates.contains("1 task runs there; may end first"), "{fates}");
+    assert!(fates.contains("1 task runs there; may finish"), "{fates}");
     let mut locked = world.console(true);
     let said = locked.refused(Order::Begin(remove("by-console"), agreed));
-    assert!(said.contains("remove-worker is refused: read-only"), "{said}");
+    assert!(said.contains("remove-worker refused: read-only"), "{said}");
 }
 
 #[test]

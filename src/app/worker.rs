@@ -188,7 +188,7 @@ impl WorkerForm {
     }
 
     /// A key where one of several is chosen: left and right, and a character for the next that has a word beginning
-    /// with it. False when the key means nothing there. These belong to the row as editing keys do to a line, not to
+    /// with it. False when the key has no effect there. These belong to the row as editing keys do to a line, not to
     /// the keymap.
     pub fn choose(&mut self, key: KeyEvent) -> bool {
         let Some((choices, at)) = self.focused().and_then(|field| self.choices(field)) else { return false };

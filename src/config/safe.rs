@@ -194,7 +194,7 @@ mod tests {
         mode(&file, 0o600);
         let stranger = Us { uid: us().uid + 1, ..us() };
         let fault = stranger.walk(&file).unwrap();
-        // Where the superuser runs the tests, what is theirs is no stranger's.
+        // Where the superuser runs the tests, a file of theirs is trusted.
         assert_eq!(fault.is_err(), us().uid != 0, "{fault:?}");
         if fs::metadata(&file).unwrap().uid() == 0 {
             std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();

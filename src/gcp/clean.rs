@@ -134,7 +134,7 @@ impl Google {
                 },
                 (Cleaned::Deleted | Cleaned::GoneAlready, Ok(view)) if lists(view, leftover) => {
                     Cleaned::Failed {
-                        what: "Google reports it deleted, but still lists it".into(),
+                        what: "Google reports it as deleted but still lists it".into(),
                         mend: "run it again in a few minutes".into(),
                     }
                 }

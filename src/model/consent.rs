@@ -24,7 +24,7 @@ pub enum Gate {
     OtherKind,
     /// The operation was begun with another cluster file than that of the cluster of this name.
     OtherFile,
-    /// What comes next rests on the step that was to be skipped.
+    /// Later steps need the step that was to be skipped.
     NotSkippable,
     /// The cluster does not answer, so affected jobs are unknown.
     UnknownJobs,

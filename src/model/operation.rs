@@ -142,7 +142,7 @@ impl Task {
 pub enum StepName {
     /// Everything that is needed is there; nothing is changed.
     Check,
-    /// What runs on the cluster is looked at and remembered.
+    /// What runs on the cluster is listed and recorded.
     Look,
     /// Jobs that have not ended are saved.
     Backup,
@@ -437,7 +437,10 @@ mod tests {
         };
         let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
         assert_eq!(add.deed(), "add-worker x-1, x·-2 (v4-8, reserved)");
-        assert!(!add.is_harmless_at(StepName::Ask), "whether Google accepted the request could not be told");
+        assert!(
+            !add.is_harmless_at(StepName::Ask),
+            "it would be unknown whether Google accepted the request"
+        );
         assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("the request stays with Google"));
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));

@@ -132,7 +132,7 @@ pub enum Request {
     Visible(Vec<NodeId>),
     /// Stop a job and watch the effect.
     StopJob(SubmissionId),
-    /// Make Ray forget an ended job.
+    /// Delete an ended job's record from Ray.
     DeleteJob(SubmissionId),
     /// Read what this job's entrypoint, tasks and actors do.
     Work(JobIds),

@@ -1,4 +1,4 @@
-//! What an operation would hit, looked at before it begins: dialog and command show the same list.
+//! The jobs that an operation would affect, determined before it begins: dialog and command show the same list.
 
 use super::backup::{Backed, Kept, left_out};
 use super::worker::hit;
@@ -14,7 +14,7 @@ const LOOKED_AT: usize = 64;
 /// So many of them at once.
 const AT_ONCE: usize = 4;
 
-/// How much of the affected jobs is looked at.
+/// How much of the affected jobs is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// What they hold and whether they come back, too: several requests a job.

@@ -241,7 +241,7 @@ impl Performer {
         std::thread::spawn(move || {
             let outcome = match start_browser(&url) {
                 Ok(()) => Outcome::Opened(format!("opened {url}")),
-                Err(e) => Outcome::Failed(format!("cannot start a browser ({e}); the address is {url}")),
+                Err(e) => Outcome::Failed(format!("cannot open a browser: {e}; open {url} yourself")),
             };
             // The console may have been quit meanwhile.
             let _ = events.send(Event::Done(outcome));

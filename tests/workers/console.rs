@@ -73,7 +73,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     let seen = pty.wait("affected jobs", |text| {
         text.contains("[x] drain it") && text.contains("[ ] also affect the jobs")
     });
-    assert!(seen.contains("task runs there; may end first"), "{seen}");
+    assert!(seen.contains("task runs there; may finish"), "{seen}");
     pty.send("\t ");
     pty.wait("the other plan", |text| {
         text.contains("[ ] drain it") && text.contains("[ ] also affect the jobs")

@@ -102,7 +102,7 @@ fn each_dry_run_is_one_list_on_machines_of_ones_own() {
     assert_eq!(short(&world.planned(&format!("init-worker {host}"))), starts);
     assert_eq!(short(&world.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops Ray")]);
     let (code, out, said) = world.run(&format!("remove-worker {host} --dry-run --json"));
-    assert!(code == Some(1) && out.is_empty() && said.contains("no living node"), "as the deed: {out}{said}");
+    assert!(code == Some(1) && out.is_empty() && said.contains("no live node"), "as the deed: {out}{said}");
     let stopping = short(&world.planned("stop-cluster"));
     let clears = format!("{WORKER}: ends remaining processes of Ray and its jobs");
     assert_eq!(stopping[..2], ["down".to_owned(), clears]);

@@ -38,7 +38,7 @@ impl Share {
     }
 }
 
-/// The jobs of which something runs on that worker's nodes, each with what does. `drains`: it may end first.
+/// The jobs of which something runs on that worker's nodes, each with what does. `drains`: it may finish.
 pub(in super::super) async fn hit(
     client: &Client,
     snapshot: &Snapshot,
