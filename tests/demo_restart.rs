@@ -133,7 +133,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> T, is: impl Fn(&T) -> bool) ->
     }
 }
 
-const NO_HEAD: &str = "no machine in hai-gcp-models is labelled as the head of marin-us-central2";
+const NO_HEAD: &str = "no machine in hai-gcp-models has the head label of marin-us-central2";
 
 /// What a newcomer does first: the cluster whose autoscaler is stuck.
 #[test]
@@ -230,7 +230,7 @@ fn what_is_in_trouble_says_so_and_is_mended_where_a_new_head_mends_it() {
     // Whose jobs run cannot be told; nor can they be saved, and nothing begins that would lose them.
     let said = served.fails("us-central2", "restart-cluster --yes");
     assert!(
-        said.contains("whose jobs run on marin-us-central2 cannot be told") && said.contains("--others"),
+        said.contains("cannot determine affected jobs on marin-us-central2") && said.contains("--others"),
         "{said}"
     );
     assert!(!said.contains("[1/9]"), "{said}");

@@ -52,7 +52,7 @@ fn one_slice_is_not_removed_with_the_others_of_its_request() {
     }
     // By its own name all of it is meant: jobs of every host stand in the way.
     let (code, _, said) = world.run("remove-worker ms --yes");
-    assert!(code == Some(1) && said.contains("something runs on ms"), "{said}");
+    assert!(code == Some(1) && said.contains("jobs are running on ms; wait: --drain; stop: --now"), "{said}");
     let (code, _, said) = world.run("remove-worker ms --now --yes");
     assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());

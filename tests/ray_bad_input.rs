@@ -234,7 +234,7 @@ async fn who_does_not_answer_our_key_speaks_no_websocket() {
         });
         let mut tail = client.await.follow_job(&SubmissionId("a".into()), 10);
         let Some(LogEvent::Interrupted(why)) = tail.next().await else { panic!("it is believed") };
-        assert!(why.contains("websocket"), "{why}");
+        assert!(why.contains("does not support WebSocket"), "{why}");
     }
 }
 

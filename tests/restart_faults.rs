@@ -243,11 +243,14 @@ fn a_resumed_stop_asks_again_whose_jobs_it_ends() {
     submit_as(&world, "hers", "{\"owner\":\"alice\"}");
     world.program("ray", "echo 'ray, version 2.60.0'\n");
     let (code, _, said) = world.run("stop-cluster --resume");
-    assert!(code == Some(1) && said.contains("jobs of alice run on marin-a: ask their owners"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("jobs of alice run on marin-a; ask their owners, then use --others"),
+        "{said}"
+    );
     assert!(world.double.asked("DELETE") == 0 && said.contains("hers"), "{said}");
     world.heads[0].0.trouble(trouble("", Fault::HangUp));
     let (code, _, said) = world.run("stop-cluster --resume");
-    assert!(code == Some(1) && said.contains("whose jobs run on marin-a cannot be told"), "{said}");
+    assert!(code == Some(1) && said.contains("cannot determine affected jobs on marin-a"), "{said}");
     world.heads[0].0.trouble(Vec::new());
     let (code, _, said) = world.run("stop-cluster --resume --others");
     assert!(code == Some(0) && world.double.state().instances.is_empty(), "{said}");
@@ -306,7 +309,7 @@ fn a_cluster_of_the_same_name_in_another_zone_stays() {
     assert_eq!(known(&world, 1), ["one"]);
     world.double.state().instances.retain(|i| i["name"] == "theirs");
     let (_, _, said) = world.run("list-jobs");
-    assert!(said.contains("is labelled as the head of marin-a, but one in us-west1-a"), "{said}");
+    assert!(said.contains("has the head label of marin-a, but one in us-west1-a"), "{said}");
 }
 
 /// "No available agent to submit job": a Ray that has just begun says so.

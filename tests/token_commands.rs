@@ -110,7 +110,7 @@ fn tokens_are_fetched_and_told_of() {
     );
     assert_eq!(none[1]["secret"], "RAY_AUTH_TOKEN_STAGING");
     let out = world.run("token fetch --cluster a").good();
-    assert!(out.starts_with("version 2 of secret RAY_AUTH_TOKEN of hai-test is in "), "{out}");
+    assert!(out.starts_with("version 2 of secret RAY_AUTH_TOKEN of hai-test saved in "), "{out}");
     let kept = world.kept("RAY_AUTH_TOKEN");
     assert_eq!(fs::read_to_string(&kept).unwrap().trim(), TOKEN);
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
@@ -147,7 +147,7 @@ fn what_is_wrong_with_files_is_told_with_its_mend() {
     let err = out.bad();
     assert!(err.contains("/proc/marin-tui/tokens/secrets/") && err.contains("cannot write"), "{err}");
     assert!(
-        err.contains("; make /proc/marin-tui/tokens/secrets writable") && err.contains("is not kept"),
+        err.contains("; make /proc/marin-tui/tokens/secrets writable") && err.contains("was not saved"),
         "{err}"
     );
 }
@@ -158,7 +158,7 @@ fn the_path_leads_rays_commands_to_the_token() {
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     let path = world.run("token path --cluster marin-b").good();
     assert_eq!(path.trim(), world.kept("RAY_AUTH_TOKEN_STAGING").to_str().unwrap());
-    assert!(world.run("token path").bad().contains("which cluster?"));
+    assert!(world.run("token path").bad().contains("choose one with --cluster"));
     let env = world.run("auth-env --cluster b").good();
     let script = format!(
         "{env}\nprintf '%s|%s|' \"$RAY_AUTH_MODE\" \"${{RAY_AUTH_TOKEN-unset}}\"; cat \"$RAY_AUTH_TOKEN_PATH\""
@@ -205,7 +205,10 @@ fn the_place_that_is_used_is_told_in_the_older_layout_too() {
 fn a_secret_is_made_once_and_never_overwritten_silently() {
     let world = World::new();
     let out = world.run("token init-secret --cluster b").good();
-    assert!(out.starts_with("version 1 of secret RAY_AUTH_TOKEN_STAGING of hai-test is new"), "{out}");
+    assert!(
+        out.starts_with("created version 1 of secret RAY_AUTH_TOKEN_STAGING of hai-test; saved in "),
+        "{out}"
+    );
     let first = fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
     assert!(first.trim().len() == 64 && first.trim().bytes().all(|b| b.is_ascii_hexdigit()), "no token");
     let again = world.run("token init-secret --cluster b").bad();
@@ -215,11 +218,11 @@ fn a_secret_is_made_once_and_never_overwritten_silently() {
     );
     assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
     let out = world.run("token init-secret --cluster b --rotate").good();
-    assert!(out.starts_with("version 2"), "{out}");
+    assert!(out.starts_with("created version 2 "), "{out}");
     assert_ne!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap(), first);
     // Begun and interrupted: there is a secret without a version.
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
-    assert!(world.run("token init-secret --cluster a").good().starts_with("version 1"));
+    assert!(world.run("token init-secret --cluster a").good().starts_with("created version 1 "));
     assert!(world.run("token init-secret --cluster a --secret ../x").bad().contains("is not a valid secret"));
 }
 
@@ -281,7 +284,7 @@ fn the_tags_of_a_clusters_image_are_listed_and_a_missing_one_fails() {
     let gone = world.run("configs images us-central2");
     assert!(!gone.ok && gone.out.contains("20261120"), "{}", gone.out);
     assert!(
-        gone.err.contains("marin_cluster:latest is not there") && gone.err.contains("set-image"),
+        gone.err.contains("marin_cluster:latest does not exist: push it") && gone.err.contains("set-image"),
         "{}",
         gone.err
     );
@@ -385,7 +388,7 @@ fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
         out.display()
     );
     let mut pty = Pty::start(&["sh", "-c", &line], &env, 200, 40);
-    let told = pty.wait_text("until ctrl-c");
+    let told = pty.wait_text("tunnel open; press ctrl-c");
     assert!(told.contains("copied the token of") && told.contains("dashboard: http://"), "{told}");
     // What a child's neighbours can see of it.
     for file in ["cmdline", "environ"] {

@@ -69,7 +69,7 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
     world.double.state().groups[0]["namedPorts"][1]["name"] = "seen-1000".into();
     let (code, said) = says(by(&world, "bo", "start-cluster --yes"));
     assert!(code == Some(1) && said.contains("no update for"), "{said}");
-    assert!(said.contains("its program seems to be gone"), "{said}");
+    assert!(said.contains("its process seems to have exited"), "{said}");
     world.head_of(|s| s.jobs = 0);
     world.file("is-up", "");
     world.double.state().instances.clear();

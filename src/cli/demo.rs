@@ -297,7 +297,7 @@ mod tests {
             ("--fault=nowhere=slow", "marin-big-run"),
             ("--scenario=nowhere", "calm"),
             ("--fixed-time=noon", "2026-01-31T12:00:00Z"),
-            ("--clusters=0", "--clusters 1"),
+            ("--clusters=0", "--clusters must be at least 1"),
         ] {
             let why = format!("{:#}", planned(&[argument]).unwrap_err());
             assert!(why.contains(words), "{argument}: {why}");

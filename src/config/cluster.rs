@@ -299,7 +299,7 @@ mod tests {
     fn names_and_addresses_that_would_be_something_else_are_refused_where_they_stand() {
         let what = |text: &str| read(text).map(|_| ()).unwrap_err().what();
         for (bad, why) in [
-            ("-oProxyCommand=x", "option of ssh"),
+            ("-oProxyCommand=x", "read it as an option"),
             ("'ssh://u@evil'", "URL"),
             ("u@evil", "user"),
             ("host;rm", "letters"),
@@ -330,8 +330,8 @@ mod tests {
         let name = format!("cluster_name: {}\nprovider: {{type: gcp}}\n", "n".repeat(63));
         assert!(read(&name).is_ok());
         let google = |key: &str| what(&format!("cluster_name: x\nprovider: {{type: gcp, {key}}}"));
-        assert!(google("project_id: 'p/../q'").contains("is not a project"));
-        assert!(google("availability_zone: 'a/../b'").contains("is not a zone"));
+        assert!(google("project_id: 'p/../q'").contains("is not a Google Cloud project"));
+        assert!(google("availability_zone: 'a/../b'").contains("is not a Google Cloud zone"));
     }
 
     proptest! {

@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn hosts_are_checked_where_they_stand() {
         let e = read("clusters:\n  a:\n    user: me\n    address: me@host\n").unwrap_err();
-        assert!(e.what().contains(":4:") && e.what().contains("names a user"), "{}", e.what());
+        assert!(e.what().contains(":4:") && e.what().contains("contains a user"), "{}", e.what());
         assert!(read("clusters: {a: {address: -oProxyCommand=x}}").is_err());
         for bad in ["evil", "ftp://h", "http://u@h", "http://", "https://h:x"] {
             assert!(read(&format!("google_endpoint: '{bad}'")).is_err(), "{bad}");
