@@ -265,6 +265,9 @@ fn faults_leave_a_second_user_no_token() {
                 _ => bed.signal_dashboard("CONT"),
             }
             console.wait_for("recovery", PATIENCE, is_up);
+            if closes {
+                forward.says("reconnected after");
+            }
             // Told again only where they are others.
             let first = thief.is_some().then(|| forward.next());
             for line in first.into_iter().chain(forward.out.try_iter()) {

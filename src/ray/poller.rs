@@ -19,8 +19,13 @@ use tokio::sync::Semaphore;
 
 /// Size in bytes below which a response counts as cheap for a head.
 const SMALL: usize = 64 << 10;
-/// Pause before the GCS is used again after a failure.
-const RETRY_GCS: Duration = Duration::from_secs(30);
+/// Pause between two questions whether a GCS that failed answers again.
+const ASK_GCS: Duration = Duration::from_secs(2);
+/// Timeout of that question. It is asked beside a refresh over HTTP, which it must not delay for longer.
+const GCS_ANSWER: Duration = Duration::from_secs(1);
+/// A read of the GCS that takes longer is a reason to ask whether it answers at all. On a slow link the answer comes
+/// behind what is being read, and is given as long again.
+const SLOW_GCS: Duration = Duration::from_secs(3);
 /// Interval of reading version and session when the state does not contain them.
 const IDENTITY_EVERY: Duration = Duration::from_secs(30);
 
@@ -29,8 +34,8 @@ const IDENTITY_EVERY: Duration = Duration::from_secs(30);
 pub struct Poller {
     client: Client,
     gcs: Option<direct::Channel>,
-    /// When the GCS may be tried again.
-    retry_gcs: Instant,
+    /// When the GCS failed, or was last asked in vain since; none while it is used.
+    gcs_failed: Option<Instant>,
     over_gcs: bool,
     dashboard: dashboard::Reader,
     last: Snapshot,
@@ -71,7 +76,7 @@ impl Poller {
         Self {
             client,
             gcs: None,
-            retry_gcs: Instant::now(),
+            gcs_failed: None,
             over_gcs: false,
             dashboard: dashboard::Reader::default(),
             last: Snapshot::default(),
@@ -98,21 +103,41 @@ impl Poller {
             Err(error) => {
                 tracing::warn!(%error, "cannot read the GCS, using the dashboard");
                 self.gcs = None;
-                self.retry_gcs = Instant::now() + RETRY_GCS;
+                self.gcs_failed = Some(Instant::now());
             }
         }
-        let snapshot = self.dashboard.read(&self.client, &self.last).await?;
-        Ok(self.keep(snapshot, false))
+        let is_due = self.gcs_failed.is_some_and(|at| at.elapsed() >= ASK_GCS);
+        let asked = async {
+            let gcs = Gcs::of(&self.client).ok().flatten().filter(|_| is_due)?;
+            answers(&gcs, GCS_ANSWER).await.then_some(gcs)
+        };
+        let (snapshot, gcs) = tokio::join!(self.dashboard.read(&self.client, &self.last), asked);
+        if is_due {
+            self.gcs_failed = gcs.is_none().then(Instant::now);
+            self.gcs = gcs.map(direct::Channel::new);
+        }
+        Ok(self.keep(snapshot?, false))
     }
 
-    /// Over the GCS; `None` when there is none, or when it failed a moment ago.
+    /// Over the GCS; `None` when there is none, or when it failed a moment ago. A GCS that is slow is waited for as long
+    /// as it answers something small.
     async fn refresh_directly(&mut self) -> Result<Option<Snapshot>, RayError> {
-        if self.gcs.is_none() && Instant::now() >= self.retry_gcs {
+        if self.gcs.is_none() && self.gcs_failed.is_none() {
             self.gcs = Gcs::of(&self.client)?.map(direct::Channel::new);
         }
-        match &mut self.gcs {
-            Some(channel) => channel.read(&self.last).await.map(Some),
-            None => Ok(None),
+        let Some(channel) = &mut self.gcs else { return Ok(None) };
+        let gcs = channel.gcs().clone();
+        let hangs = async {
+            loop {
+                tokio::time::sleep(SLOW_GCS).await;
+                if !answers(&gcs, SLOW_GCS).await {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            read = channel.read(&self.last) => read.map(Some),
+            () = hangs => Err(RayError::Grpc(format!("no answer within {} s", (SLOW_GCS * 2).as_secs()))),
         }
     }
 
@@ -125,6 +150,11 @@ impl Poller {
         self.last = snapshot.clone();
         snapshot
     }
+}
+
+/// Whether a GCS answers something small in time.
+async fn answers(gcs: &Gcs, limit: Duration) -> bool {
+    matches!(tokio::time::timeout(limit, gcs.version()).await, Ok(Ok(_)))
 }
 
 /// The old allocation when nothing changed, so that receivers can skip it.

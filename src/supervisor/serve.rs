@@ -299,7 +299,10 @@ impl ClusterTask {
                     (false, None) => spread(self.options.background, self.place),
                     (false, Some(_)) => self.options.background,
                 };
-                let slow = took * POLITE;
+                let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
+                // The time went into waiting for the other channel, and says nothing of what a refresh costs the head.
+                let is_moved = s.up_since.is_some() && s.over_gcs != over_gcs;
+                let slow = if is_moved { Duration::ZERO } else { took * POLITE };
                 s.polling.rest(base.max(if self.focused { slow.min(LONGEST_VISIBLE) } else { slow }));
                 self.backoff.reset();
                 s.recovery.is_well();
@@ -315,7 +318,6 @@ impl ClusterTask {
                 snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
                 // The snapshot goes first: when the link is reported as up, the state shown must be the new one.
                 self.out.send(News::Snapshot(Arc::new(snapshot))).await;
-                let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
                 if s.up_since.is_none() || s.over_gcs != over_gcs {
                     s.up_since.get_or_insert_with(Timestamp::now);
                     s.over_gcs = over_gcs;

@@ -91,6 +91,11 @@ impl Channel {
         }
     }
 
+    /// The GCS that it reads.
+    pub fn gcs(&self) -> &Gcs {
+        &self.gcs
+    }
+
     /// Reads the cluster once.
     pub async fn read(&mut self, last: &Snapshot) -> Result<Snapshot, RayError> {
         let round = self.round().await?;
