@@ -87,7 +87,7 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
 
     let mut console = open(bed);
     let seen = console.wait_for("what stands half way", LONG, |text| text.contains("resumes at this step"));
-    assert!(seen.contains("restart interrupted at") && seen.contains("jobs saved in"), "{seen}");
+    assert!(seen.contains("/9 interrupted") && seen.contains("jobs saved in"), "{seen}");
     // Another console may not begin while this one is at it.
     console.send("r");
     console.wait_for("the step", LONG, |text| text.contains("it continues when this dialog is closed"));

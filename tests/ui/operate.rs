@@ -100,7 +100,12 @@ fn losing() -> App {
     press(&mut app, "R");
     let mut jobs: Vec<Doomed> =
         (0..11).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Fate::Back)).collect();
-    jobs.push(doomed("notebook", "alice", 0.0, Fate::Lost("stopping saves no job; backup-jobs does".into())));
+    jobs.push(doomed(
+        "notebook",
+        "alice",
+        0.0,
+        Fate::Lost("stop does not save jobs; use backup-jobs".into()),
+    ));
     jobs[0].holds = Some(vec![("TPU-v4-32-head".into(), 1.0)]);
     let preview = Preview { jobs, me: "alice".into(), trouble: None };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
@@ -115,7 +120,7 @@ fn what_is_lost_stands_first_and_the_border_says_how_many_follow() {
     assert!(title < first && first < text.find("sweep-0").unwrap_or(usize::MAX), "{text}");
     assert!(text.contains("more jobs below ─╯"), "{text}");
     let text = seen(&mut app, 120, 40);
-    for whole in ["no: stopping saves no job; backup-jobs does", "TPU-v4-32-head 1"] {
+    for whole in ["no: stop does not save jobs; use backup-jobs", "TPU-v4-32-head 1"] {
         assert!(text.contains(whole), "{text}");
     }
 }

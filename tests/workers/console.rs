@@ -49,7 +49,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.send("c");
     pty.wait_text("cancelled; the request stays with Google");
     pty.send("\x1b");
-    pty.wait("the cluster", |text| !text.contains("cancelled; google"));
+    pty.wait("the cluster", |text| !text.contains("cancelled; the request"));
     pty.send("a");
     pty.wait("what was chosen last", |text| text.contains("reserved  3 of 3"));
     pty.send("\t\t\textra\t\t\r");
