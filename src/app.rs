@@ -98,6 +98,8 @@ pub struct App {
     clusters: Vec<Cluster>,
     broken: Vec<(String, Problem)>,
     view: View,
+    /// The page before this one, for the key that goes back and forth.
+    last: View,
     /// Where leaving a cluster leads.
     root: View,
     /// Where leaving a cluster's TPUs leads.
@@ -133,6 +135,7 @@ impl App {
             clusters: Vec::new(),
             broken: Vec::new(),
             view: View::Clusters,
+            last: View::Clusters,
             root: View::Clusters,
             above: View::Clusters,
             pane: Pane::Jobs,

@@ -53,12 +53,12 @@ pub enum ConfigError {
     #[error("{0}")]
     File(#[from] yaml::FileError),
     /// A value is not valid.
-    #[error("{what}; {mend}")]
+    #[error("{what}; {hint}")]
     Value {
         /// What is wrong.
         what: String,
         /// What to do.
-        mend: String,
+        hint: String,
     },
     /// There are no cluster files.
     #[error(
@@ -310,7 +310,7 @@ impl Config {
             }
             Ok((Some(spec), text)) => (spec, text),
             Err(e) => {
-                self.add_broken(file, &e.what(), &e.mend, now);
+                self.add_broken(file, &e.what(), &e.hint, now);
                 return None;
             }
         };
@@ -322,8 +322,8 @@ impl Config {
                 spec.name,
                 first.display()
             );
-            let mend = "rename one: two clusters of the same name share tags and orphan each other's nodes";
-            self.add_broken(file, &what, mend, now);
+            let hint = "rename one: two clusters of the same name share tags and orphan each other's nodes";
+            self.add_broken(file, &what, hint, now);
             return None;
         }
         let accepted = held.as_ref().map(|held| held.digest.clone());
@@ -331,8 +331,8 @@ impl Config {
         held.map(|held| (held, text))
     }
 
-    fn add_broken(&mut self, file: &Path, what: &str, mend: &str, now: Timestamp) {
-        let problem = Problem::new(ProblemKind::Config, what, mend, now);
+    fn add_broken(&mut self, file: &Path, what: &str, hint: &str, now: Timestamp) {
+        let problem = Problem::new(ProblemKind::Config, what, hint, now);
         self.entries.push(Entry::Broken(Broken { file: file.into(), problem }));
     }
 }
@@ -356,8 +356,8 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
         Ok(listing) => listing,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => {
-            let mend = "check that it is a folder and that you have read permission".into();
-            return Err(ConfigError::Value { what: format!("cannot read {}: {e}", place.display()), mend });
+            let hint = "check that it is a folder and that you have read permission".into();
+            return Err(ConfigError::Value { what: format!("cannot read {}: {e}", place.display()), hint });
         }
     };
     let yaml = |p: &PathBuf| p.extension().is_some_and(|e| e == "yaml" || e == "yml");
@@ -375,7 +375,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
     let from_env = || env.var("RAY_ADDRESS").filter(|s| is_url(s) && sources.infra.is_none());
     let Some(address) = sources.address.as_deref().or_else(from_env) else { return Ok(None) };
     let dashboard = address.trim().trim_end_matches('/');
-    let refused = |what: String, mend: &str| ConfigError::Value { what, mend: mend.into() };
+    let refused = |what: String, hint: &str| ConfigError::Value { what, hint: hint.into() };
     let host = dashboard.split_once("://").map(|(_, rest)| rest).filter(|_| is_url(dashboard));
     let Some(host) = host else {
         let what = format!("`{}` is not a dashboard address", printable(address));

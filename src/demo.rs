@@ -35,7 +35,7 @@ mod shared;
 mod ssh;
 mod witness;
 
-pub use fleet::{Ailment, Autoscaler, Fleet, Folder, Member, Plan, PlanError, Planned};
+pub use fleet::{Autoscaler, FaultKind, Fleet, Folder, Member, Plan, PlanError, Planned};
 pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};

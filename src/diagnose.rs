@@ -126,7 +126,7 @@ pub struct Finding {
     /// The details in full, with the evidence.
     pub long: String,
     /// A hint on what to do; empty when one can only wait.
-    pub mend: String,
+    pub hint: String,
 }
 
 impl Finding {
@@ -136,11 +136,11 @@ impl Finding {
         since: Option<Timestamp>,
         short: impl AsRef<str>,
         long: impl AsRef<str>,
-        mend: impl AsRef<str>,
+        hint: impl AsRef<str>,
     ) -> Self {
         let clean = |s: &str| crate::model::text::printable(s).into_owned();
-        let (short, long, mend) = (clean(short.as_ref()), clean(long.as_ref()), clean(mend.as_ref()));
-        Self { kind, severity, since, short, long, mend }
+        let (short, long, hint) = (clean(short.as_ref()), clean(long.as_ref()), clean(hint.as_ref()));
+        Self { kind, severity, since, short, long, hint }
     }
 }
 
@@ -156,7 +156,7 @@ impl Finding {
 impl From<&Problem> for Finding {
     fn from(problem: &Problem) -> Self {
         let (kind, severity) = (FindingKind::Unreachable, Severity::Bad);
-        Self::new(kind, severity, Some(problem.since), &problem.what, &problem.what, &problem.mend)
+        Self::new(kind, severity, Some(problem.since), &problem.what, &problem.what, &problem.hint)
     }
 }
 
@@ -181,7 +181,7 @@ pub fn findings(
         let long =
             format!("{}; the state comes from the GCS; logs and job actions are not available", problem.what);
         let (kind, since) = (FindingKind::DashboardSilent, Some(problem.since));
-        found.push(Finding::new(kind, Severity::Warn, since, "state from the GCS", long, &problem.mend));
+        found.push(Finding::new(kind, Severity::Warn, since, "state from the GCS", long, &problem.hint));
     }
     if let Some(snapshot) = snapshot {
         found.extend(history.restart().and_then(|restart| restart.finding(snapshot)));
@@ -189,8 +189,8 @@ pub fn findings(
         found.extend(nodes::findings(snapshot));
         if !snapshot.missing.is_empty() {
             let what = snapshot.missing.join("; ");
-            let mend = "older data is shown for it; it is read again automatically";
-            found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, mend));
+            let hint = "older data is shown for it; it is read again automatically";
+            found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
         }
     }
     found.extend(quota::finding(left));
@@ -284,7 +284,7 @@ mod tests {
             assert_eq!((found.age(at(59)), found.age(at(60))), (None, Some(Duration::from_secs(60))));
             let found = watched(180, wanting(version));
             assert_eq!((kinds(&found), found[0].since), (vec![Stuck], Some(at(0))));
-            assert!(found[0].short.contains("37 demands unmet") && !found[0].mend.is_empty(), "{found:?}");
+            assert!(found[0].short.contains("37 demands unmet") && !found[0].hint.is_empty(), "{found:?}");
         }
     }
 
@@ -518,7 +518,7 @@ mod tests {
         for link in [&broken, &trying] {
             let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, &[]);
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
-            assert_eq!(found[0].mend, "write another");
+            assert_eq!(found[0].hint, "write another");
         }
         let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true, dashboard: None };
         history.learn_link(&up);

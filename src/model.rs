@@ -49,7 +49,8 @@ pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, 
 pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task, runs_already};
 pub use others::{OWNER_UNKNOWN, Others};
 pub use preview::{
-    Doomed, Fate, OperationEnd, OperationNews, Order, Preview, Standing, Touched, WorkerOffer, WorkerType,
+    AffectedJob, OperationEnd, OperationNews, Order, Preview, Restoration, Standing, Touched, WorkerOffer,
+    WorkerType,
 };
 pub use secret::Secret;
 pub use service::{LocalPorts, Service};

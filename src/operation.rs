@@ -50,6 +50,6 @@ pub use worker::{Machine, WorkerFacts};
 
 use crate::model::{Problem, ProblemKind, Timestamp};
 
-fn trouble(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
-    Problem::new(ProblemKind::Other, what, mend, Timestamp::now())
+fn trouble(what: impl AsRef<str>, hint: impl AsRef<str>) -> Problem {
+    Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }

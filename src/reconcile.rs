@@ -62,7 +62,7 @@ impl Standing {
     }
 
     /// A hint on what to do; none when nothing needs to be done.
-    pub const fn mend(self) -> Option<&'static str> {
+    pub const fn hint(self) -> Option<&'static str> {
         match self {
             Self::Ghost => Some(
                 "the autoscaler does not know that it is gone; if it is not replaced, restart the cluster",

@@ -312,7 +312,7 @@ impl Supervisor {
                 ));
             }
             let command = visit(&spec, &options, Some(&host), head, None).await;
-            command.map_err(|p| if p.mend.is_empty() { p.what } else { format!("{}; {}", p.what, p.mend) })
+            command.map_err(|p| if p.hint.is_empty() { p.what } else { format!("{}; {}", p.what, p.hint) })
         }
     }
 

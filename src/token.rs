@@ -107,7 +107,7 @@ fn shown(files: &[PathBuf]) -> String {
 
 impl TokenError {
     /// The hint.
-    pub fn mend(&self, cached: &Path) -> String {
+    pub fn hint(&self, cached: &Path) -> String {
         match self {
             Self::NotFound { .. } => {
                 format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN", cached.display())
@@ -138,8 +138,8 @@ impl TokenError {
 
     /// The problem to show for that cluster.
     pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
-        let mend = self.mend(&places.cluster_file(cluster));
-        Problem::new(ProblemKind::TokenMissing, self.to_string(), mend, since)
+        let hint = self.hint(&places.cluster_file(cluster));
+        Problem::new(ProblemKind::TokenMissing, self.to_string(), hint, since)
     }
 }
 

@@ -127,8 +127,8 @@ async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
             break problem;
         }
     };
-    assert!(problem.what.contains("permission denied by Google") && !problem.mend.is_empty(), "{problem:?}");
-    world.double.mend();
+    assert!(problem.what.contains("permission denied by Google") && !problem.hint.is_empty(), "{problem:?}");
+    world.double.hint();
     while world.cloud().await.is_err() {}
     world.running.take().unwrap().0.shutdown().await;
 }
@@ -139,7 +139,7 @@ async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() 
     world.start(Some(Duration::from_millis(50)));
     let problem = world.cloud().await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::Login, "{problem:?}");
-    assert!(problem.mend.contains("gcloud auth application-default login"), "{problem:?}");
+    assert!(problem.hint.contains("gcloud auth application-default login"), "{problem:?}");
     assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
     world.adc();
     while world.cloud().await.is_err() {}
@@ -163,7 +163,7 @@ async fn a_login_on_a_tpu_host_goes_through_the_head_only_where_it_must() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_where_nothing_is_asked_hears_why() {
-    for (provider, refresh, mend) in [("local", SLOW, "provider gcp"), ("gcp", None, "cloud_refresh_seconds")]
+    for (provider, refresh, hint) in [("local", SLOW, "provider gcp"), ("gcp", None, "cloud_refresh_seconds")]
     {
         let mut world = World::new().await;
         world.adc();
@@ -171,7 +171,7 @@ async fn whoever_asks_where_nothing_is_asked_hears_why() {
         world.start(refresh);
         world.ask(Request::Cloud);
         let problem = world.cloud().await.unwrap_err();
-        assert!(problem.mend.contains(mend), "{problem:?}");
+        assert!(problem.hint.contains(hint), "{problem:?}");
         world.ask(Request::CleanPreempted(Vec::new()));
         let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
         assert!(world.news("what became of it", is).await.is_err());
@@ -234,7 +234,7 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
     };
     tokio::time::timeout(DEADLINE, asked_again).await.expect("google is asked again");
     // The question under way is held, and no other.
-    world.double.mend();
+    world.double.hint();
     world.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
     world.news("what became of them", is).await.unwrap();
@@ -270,7 +270,7 @@ async fn another_operators_mark_comes_as_news_and_goes_although_the_head_is_away
     while world.double.asked("instanceGroups") < asked + 3 {
         tokio::task::yield_now().await;
     }
-    world.double.mend();
+    world.double.hint();
     world.double.state().groups.clear();
     assert_eq!(world.news("its end", is).await, None);
 }

@@ -25,7 +25,7 @@ fn write(dir: &TempDir, name: &str, content: impl AsRef<[u8]>) {
 
 fn broken(config: &Config, file: &str) -> String {
     let found = config.entries.iter().find_map(|e| match e {
-        Entry::Broken(b) if b.file.ends_with(file) => Some(format!("{}; {}", b.problem.what, b.problem.mend)),
+        Entry::Broken(b) if b.file.ends_with(file) => Some(format!("{}; {}", b.problem.what, b.problem.hint)),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("{file} is not broken: {:?}", config.entries))

@@ -94,7 +94,7 @@ struct Started {
 impl Started {
     /// The next failure; the stand-in for ssh reaches nobody.
     async fn failure(&mut self) -> Problem {
-        self.problem(|problem| !problem.mend.contains(MEANWHILE)).await
+        self.problem(|problem| !problem.hint.contains(MEANWHILE)).await
     }
 
     /// The next trouble of that kind.
@@ -178,7 +178,7 @@ async fn a_missing_login_is_told_before_ray_has_answered() {
     let problem = Started { supervisor, news }.problem(|_| true).await;
     assert!(problem.what.contains("expired or was revoked"), "{problem:?}");
     assert!(
-        problem.mend.contains("gcloud auth application-default login") && problem.mend.contains(MEANWHILE),
+        problem.hint.contains("gcloud auth application-default login") && problem.hint.contains(MEANWHILE),
         "{problem:?}"
     );
     assert!(world.reached().is_empty());
@@ -198,7 +198,7 @@ async fn when_neither_can_tell_both_say_why() {
         "{problem:?}"
     );
     assert!(
-        problem.mend.contains("application-default login") && problem.mend.contains("clusters.c1.address")
+        problem.hint.contains("application-default login") && problem.hint.contains("clusters.c1.address")
     );
 }
 
@@ -212,12 +212,12 @@ async fn a_head_that_is_not_there_is_told_as_it_is() {
         (vec![head("h1", "10.0.0.1", None)], &[], "h1 has no external address", "use_internal_ips"),
         (vec![], &["us-east1-z"], "could not list us-east1-z", "wait"),
     ];
-    for (heads, unreachable, what, mend) in cases {
+    for (heads, unreachable, what, hint) in cases {
         let world = World::new().await;
         world.heads(&heads);
         world.double.state().unreachable = unreachable.iter().map(|z| (*z).to_owned()).collect();
         let problem = world.start().failure().await;
-        assert!(problem.what.contains(what) && problem.mend.contains(mend), "{problem:?}");
+        assert!(problem.what.contains(what) && problem.hint.contains(hint), "{problem:?}");
         assert!(world.reached().is_empty());
     }
 }

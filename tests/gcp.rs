@@ -1,4 +1,4 @@
-//! The Google Cloud client against the double: what it asks, what it makes of the answers, and the mend of each failure.
+//! The Google Cloud client against the double: what it asks, what it makes of the answers, and the hint of each failure.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -116,17 +116,17 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         ("/token", Fault::Skew, |e| matches!(e, GcpError::Clock { .. }), "timedatectl set-ntp true"),
         ("/token", refuse(503, "", "", ""), |e| matches!(e, GcpError::Unavailable { .. }), "wait"),
     ];
-    for (path, fault, is, mend) in cases {
+    for (path, fault, is, hint) in cases {
         let double = Double::start().await.unwrap();
         double.put_secret(NAME, VALUE);
         let google = client(&double);
         double.fail(path, fault.clone());
         let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
         assert!(is(&error), "{fault:?} became {error:?}");
-        assert!(error.mend().contains(mend), "{fault:?}: {}", error.mend());
+        assert!(error.hint().contains(hint), "{fault:?}: {}", error.hint());
         assert!(!format!("{error} {error:?}").contains(VALUE), "{error:?}");
         // All of it passes without a restart: a new login is seen, too.
-        double.mend();
+        double.hint();
         let found = google.latest_version(PROJECT, NAME).await;
         assert_eq!(found.map(|v| v.version), Ok("1".into()), "after {fault:?}");
     }
@@ -139,11 +139,11 @@ async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
     double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
     assert!(google.heads(PROJECT, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 1);
-    double.mend();
+    double.hint();
     double.fail("aggregated", Fault::Html(502));
     assert!(google.heads(PROJECT, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 2, "a page is not asked for again");
-    double.mend();
+    double.hint();
     double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     assert!(google.heads(PROJECT, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 5);
@@ -173,7 +173,7 @@ async fn credentials_that_cannot_be_had_say_so_at_once() {
     let google = Google::new(Endpoints::all_at(&double.url()), broken);
     let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
     assert!(matches!(&error, GcpError::CredentialsFile { .. }), "{error:?}");
-    assert!(error.mend().contains("GOOGLE_APPLICATION_CREDENTIALS"), "{}", error.mend());
+    assert!(error.hint().contains("GOOGLE_APPLICATION_CREDENTIALS"), "{}", error.hint());
     // No metadata server answers there.
     let nobody =
         Login::by(|| credentials::mds::Builder::default().with_endpoint("http://127.0.0.1:9").build());
@@ -244,9 +244,9 @@ async fn compute_names_the_api_that_is_off() {
     double.fail("aggregated", fault);
     let error = client(&double).heads(PROJECT, None).await.unwrap_err();
     assert!(
-        error.mend().contains("gcloud services enable compute.googleapis.com"),
+        error.hint().contains("gcloud services enable compute.googleapis.com"),
         "{error:?} {}",
-        error.mend()
+        error.hint()
     );
 }
 

@@ -104,7 +104,7 @@ fn a_resumed_removal_looks_again_what_has_the_name_now() {
         world.double.fail_at("DELETE", "/nodes/", unavailable());
         let (code, _, said) = world.run("remove-worker by-hand --now --yes");
         assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
-        world.double.mend();
+        world.double.hint();
         change(&mut world.double.state().nodes[0]);
         let sent = world.deletions().len();
         let (code, _, said) = world.run("remove-worker --resume");

@@ -182,9 +182,9 @@ fn a_refused_token_is_said_and_the_right_one_taken_up() {
     let token = Token { bed, right: bed.read(TOKEN) };
     bed.write(TOKEN, "not-the-token-of-this-cluster-at-all");
     let mut console = open(bed);
-    let mend = "write the cluster's token to /home/ray/.ray/auth_token";
-    let told = |text: &str| text.contains("token refused") && text.contains(mend);
-    let text = console.wait_for("the refusal and its mend", LONG, told);
+    let hint = "write the cluster's token to /home/ray/.ray/auth_token";
+    let told = |text: &str| text.contains("token refused") && text.contains(hint);
+    let text = console.wait_for("the refusal and its hint", LONG, told);
     assert!(!text.contains("not-the-token"), "{text}");
     drop(token);
     console.send("r");

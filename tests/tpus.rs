@@ -229,11 +229,11 @@ fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
         (refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED"), "gcloud services enable"),
         (refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"), "wait a minute"),
     ];
-    for (fault, mend) in cases {
+    for (fault, hint) in cases {
         world.double.fail("/nodes", fault);
         let ran = world.run("tpus --cluster a").exits(1);
-        assert!(ran.err.contains(mend) && ran.err.contains("marin-a") && ran.out.is_empty(), "{}", ran.err);
-        world.double.mend();
+        assert!(ran.err.contains(hint) && ran.err.contains("marin-a") && ran.out.is_empty(), "{}", ran.err);
+        world.double.hint();
     }
     let mut command = world.command("clean-preempted --cluster a --yes");
     let ran = Ran::of(&command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere").output().unwrap()).exits(1);

@@ -74,7 +74,7 @@ impl Console<'_> {
         self.hears(|news| match news {
             OperationNews::Refused(_, refusal) => {
                 let problem = refusal.problem;
-                Some(format!("{}; {}", problem.what, problem.mend))
+                Some(format!("{}; {}", problem.what, problem.hint))
             }
             _ => None,
         })
@@ -306,7 +306,7 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     );
     let (code, _, said) = world.run("remove-worker by-hand --now --others --yes");
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
-    world.double.mend();
+    world.double.hint();
     let (code, _, said) = world.run("stop-cluster --yes --others");
     assert!(code == Some(1) && said.contains("resume: remove-worker --resume"), "{said}");
     // Meanwhile somebody deletes it by hand.

@@ -90,6 +90,7 @@ pub enum Action {
     Reconnect,
     HostKey,
     Clusters,
+    LastPage,
     AllNodes,
     AllJobs,
     Tpus,
@@ -101,11 +102,26 @@ pub enum Action {
     Suspend,
 }
 
+/// What an action does at the worst: each row of the table must say so, and read-only mode is derived from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Changes only what is on the screen.
+    View,
+    /// Reads from a cluster, copies, opens a connection, or leads to what is then asked about by itself.
+    Looks,
+    /// Changes a cluster, its machines or what is kept about it.
+    Changes,
+    /// May end jobs.
+    Ends,
+}
+
 /// An action as the keymap, the footer, the palette and the help show it.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     /// The action that is described.
     pub action: Action,
+    /// What it does at the worst.
+    pub class: Class,
     /// Its name in the keymap and the palette.
     pub name: &'static str,
     /// One or two words for the footer; empty keeps it out.
@@ -153,79 +169,80 @@ const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs];
 const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
 
 macro_rules! actions {
-    ($($action:ident $name:literal $label:literal $contexts:expr, $help:literal;)*) => {
+    ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $help:literal;)*) => {
         /// Every action, in the order of the footer and the help.
         pub const ACTIONS: &[Description] = &[$(Description {
-            action: Action::$action, name: $name, label: $label, help: $help, contexts: $contexts,
+            action: Action::$action, class: Class::$class, name: $name, label: $label, help: $help, contexts: $contexts,
         }),*];
     };
 }
 
 actions! {
-    StopJob "stop-job" "stop" &[Jobs, AllJobs], "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
-    DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
-    Progress "progress" "progress" VIEWS, "Show the progress of the cluster's operation";
-    Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
-    CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "Delete the cluster's preempted TPUs, after confirmation";
-    RemoveWorker "remove-worker" "remove" WORKERS, "Remove the selected worker, drained or at once (shows affected jobs first)";
-    InitWorker "init-worker" "init" WORKERS, "Restart Ray on the selected worker (shows affected jobs first)";
-    Resume "resume" "resume" &[Progress], "Resume the operation at the step where it stopped";
-    RollForward "roll-forward" "skip failed step" &[Progress], "Skip the failed step and continue, where later steps do not need it";
-    Abandon "abandon" "abandon" &[Progress], "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
-    Cancel "cancel" "cancel" &[Progress], "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
-    Mark "mark" "mark" &[Jobs, AllJobs, Plan], "Mark or unmark the job; in a dialog, toggle the option";
-    Follow "follow" "follow" &[Log], "Toggle follow: keep the end of the log in view";
-    Wrap "wrap" "wrap" &[Log], "Toggle wrapping of long lines";
-    Describe "describe" "describe" TABLES, "Describe the selection in full";
-    Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Plan, Progress], "Copy the selection's id, the log's visible lines, or the announcement of an operation";
-    Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell, Plan, Form], "Open the selection; in a dialog, press the focused button";
-    Filter "filter" "filter" SEARCHED, "Filter the table (! inverts), or search the log";
-    AllNodes "all-nodes" "all nodes" FLEET, "Show the nodes of all clusters in one table";
-    AllJobs "all-jobs" "all jobs" FLEET, "Show the jobs of all clusters in one table";
-    Dashboard "dashboard" "dashboard" VIEWS, "Open the cluster's dashboard in the browser";
-    Ports "ports" "" VIEWS, "Open or close local ports for the cluster's dashboard, GCS and Ray client";
-    CopyToken "copy-token" "token" VIEWS, "Copy the cluster's token to the clipboard; it is never shown";
-    Ssh "ssh" "ssh" VIEWS, "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
-    Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
-    Reconnect "reconnect" "reconnect" VIEWS, "Reconnect now";
-    HostKey "host-key" "host key" VIEWS, "Review a changed host key";
-    Restart "restart" "restart" VIEWS, "Restart the cluster and restore its jobs (shows affected jobs first)";
-    Start "start" "" VIEWS, "Start the cluster";
-    StopCluster "stop-cluster" "" VIEWS, "Stop the cluster (shows affected jobs first)";
-    AddWorker "add-worker" "add worker" VIEWS, "Add workers to the cluster, outside the autoscaler, with a form";
-    Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "Submit a job with a form";
-    Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "Submit the selected job again: the form is filled with its settings";
-    Zoom "zoom" "zoom" CLUSTER, "Zoom the focused pane to the whole window, or back";
-    NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the next pane, field or button";
-    PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the previous pane, field or button";
-    Pane1 "pane-1" "" CLUSTER, "Focus the nodes";
-    Pane2 "pane-2" "" CLUSTER, "Focus the jobs";
-    Pane3 "pane-3" "" CLUSTER, "Focus the log";
-    Pane4 "pane-4" "" CLUSTER, "Focus the autoscaler";
-    Up "up" "" MOVED, "Move up one row";
-    Down "down" "" MOVED, "Move down one row";
-    HalfUp "half-page-up" "" SCROLLED, "Move up half a page";
-    HalfDown "half-page-down" "" SCROLLED, "Move down half a page";
-    PageUp "page-up" "" MOVED, "Move up one page";
-    PageDown "page-down" "" MOVED, "Move down one page";
-    Top "top" "" SCROLLED, "Go to the first row";
-    Bottom "bottom" "" SCROLLED, "Go to the last row; a log follows again";
-    NextMatch "next-match" "" &[Log], "Go to the next match of the search";
-    PreviousMatch "previous-match" "" &[Log], "Go to the previous match of the search";
-    SortNext "sort-next" "" TABLES, "Sort by the next column";
-    SortPrevious "sort-previous" "" TABLES, "Sort by the previous column";
-    SortInvert "sort-invert" "" TABLES, "Reverse sort order";
-    Refresh "refresh" "" VIEWS, "Refresh the cluster's data now";
-    Clusters "clusters" "fleet" BELOW, "Show the fleet: all clusters, those with issues first";
-    Messages "messages" "" VIEWS, "Show the console's messages so far";
-    Palette "palette" "commands" VIEWS, "Run an action by name, or open a cluster with `cluster NAME`";
-    Help "help" "help" SCROLLED, "Show this list";
-    Accept "accept" "" &[Ask], "Confirm";
-    Back "back" "" EVERYWHERE, "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
-    Quit "quit" "quit" EVERYWHERE, "Leave the dialog or view; in the fleet, quit";
-    ForceQuit "force-quit" "" EVERYWHERE, "Quit at once";
-    Redraw "redraw" "" EVERYWHERE, "Redraw the screen";
-    Suspend "suspend" "" EVERYWHERE, "Suspend the console; `fg` in the shell resumes it";
+    Ends StopJob "stop-job" "stop" &[Jobs, AllJobs], "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
+    Changes DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
+    Looks Progress "progress" "progress" VIEWS, "Show the progress of the cluster's operation";
+    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
+    Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "Delete the cluster's preempted TPUs, after confirmation";
+    Ends RemoveWorker "remove-worker" "remove" WORKERS, "Remove the selected worker, drained or at once (shows affected jobs first)";
+    Ends InitWorker "init-worker" "init" WORKERS, "Restart Ray on the selected worker (shows affected jobs first)";
+    Ends Resume "resume" "resume" &[Progress], "Resume the operation at the step where it stopped";
+    Ends RollForward "roll-forward" "skip failed step" &[Progress], "Skip the failed step and continue, where later steps do not need it";
+    Changes Abandon "abandon" "abandon" &[Progress], "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
+    Changes Cancel "cancel" "cancel" &[Progress], "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
+    View Mark "mark" "mark" &[Jobs, AllJobs, Plan], "Mark or unmark the job; in a dialog, toggle the option";
+    View Follow "follow" "follow" &[Log], "Toggle follow: keep the end of the log in view";
+    View Wrap "wrap" "wrap" &[Log], "Toggle wrapping of long lines";
+    Looks Describe "describe" "describe" TABLES, "Describe the selection in full";
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Plan, Progress], "Copy the selection's id, the log's visible lines, or the announcement of an operation";
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell, Plan, Form], "Open the selection; in a dialog, press the focused button";
+    View Filter "filter" "filter" SEARCHED, "Filter the table (! inverts), or search the log";
+    View AllNodes "all-nodes" "all nodes" FLEET, "Show the nodes of all clusters in one table";
+    View AllJobs "all-jobs" "all jobs" FLEET, "Show the jobs of all clusters in one table";
+    Looks Dashboard "dashboard" "dashboard" VIEWS, "Open the cluster's dashboard in the browser";
+    Looks Ports "ports" "" VIEWS, "Open or close local ports for the cluster's dashboard, GCS and Ray client";
+    Looks CopyToken "copy-token" "token" VIEWS, "Copy the cluster's token to the clipboard; it is never shown";
+    Looks Ssh "ssh" "ssh" VIEWS, "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
+    Looks Reconnect "reconnect" "reconnect" VIEWS, "Reconnect now";
+    Looks HostKey "host-key" "host key" VIEWS, "Review a changed host key";
+    Ends Restart "restart" "restart" VIEWS, "Restart the cluster and restore its jobs (shows affected jobs first)";
+    Changes Start "start" "" VIEWS, "Start the cluster";
+    Ends StopCluster "stop-cluster" "" VIEWS, "Stop the cluster (shows affected jobs first)";
+    Changes AddWorker "add-worker" "add worker" VIEWS, "Add workers to the cluster, outside the autoscaler, with a form";
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "Submit a job with a form";
+    Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "Submit the selected job again: the form is filled with its settings";
+    View Zoom "zoom" "zoom" CLUSTER, "Zoom the focused pane to the whole window, or back";
+    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the next pane, field or button";
+    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the previous pane, field or button";
+    View Pane1 "pane-1" "" CLUSTER, "Focus the nodes";
+    View Pane2 "pane-2" "" CLUSTER, "Focus the jobs";
+    View Pane3 "pane-3" "" CLUSTER, "Focus the log";
+    View Pane4 "pane-4" "" CLUSTER, "Focus the autoscaler";
+    View Up "up" "" MOVED, "Move up one row";
+    View Down "down" "" MOVED, "Move down one row";
+    View HalfUp "half-page-up" "" SCROLLED, "Move up half a page";
+    View HalfDown "half-page-down" "" SCROLLED, "Move down half a page";
+    View PageUp "page-up" "" MOVED, "Move up one page";
+    View PageDown "page-down" "" MOVED, "Move down one page";
+    View Top "top" "" SCROLLED, "Go to the first row";
+    View Bottom "bottom" "" SCROLLED, "Go to the last row; a log follows again";
+    View NextMatch "next-match" "" &[Log], "Go to the next match of the search";
+    View PreviousMatch "previous-match" "" &[Log], "Go to the previous match of the search";
+    View SortNext "sort-next" "" TABLES, "Sort by the next column";
+    View SortPrevious "sort-previous" "" TABLES, "Sort by the previous column";
+    View SortInvert "sort-invert" "" TABLES, "Reverse sort order";
+    Looks Refresh "refresh" "" VIEWS, "Refresh the cluster's data now";
+    View LastPage "last-page" "" VIEWS, "Go to the last page";
+    View Clusters "clusters" "fleet" BELOW, "Show the fleet: all clusters, those with issues first";
+    Looks Messages "messages" "" VIEWS, "Show the console's messages so far";
+    View Palette "palette" "commands" VIEWS, "Run an action by name, or open a cluster with `cluster NAME`";
+    Looks Help "help" "help" SCROLLED, "Show this list";
+    Looks Accept "accept" "" &[Ask], "Confirm";
+    View Back "back" "" EVERYWHERE, "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
+    View Quit "quit" "quit" EVERYWHERE, "Leave the dialog or view; in the fleet, quit";
+    View ForceQuit "force-quit" "" EVERYWHERE, "Quit at once";
+    Looks Redraw "redraw" "" EVERYWHERE, "Redraw the screen";
+    Looks Suspend "suspend" "" EVERYWHERE, "Suspend the console; `fg` in the shell resumes it";
 }
 
 impl Description {
@@ -262,26 +279,9 @@ impl Action {
         ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
     }
 
-    /// Whether the action leads to a change of a cluster. Read-only mode refuses such actions.
+    /// Whether it leads to a change of a cluster; read-only mode refuses it.
     pub fn changes_a_cluster(self) -> bool {
-        matches!(
-            self,
-            Self::Restart
-                | Self::Start
-                | Self::StopCluster
-                | Self::AddWorker
-                | Self::RemoveWorker
-                | Self::InitWorker
-                | Self::Resume
-                | Self::RollForward
-                | Self::Abandon
-                | Self::Cancel
-                | Self::StopJob
-                | Self::CleanPreempted
-                | Self::DeleteJob
-                | Self::Submit
-                | Self::Resubmit
-        )
+        self.describe().class >= Class::Changes
     }
 
     /// The action with that name in the keymap; none if there is no such action.

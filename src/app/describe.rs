@@ -134,13 +134,13 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "session", c.snapshot.session.to_string());
     if let Some(p) = c.problem() {
         push(&mut lines, "problem", p.what.clone());
-        push(&mut lines, "hint", p.mend.clone());
+        push(&mut lines, "hint", p.hint.clone());
         push(&mut lines, "since", ago(p.since, now));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
         let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
         push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
-        push(&mut lines, "hint", finding.mend.clone());
+        push(&mut lines, "hint", finding.hint.clone());
     }
     for t in &c.spec.node_types {
         push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));

@@ -107,16 +107,32 @@ impl App {
         if let View::Cluster(place) | View::Tpus(place) = self.view {
             self.list.select(&place, |i| i);
         }
-        self.view = view;
+        self.turn_to(view);
         self.root = view;
         self.arrange_merged();
         effects
     }
 
+    /// Puts a page on the screen, and keeps the one before for the key that goes back to it.
+    pub(super) fn turn_to(&mut self, view: View) {
+        if view != self.view {
+            self.last = std::mem::replace(&mut self.view, view);
+        }
+    }
+
+    /// Goes to the page before this one, as `cd -` does.
+    pub(super) fn last_page(&mut self) -> Vec<Effect> {
+        match self.last {
+            View::Cluster(place) => self.enter(place),
+            View::Tpus(place) => self.enter_tpus(place),
+            view => self.show(view),
+        }
+    }
+
     /// Shows a cluster; it is polled more often while it is on the screen.
     pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
         let mut effects = self.leave_cluster();
-        self.view = View::Cluster(place);
+        self.turn_to(View::Cluster(place));
         self.list_moved = true;
         self.zoomed = false;
         self.dirty = true;

@@ -25,9 +25,20 @@ pub struct LogView {
     wrap: bool,
     end: LogEnd,
     search: String,
-    /// Number of the line of the match that was gone to last.
+    /// Numbers of the lines that match, in ascending order; kept up to date so that drawing never scans the log.
+    found: VecDeque<u64>,
+    /// Number of the line of the current match.
     at: Option<u64>,
     size: Window,
+}
+
+/// How a search went on to a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// To the next one in that direction.
+    Next,
+    /// Past the last one, to the other end of the log.
+    Wrapped,
 }
 
 /// Columns and rows that lines are drawn in.
@@ -52,6 +63,7 @@ impl Default for LogView {
             wrap: false,
             end: LogEnd::Open,
             search: String::new(),
+            found: VecDeque::new(),
             at: None,
             size: Window { width: 80, height: 1 },
         }
@@ -72,12 +84,18 @@ impl LogView {
         }
         for line in batch.lines {
             self.bytes += line.len();
+            if self.matches(&line) {
+                self.found.push_back(self.dropped + self.lines.len() as u64);
+            }
             self.lines.push_back(line);
         }
         while self.lines.len() > LINES || self.bytes > BYTES {
             let Some(line) = self.lines.pop_front() else { break };
             self.bytes -= line.len();
             self.dropped += 1;
+        }
+        while self.found.front().is_some_and(|number| *number < self.dropped) {
+            self.found.pop_front();
         }
         self.end = batch.end;
     }
@@ -238,16 +256,36 @@ impl LogView {
     /// Searches for a text, in any case.
     pub fn set_search(&mut self, text: &str) {
         (self.search, self.at) = (text.to_lowercase(), None);
+        let numbers = (self.dropped..).zip(&self.lines);
+        self.found = numbers.filter(|(_, line)| self.matches(line)).map(|(number, _)| number).collect();
     }
 
     /// Whether a line matches the search.
-    pub fn matches(&self, line: &str) -> bool {
+    fn matches(&self, line: &str) -> bool {
         !self.search.is_empty() && contains(line, &self.search)
     }
 
     /// The number of lines that match.
     pub fn match_count(&self) -> usize {
-        self.lines.iter().filter(|l| self.matches(l)).count()
+        self.found.len()
+    }
+
+    /// The place of the current match among all of them, from 1.
+    pub fn match_place(&self) -> Option<usize> {
+        self.found.binary_search(&self.at?).ok().map(|place| place + 1)
+    }
+
+    /// Where the search matches in a text, as ranges of bytes.
+    pub fn matches_in(&self, text: &str) -> Vec<Range<usize>> {
+        let lower = text.to_lowercase();
+        if self.search.is_empty() {
+            return Vec::new();
+        }
+        let found = lower.match_indices(&self.search).map(|(at, found)| at..at + found.len());
+        // Letters whose lower case has another length move what follows them: the whole text stands for its match.
+        let is_same_length = lower.len() == text.len();
+        let found = found.map(|range| if is_same_length { range } else { 0..text.len() });
+        found.filter(|r| text.is_char_boundary(r.start) && text.is_char_boundary(r.end)).collect()
     }
 
     /// Whether that line is the current match.
@@ -255,23 +293,26 @@ impl LogView {
         self.at == Some(self.dropped + index as u64)
     }
 
-    /// Goes to the next match below (or above) the current one, else to the first (last) one that is visible or beyond.
-    /// The window moves only when the match is not in it. False when there is none.
-    pub fn next_match(&mut self, forward: bool) -> bool {
+    /// Goes to the next match below (or above) the current one, or to the first (last) one that is visible or beyond;
+    /// past the last match to the first, as `less` does. Stops following. The window moves only when the match is not
+    /// in it. None when nothing matches.
+    pub fn next_match(&mut self, forward: bool) -> Option<Step> {
         let seen = self.seen();
-        let here = seen.clone().find(|i| self.is_at(*i));
-        let is_match = |i: &usize| self.matches(&self.lines[*i]);
-        let found = if forward {
-            (here.map_or(seen.start, |i| i + 1)..self.lines.len()).find(is_match)
+        let number = |index: usize| self.dropped + index as u64;
+        let (start, end) = (number(seen.start), number(seen.end));
+        let here = self.at.filter(|at| (start..end).contains(at));
+        let place = if forward {
+            let from = here.map_or(start, |at| at + 1);
+            Some(self.found.partition_point(|n| *n < from)).filter(|place| *place < self.found.len())
         } else {
-            (0..here.unwrap_or(seen.end)).rev().find(is_match)
+            self.found.partition_point(|n| *n < here.unwrap_or(end)).checked_sub(1)
         };
-        let Some(found) = found else { return false };
-        self.at = Some(self.dropped + found as u64);
-        if !seen.contains(&found) {
-            self.show(found);
-        }
-        true
+        let last = self.found.len().checked_sub(1)?;
+        let found = self.found[place.unwrap_or(if forward { 0 } else { last })];
+        self.at = Some(found);
+        let index = usize::try_from(found - self.dropped).unwrap_or(usize::MAX);
+        self.show(if seen.contains(&index) { seen.start } else { index });
+        Some(if place.is_some() { Step::Next } else { Step::Wrapped })
     }
 
     /// The lines in the window, with those of which a part is.
@@ -386,10 +427,10 @@ mod tests {
     fn a_match_on_the_last_page_of_lines_that_wrap_is_shown() {
         let mut view = wrapped();
         view.set_search("line 90");
-        assert!(view.next_match(false));
+        assert!(view.next_match(false).is_some());
         assert_eq!((seen(&view)[0], view.below(view.size)), ("90", 6));
         view.set_search("line 98");
-        assert!(view.next_match(true) && view.is_at(98));
+        assert!(view.next_match(true).is_some() && view.is_at(98));
         assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["98", "99"], 0, false));
     }
 
@@ -445,32 +486,49 @@ mod tests {
     fn a_search_goes_from_match_to_match() {
         let mut view = view(100);
         view.set_search("LINE 7");
-        assert_eq!(view.match_count(), 11);
+        assert_eq!((view.match_count(), view.match_place()), (11, None));
         view.go_to_top();
-        assert!(view.next_match(true) && view.is_at(7));
-        assert_eq!(first(&view), "line 0", "it is seen where it is");
-        assert!(view.next_match(true) && view.is_at(70));
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(7));
+        assert_eq!((first(&view), view.match_place()), ("line 0", Some(1)), "it is seen where it is");
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(70));
         assert_eq!(first(&view), "line 70");
-        assert!(view.next_match(true) && view.is_at(71));
-        assert!(view.next_match(false) && view.next_match(false) && view.is_at(7));
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(71));
+        assert!(view.next_match(false).is_some() && view.next_match(false).is_some() && view.is_at(7));
         assert_eq!(first(&view), "line 7");
-        assert!(!view.next_match(false));
-        assert!(view.is_at(7) && !view.follows());
+        assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(79), "as less does");
+        assert!(view.next_match(true) == Some(Step::Wrapped) && view.is_at(7));
+        view.set_search("nothing of the kind");
+        assert_eq!((view.next_match(true), view.match_count()), (None, 0));
     }
 
     #[test]
-    fn a_match_that_is_seen_counts_and_moves_nothing() {
+    fn a_match_that_is_seen_moves_nothing_and_stays() {
         let mut view = view(8);
         view.set_search("line");
         for line in (0..8).rev() {
-            assert!(view.next_match(false) && view.is_at(line) && view.follows());
+            assert!(view.next_match(false) == Some(Step::Next) && view.is_at(line));
         }
-        assert!(!view.next_match(false) && view.follows());
-        // What has scrolled away is not gone on from.
+        assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(7));
+        // What comes meanwhile does not take it away, and counts.
         push(&mut view, 8..100);
-        assert!(view.next_match(false) && view.is_at(99) && view.follows());
-        view.scroll(-50);
-        assert!(view.next_match(true) && view.is_at(40));
-        assert_eq!(first(&view), "line 40");
+        assert_eq!((first(&view), view.follows(), view.match_count()), ("line 0", false, 100));
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(8));
+        view.go_to_end();
+        assert!(view.next_match(false) == Some(Step::Next) && view.is_at(99));
+        assert_eq!((first(&view), view.follows()), ("line 90", false));
+        // Lines that were let go match no more.
+        push(&mut view, 100..LINES + 50);
+        assert_eq!((view.match_count(), view.match_place()), (LINES, Some(50)));
+    }
+
+    #[test]
+    fn what_matches_in_a_line_is_found_in_any_case() {
+        let mut view = view(1);
+        view.set_search("Loss");
+        assert_eq!(view.matches_in("loss 2, LOSS 3"), [0..4, 8..12]);
+        assert_eq!(view.matches_in("\u{130} loss"), [0..7], "the lower case of this letter is longer");
+        assert!(view.matches_in("").is_empty());
+        view.set_search("");
+        assert!(view.matches_in("loss").is_empty());
     }
 }

@@ -107,9 +107,9 @@ impl App {
             JobStopOutcome::StillThere(word) => {
                 // A waiting job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
                 let waits = *word == JobStatus::Pending.word();
-                let mend = if waits { " once it runs" } else { ", or stop its driver on its node" };
+                let hint = if waits { " once it runs" } else { ", or stop its driver on its node" };
                 let text =
-                    format!("Ray reported {id} as stopped, but the job is still {word}; try again{mend}");
+                    format!("Ray reported {id} as stopped, but the job is still {word}; try again{hint}");
                 (Tone::Bad, format!("{cluster}: {text}"))
             }
             JobStopOutcome::Unknown { why, watching } => {

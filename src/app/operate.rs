@@ -6,8 +6,8 @@ use super::running::{Mark, Running, Stand};
 use super::workers::stays;
 use super::{Action, App, Cluster, Effect, Tone, describe};
 use crate::model::{
-    ClusterName, Doomed, Link, OperationEnd, OperationKind, OperationNews, Order, Progress, Refusal, Request,
-    Task, Timestamp, runs_already,
+    AffectedJob, ClusterName, Link, OperationEnd, OperationKind, OperationNews, Order, Progress, Refusal,
+    Request, Task, Timestamp, runs_already,
 };
 
 impl App {
@@ -39,7 +39,7 @@ impl App {
         let cluster = self.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
         let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
         // The jobs on a single worker are not known before the preview.
-        let jobs = open.map(|j| Doomed::of(j)).collect();
+        let jobs = open.map(|j| AffectedJob::of(j)).collect();
         let order = Order::Look(task.clone());
         let plan = Plan::new(task, name.clone(), jobs);
         self.dialog = Some(Dialog::Plan(Box::new(plan)));
@@ -70,7 +70,7 @@ impl App {
                 (name.to_string(), mark.brief(now)),
                 ("operator".to_owned(), format!("{} (process {})", mark.who, mark.process)),
                 ("started".to_owned(), describe::ago(mark.since(), now)),
-                ("hint".to_owned(), told.mend),
+                ("hint".to_owned(), told.hint),
             ];
             self.dialog = Some(Dialog::tell("another operator's operation", lines.to_vec()));
         } else {
@@ -282,13 +282,13 @@ impl App {
         } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
             let lines = [
                 (name.to_string(), problem.what),
-                ("hint".to_owned(), problem.mend),
+                ("hint".to_owned(), problem.hint),
                 (String::new(), "Nothing has been changed yet. Allow it to continue anyway.".to_owned()),
             ];
             let question = Question::Allow { cluster: name.clone(), order };
             self.dialog = Some(Dialog::ask(question, kind.word(), lines.to_vec(), "Allow"));
         } else {
-            let text = format!("{name}: cannot start {}: {}; {}", kind.word(), problem.what, problem.mend);
+            let text = format!("{name}: cannot start {}: {}; {}", kind.word(), problem.what, problem.hint);
             self.toasts.say(Tone::Bad, text, now);
             let watched = self.dialog.as_mut().map(Dialog::meant);
             if matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
@@ -349,7 +349,7 @@ impl App {
                 let shows = self.key_of(Action::Progress);
                 let text = format!(
                     "{title}: interrupted: {}; {}{saved}; {shows} shows it",
-                    problem.what, problem.mend
+                    problem.what, problem.hint
                 );
                 (Tone::Bad, text)
             }

@@ -3,8 +3,8 @@
 use super::worker::WorkerForm;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, Doomed, Fate, Gate, NewWorker, Operation,
-    OperationMark, Others, Preview, Problem, StepName, TakeOver, Task,
+    AffectedJob, ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, Gate, NewWorker, Operation,
+    OperationMark, Others, Preview, Problem, Restoration, StepName, TakeOver, Task,
 };
 
 /// Whether the affected jobs of an operation are known yet.
@@ -85,7 +85,7 @@ pub struct Plan {
 
 impl Plan {
     /// A plan before its preview; `jobs` are the open jobs in the console's last state.
-    pub fn new(task: Task, cluster: ClusterName, jobs: Vec<Doomed>) -> Self {
+    pub fn new(task: Task, cluster: ClusterName, jobs: Vec<AffectedJob>) -> Self {
         let preview = Preview { jobs, ..Preview::default() };
         Self {
             operation: Operation::new(task, cluster),
@@ -138,7 +138,7 @@ impl Plan {
         self.operation = Operation::new(task, self.operation.cluster.clone());
         self.looked = Looked::Looking;
         for job in &mut self.preview.jobs {
-            job.fate = Fate::Unknown;
+            job.fate = Restoration::Unknown;
         }
     }
 
@@ -223,12 +223,14 @@ impl Plan {
 
     /// A text for the team's channel: the operation and the affected jobs.
     pub fn announcement(&self) -> String {
-        let line = |job: &Doomed| {
+        let line = |job: &AffectedJob| {
             let fate = match &job.fate {
-                Fate::Unknown => String::new(),
-                Fate::Back => ": will be restored".to_owned(),
-                Fate::Lost(_) if !self.operation.kind().is_of_cluster() => format!(": {}", self.fate(job)),
-                Fate::Lost(why) => format!(": will be lost: {}", printable(why)),
+                Restoration::Unknown => String::new(),
+                Restoration::Back => ": will be restored".to_owned(),
+                Restoration::Lost(_) if !self.operation.kind().is_of_cluster() => {
+                    format!(": {}", self.fate(job))
+                }
+                Restoration::Lost(why) => format!(": will be lost: {}", printable(why)),
             };
             format!("- {} ({}){fate}", job.key, job.owner_words())
         };
@@ -237,9 +239,9 @@ impl Plan {
     }
 
     /// What happens to a job, safe to print; for an operation on a worker, what of the job runs there.
-    pub fn fate(&self, job: &Doomed) -> String {
+    pub fn fate(&self, job: &AffectedJob) -> String {
         match &job.fate {
-            Fate::Lost(what) if !self.operation.kind().is_of_cluster() => printable(what).into_owned(),
+            Restoration::Lost(what) if !self.operation.kind().is_of_cluster() => printable(what).into_owned(),
             fate => fate.words(),
         }
     }
@@ -263,7 +265,7 @@ impl Plan {
     /// Why it cannot start now, if there is an obstacle.
     pub fn obstacle(&self) -> Option<String> {
         match &self.looked {
-            Looked::Refused(problem) => return Some(format!("{}; {}", problem.what, problem.mend)),
+            Looked::Refused(problem) => return Some(format!("{}; {}", problem.what, problem.hint)),
             Looked::Looking => return Some("still checking affected jobs".to_owned()),
             Looked::Seen => {}
         }
@@ -290,16 +292,16 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Fate, JobKey, JobStatus, SubmissionId};
+    use crate::model::{JobKey, JobStatus, Restoration, SubmissionId};
 
     fn seen(task: Task, owner: &str) -> Plan {
-        let job = Doomed {
+        let job = AffectedJob {
             key: JobKey::Submission(SubmissionId("j".into())),
             owner: Some(owner.into()),
             status: JobStatus::Running,
             started: None,
             holds: None,
-            fate: Fate::Back,
+            fate: Restoration::Back,
         };
         let mut plan = Plan::new(task, ClusterName::new("lab"), vec![job]);
         plan.preview.me = "me".into();

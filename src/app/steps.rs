@@ -2,6 +2,7 @@
 
 use super::actions::Context;
 use super::dialog::{Dialog, Question};
+use super::logview::Step;
 use super::prompt::{Prompt, PromptKind};
 use super::{
     ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
@@ -93,6 +94,7 @@ impl App {
             Action::HostKey => self.host_key(now),
             Action::Tpus => self.open_tpus(now),
             Action::CleanPreempted => self.ask_to_clean(now),
+            Action::LastPage => self.last_page(),
             Action::Clusters => self.show(View::Clusters),
             Action::AllNodes => self.show(View::Nodes),
             Action::AllJobs => self.show(View::Jobs),
@@ -199,7 +201,12 @@ impl App {
                 Some(_) => self.describe(now),
                 None => Vec::new(),
             },
-            (None, View::Nodes | View::Jobs, _) => self.visit_row(now),
+            (None, View::Nodes, _) => self.visit_row(now),
+            (None, View::Jobs, _) => {
+                // With its log, where Ray keeps one: another job's must not stand beside it.
+                let has_log = self.meant_job().is_some_and(|(_, job)| job.submission_id().is_some());
+                if has_log { self.log(now) } else { self.visit_row(now) }
+            }
             (None, View::Tpus(_), _) | (None, View::Cluster(_), Pane::Nodes) => self.describe(now),
             (None, View::Cluster(_), _) => self.log(now),
         }
@@ -216,10 +223,9 @@ impl App {
             };
             return Vec::new();
         }
-        if self.toasts.dismiss() {
-            return Vec::new();
-        }
-        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) {
+        // A message takes no key: what Esc is pressed for happens with it. Only a page is not left for it.
+        let dismissed = self.toasts.dismiss();
+        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) || dismissed {
             return Vec::new();
         }
         match self.view {
@@ -370,7 +376,7 @@ impl App {
             (View::Clusters, _) => match self.list.selected_row() {
                 Some(row) if row >= self.clusters.len() => {
                     let (file, problem) = &self.broken[row - self.clusters.len()];
-                    let lines = [("file", file), ("problem", &problem.what), ("hint", &problem.mend)];
+                    let lines = [("file", file), ("problem", &problem.what), ("hint", &problem.hint)];
                     Some(("broken file", lines.map(|(l, t)| (l.to_owned(), t.clone())).to_vec()))
                 }
                 Some(row) => Some(("cluster", describe::cluster(&self.clusters[row], now))),
@@ -467,18 +473,18 @@ impl App {
     }
 
     pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
-        let (search, next, previous) =
-            (self.key_of(Action::Filter), self.key_of(Action::NextMatch), self.key_of(Action::PreviousMatch));
+        let search = self.key_of(Action::Filter);
         let Some(c) = self.current_mut() else { return Vec::new() };
         let searched = c.log.search().to_owned();
-        let said = match (searched.is_empty(), c.log.match_count()) {
-            (true, _) => format!("no search; {search} starts one"),
-            (false, 0) => format!("no match for `{searched}`"),
-            (false, _) if c.log.next_match(forward) => return Vec::new(),
-            (false, _) if forward => {
-                format!("no further match for `{searched}` below; {previous} searches up")
+        let said = if searched.is_empty() {
+            format!("no search; {search} starts one")
+        } else {
+            match c.log.next_match(forward) {
+                Some(Step::Next) => return Vec::new(),
+                Some(Step::Wrapped) if forward => format!("`{searched}`: continued at the first match"),
+                Some(Step::Wrapped) => format!("`{searched}`: continued at the last match"),
+                None => format!("no match for `{searched}`"),
             }
-            (false, _) => format!("no further match for `{searched}` above; {next} searches down"),
         };
         self.toasts.say(Tone::Info, said, now);
         Vec::new()

@@ -247,9 +247,14 @@ impl App {
             self.toasts.say(Tone::Info, text, now);
             return Vec::new();
         }
-        let mut effects = self.leave_cluster();
         self.above = self.view;
-        self.view = View::Tpus(place);
+        self.enter_tpus(place)
+    }
+
+    /// Shows the TPUs of a cluster; it is polled more often while they are on the screen.
+    pub(super) fn enter_tpus(&mut self, place: usize) -> Vec<Effect> {
+        let mut effects = self.leave_cluster();
+        self.turn_to(View::Tpus(place));
         self.clusters[place].pace = self.paces.focused;
         let name = self.clusters[place].name();
         effects.extend([Request::Focus(true), Request::Cloud].map(|r| Effect::Ask(name.clone(), r)));
@@ -310,8 +315,8 @@ impl App {
         let cluster = &self.clusters[place];
         let mut lines = describe::node(node, cluster.physical(&node.id, now), now);
         if cluster.tpus.is_ghost(node) {
-            let mend = Standing::Ghost.mend().unwrap_or_default();
-            lines.insert(0, ("ghost".to_owned(), format!("alive in Ray, gone in Google Cloud; {mend}")));
+            let hint = Standing::Ghost.hint().unwrap_or_default();
+            lines.insert(0, ("ghost".to_owned(), format!("alive in Ray, gone in Google Cloud; {hint}")));
         }
         lines
     }
@@ -384,7 +389,7 @@ impl App {
             // One login serves all clusters, so that one message does.
             let told = |c: &Cluster| c.tpus.problem().is_some_and(|p| p.what == problem.what);
             if !self.clusters.iter().any(told) {
-                let text = format!("cannot list TPUs: {}; {}", problem.what, problem.mend);
+                let text = format!("cannot list TPUs: {}; {}", problem.what, problem.hint);
                 self.toasts.say(Tone::Info, text, now);
             }
         }
@@ -408,7 +413,7 @@ impl App {
         cluster.tpus.cleaning = false;
         let name = cluster.name().clone();
         let (tone, text) = match done {
-            Err(problem) => (Tone::Bad, format!("{}; {}", problem.what, problem.mend)),
+            Err(problem) => (Tone::Bad, format!("{}; {}", problem.what, problem.hint)),
             Ok(done) => outcome(&done),
         };
         self.toasts.say(tone, format!("{name}: {text}"), now);
@@ -443,7 +448,7 @@ fn lines(row: &Row, ray_known: bool, now: Timestamp) -> Vec<(String, String)> {
     };
     push("name", row.name.to_string());
     push("status", row.standing.word().into());
-    push("hint", row.standing.mend().unwrap_or_default().into());
+    push("hint", row.standing.hint().unwrap_or_default().into());
     push("Google state", row.state.unwrap_or("not found").into());
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());

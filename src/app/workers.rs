@@ -157,7 +157,7 @@ impl App {
     }
 
     /// The keys for the options and commands that a hint for the command line names; empty when it names none.
-    pub fn keys_for(&self, mend: &str) -> String {
+    pub fn keys_for(&self, hint: &str) -> String {
         let key = |action| self.key_of(action);
         let rows = |action| format!("{} on a row of nodes or TPUs", key(action));
         let table = [
@@ -176,7 +176,7 @@ impl App {
             ("marin-tui tpus", key(Action::Tpus)),
             ("marin-tui ssh", key(Action::Ssh)),
         ];
-        let named = table.iter().filter(|(word, _)| mend.contains(word));
+        let named = table.iter().filter(|(word, _)| hint.contains(word));
         let said: Vec<String> = named.map(|(word, keys)| format!("{keys} for {word}")).collect();
         if said.is_empty() { String::new() } else { format!("in this console: {}", said.join(", ")) }
     }

@@ -61,7 +61,7 @@ pub(super) fn run(
         is_well &= outcome.is_ok();
         let outcome = match outcome {
             Ok(()) => "deleted".to_owned(),
-            Err(problem) => format!("failed: {}; {}", problem.what, problem.mend),
+            Err(problem) => format!("failed: {}; {}", problem.what, problem.hint),
         };
         let cluster = ClusterName::new(backup.cluster.as_deref().unwrap_or("?"));
         super::audit::write(

@@ -3,7 +3,7 @@
 use super::{Arguments, console};
 use crate::cli::output;
 use crate::config::{self, Env, Sources};
-use crate::demo::{Ailment, Fleet, Plan};
+use crate::demo::{FaultKind, Fleet, Plan};
 use crate::model::Timestamp;
 use anyhow::Context;
 use clap::Args;
@@ -219,13 +219,13 @@ fn plan(options: &Options) -> anyhow::Result<Plan> {
 /// `KIND` or `CLUSTER=KIND`.
 fn apply(fault: &str, plan: &mut Plan) -> anyhow::Result<()> {
     let (cluster, kind) = fault.split_once('=').map_or((None, fault), |(c, k)| (Some(c), k));
-    let ailment = Ailment::named(kind).with_context(|| {
-        let known: Vec<&str> = Ailment::ALL.iter().map(|(name, _)| *name).collect();
+    let fault = FaultKind::named(kind).with_context(|| {
+        let known: Vec<&str> = FaultKind::ALL.iter().map(|(name, _)| *name).collect();
         format!("unknown fault `{kind}`; known faults: {}", known.join(", "))
     })?;
     let mut met = false;
     for planned in plan.clusters.iter_mut().filter(|c| cluster.is_none_or(|name| c.name == name)) {
-        (planned.trouble, met) = (ailment, true);
+        (planned.trouble, met) = (fault, true);
     }
     if let (Some(cluster), false) = (cluster, met) {
         let names: Vec<&str> = plan.clusters.iter().map(|c| c.name.as_str()).collect();
@@ -285,7 +285,7 @@ mod tests {
         let plan = plan.unwrap();
         assert_eq!(plan.clusters.len(), 15);
         assert!(plan.clusters.iter().all(|c| (c.nodes, c.jobs) == (3, 4)));
-        assert_eq!((plan.clusters[0].trouble, plan.clusters[14].trouble), (Ailment::Slow, Ailment::Html));
+        assert_eq!((plan.clusters[0].trouble, plan.clusters[14].trouble), (FaultKind::Slow, FaultKind::Html));
         let fixed = planned(&["--fixed-time=1970-01-01T00:00:01Z"]).unwrap().clusters[0].fixed_time;
         assert_eq!(fixed, Some(Timestamp::from_millis(1000)));
     }

@@ -215,12 +215,12 @@ fn not_known(why: &str) -> String {
 }
 
 fn still_there(word: &str) -> String {
-    let mend = match word {
+    let hint = match word {
         // See ray-project/ray#58353.
         "pending" => "Ray ignores stop requests for pending jobs; stop it once it is running",
         _ => "try again",
     };
-    format!("stop requested, but the job is still {word}; {mend}")
+    format!("stop requested, but the job is still {word}; {hint}")
 }
 
 async fn delete(

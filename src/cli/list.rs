@@ -27,7 +27,7 @@ pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Resul
     columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "PORTS", "FILE"], &rows)?;
     for entry in entries() {
         if let Entry::Broken(broken) = entry {
-            writeln!(out, "broken: {}; {}", broken.problem.what, broken.problem.mend)?;
+            writeln!(out, "broken: {}; {}", broken.problem.what, broken.problem.hint)?;
         }
     }
     Ok(())
@@ -56,7 +56,7 @@ fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<S
 fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json::Value {
     match entry {
         Entry::Broken(b) => {
-            serde_json::json!({"file": b.file, "error": b.problem.what, "hint": b.problem.mend})
+            serde_json::json!({"file": b.file, "error": b.problem.what, "hint": b.problem.hint})
         }
         Entry::Cluster(spec) => {
             let head = match &spec.head {

@@ -151,7 +151,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     }
     if !dry {
         if let Err(problem) = remember(&reach.folders.state, &dir) {
-            eprintln!("{}; {}", problem.what, problem.mend);
+            eprintln!("{}; {}", problem.what, problem.hint);
         }
         reach.note("backup-jobs", &format!("{} jobs in {}", backed.kept.len(), dir.display()));
     }

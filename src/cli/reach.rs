@@ -114,13 +114,13 @@ impl Reach {
 
     /// Converts a problem to the error of a command.
     pub fn error(&self, problem: &Problem) -> anyhow::Error {
-        let Problem { what, mend, .. } = problem;
-        let mend = match &problem.kind {
-            ProblemKind::HostKeyChanged { offered, .. } => format!("; {mend}: --accept-host-key {offered}"),
-            _ if mend.is_empty() => String::new(),
-            _ => format!("; {mend}"),
+        let Problem { what, hint, .. } = problem;
+        let hint = match &problem.kind {
+            ProblemKind::HostKeyChanged { offered, .. } => format!("; {hint}: --accept-host-key {offered}"),
+            _ if hint.is_empty() => String::new(),
+            _ => format!("; {hint}"),
         };
-        anyhow::anyhow!("{}: {what}{mend}", self.spec.name)
+        anyhow::anyhow!("{}: {what}{hint}", self.spec.name)
     }
 }
 

@@ -5,9 +5,9 @@ use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    Confirmation, Confirmed, Consent, Doomed, Fate, Gate, NewWorker, Operation, OperationEnd, OperationKind,
-    OperationMark, OperationNews, Order, Preview, Problem, Progress, Refusal, Standing, StepName, TakeOver,
-    Task, Timestamp, Touched,
+    AffectedJob, Confirmation, Confirmed, Consent, Gate, NewWorker, Operation, OperationEnd, OperationKind,
+    OperationMark, OperationNews, Order, Preview, Problem, Progress, Refusal, Restoration, Standing,
+    StepName, TakeOver, Task, Timestamp, Touched,
 };
 use crate::operation::{Call, Journals, News, Operations};
 use crate::supervisor::{self, Connection, ConnectionState};
@@ -187,7 +187,7 @@ impl Front<'_> {
                 eprintln!("{}", mark.refusal(Timestamp::now()).what);
             }
             if let Some(trouble) = &seen.trouble {
-                eprintln!("cannot determine affected jobs: {}; {}", trouble.what, trouble.mend);
+                eprintln!("cannot determine affected jobs: {}; {}", trouble.what, trouble.hint);
             }
             let calls = self.operations.dry_run(&self.reach.spec.name, &task).await;
             print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.wish.arguments.json)?;
@@ -294,16 +294,16 @@ impl Front<'_> {
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
             OperationEnd::Cancelled(how) => anyhow::bail!("{title}: {how}"),
-            OperationEnd::Stopped(Problem { what, mend, .. }, saved) => {
+            OperationEnd::Stopped(Problem { what, hint, .. }, saved) => {
                 let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
-                anyhow::bail!("{title} stopped: {what}; {mend}{saved}")
+                anyhow::bail!("{title} stopped: {what}; {hint}{saved}")
             }
         }
     }
 
     /// Reports a refusal with the options that would allow the operation.
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
-        let Refusal { gate, problem: Problem { what, mend, .. }, .. } = refusal;
+        let Refusal { gate, problem: Problem { what, hint, .. }, .. } = refusal;
         let is_fine = *gate == Gate::RunsAlready;
         // A cluster that already runs is not an error: there is nothing to do.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
@@ -311,12 +311,12 @@ impl Front<'_> {
         let words = match (gate, &self.standing) {
             (Gate::Interrupted, Some(standing)) => stopped(standing),
             (Gate::UnknownJobs, _) => {
-                format!("{what}; {mend}; or continue without knowing affected jobs: --others")
+                format!("{what}; {hint}; or continue without knowing affected jobs: --others")
             }
             (Gate::RunsThere, _) => format!("{what}; wait: --drain; stop: --now"),
             (Gate::OthersJobs, _) => format!("{what}; ask their owners, then use --others"),
-            _ if mend.is_empty() => what.clone(),
-            _ => format!("{what}; {mend}"),
+            _ if hint.is_empty() => what.clone(),
+            _ => format!("{what}; {hint}"),
         };
         if is_fine {
             eprintln!("{words}");
@@ -426,10 +426,10 @@ fn what_stays(standing: &Standing) -> String {
 fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
     let is_of_cluster = operation.kind().is_of_cluster();
     let now = crate::model::Timestamp::now();
-    let row = |job: &Doomed| {
+    let row = |job: &AffectedJob| {
         let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
         let fate = match &job.fate {
-            Fate::Lost(what) if !is_of_cluster => printable(what).into_owned(),
+            Restoration::Lost(what) if !is_of_cluster => printable(what).into_owned(),
             fate => fate.words(),
         };
         vec![job.key.to_string(), job.owner_words(), job.status.word().to_owned(), age, job.holding(), fate]

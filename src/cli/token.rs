@@ -115,8 +115,8 @@ impl<'a> Desk<'a> {
 
 /// Converts a problem to the error of a command.
 pub(super) fn failed(problem: &Problem) -> anyhow::Error {
-    let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
-    anyhow!("{}{mend}", problem.what)
+    let hint = if problem.hint.is_empty() { String::new() } else { format!("; {}", problem.hint) };
+    anyhow!("{}{hint}", problem.what)
 }
 
 /// Runs a subcommand of `token`.
@@ -165,7 +165,7 @@ fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
             "project": secret.and_then(|s| s.project.as_ref()), "found": found.is_ok(),
             "from": found.as_ref().ok().map(|f| f.source.to_string()), "version": version,
             "others_can_read": exposed, "error": found.as_ref().err().map(|p| &p.what),
-            "hint": found.as_ref().err().map(|p| &p.mend),
+            "hint": found.as_ref().err().map(|p| &p.hint),
         }));
         let warning = if exposed { " (others can read it: chmod 600)" } else { "" };
         rows.push(vec![

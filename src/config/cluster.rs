@@ -81,7 +81,7 @@ struct NodeType {
 /// Reads one cluster from its file's text.
 pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<ClusterSpec, FileError> {
     let file: File = yaml::parse(text, path)?;
-    let missing = |what: &str, mend: &str| FileError::new(path, format!("has no `{what}`"), mend);
+    let missing = |what: &str, hint: &str| FileError::new(path, format!("has no `{what}`"), hint);
     let name = file.cluster_name.as_deref().filter(|n| !n.trim().is_empty());
     let name =
         name.ok_or_else(|| missing("cluster_name", "add it, or move the file if it is not a cluster file"))?;
@@ -141,8 +141,8 @@ fn google(
 
 /// Project and zone become parts of URLs.
 fn check_google(provider: &Provider, path: &Path) -> Result<(), FileError> {
-    let refused = |what: &str, value: &str, mend: &str| {
-        Err(FileError::new(path, format!("`{value}` is not a Google Cloud {what}"), mend))
+    let refused = |what: &str, value: &str, hint: &str| {
+        Err(FileError::new(path, format!("`{value}` is not a Google Cloud {what}"), hint))
     };
     if let Some(project) = provider.project_id.as_deref().filter(|p| !SecretName::is_project(p)) {
         return refused("project", project, "write the project's id as `provider.project_id`");

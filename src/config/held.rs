@@ -69,8 +69,8 @@ pub(super) fn unchanged(path: &Path, accepted: &Digest) -> Result<String, FileEr
     if digest(&place, text.as_bytes()) == *accepted {
         return Ok(text);
     }
-    let mend = "start marin-tui again to review the new content";
-    Err(FileError::new(path, "has changed since its folder was trusted", mend))
+    let hint = "start marin-tui again to review the new content";
+    Err(FileError::new(path, "has changed since its folder was trusted", hint))
 }
 
 fn digest(place: &Path, text: &[u8]) -> Digest {

@@ -149,24 +149,24 @@ impl Settings {
         settings.google_credentials = settings.google_credentials.map(|file| env.expand(&file));
         let sane = |s: f64| (0.2..=3600.0).contains(&s);
         if !sane(settings.refresh_seconds) || !sane(settings.background_refresh_seconds) {
-            let mend = "write a number of seconds between 0.2 and 3600";
-            return Err(FileError::new(&path, "a refresh interval is out of range", mend));
+            let hint = "write a number of seconds between 0.2 and 3600";
+            return Err(FileError::new(&path, "a refresh interval is out of range", hint));
         }
         if !matches!(settings.cloud_refresh_seconds, 0 | 10..=86_400) {
-            let mend = "write a number of seconds between 10 and 86400, or 0 for never";
-            return Err(FileError::new(&path, "`cloud_refresh_seconds` is out of range", mend));
+            let hint = "write a number of seconds between 10 and 86400, or 0 for never";
+            return Err(FileError::new(&path, "`cloud_refresh_seconds` is out of range", hint));
         }
         let mine = settings.clusters.values().filter_map(|c| c.token_secret.as_ref());
         if let Some(name) = mine.chain([&settings.token_secret]).find(|n| !SecretName::is_name(n)) {
-            let mend = "write its short name: letters, digits, - and _; set the project in `project`";
-            return Err(FileError::new(&path, format!("`token_secret: {name}` is not a secret name"), mend));
+            let hint = "write its short name: letters, digits, - and _; set the project in `project`";
+            return Err(FileError::new(&path, format!("`token_secret: {name}` is not a secret name"), hint));
         }
         if let Some(url) = &settings.google_endpoint {
             let host = ["https://", "http://"].iter().find_map(|s| url.strip_prefix(s));
             let host = host.map(|rest| rest.split('/').next().unwrap_or(rest));
             if host.is_none_or(|host| authority(host).is_err()) {
-                let mend = "write it as https://HOST or http://HOST:PORT";
-                return Err(FileError::new(&path, format!("`google_endpoint: {url}` is not a URL"), mend));
+                let hint = "write it as https://HOST or http://HOST:PORT";
+                return Err(FileError::new(&path, format!("`google_endpoint: {url}` is not a URL"), hint));
             }
         }
         let known = capacities();
@@ -216,7 +216,7 @@ fn with_hint(mut e: FileError) -> FileError {
     if let (true, Some(word)) = (e.why.contains("unknown field"), quoted.next()) {
         let known: Vec<&str> = quoted.collect();
         let hint = nearest(word, known.iter().copied());
-        e.mend = match hint {
+        e.hint = match hint {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "run `marin-tui config print` to list all settings".into(),
         };
@@ -245,8 +245,8 @@ mod tests {
     fn a_mistyped_setting_is_named_with_the_one_that_was_meant() {
         let e = read("ray: [ray]\nrefresh_second: 3\n").unwrap_err();
         assert!(e.what().contains(":2:1: unknown setting `refresh_second`"), "{}", e.what());
-        assert_eq!(e.mend, "did you mean `refresh_seconds`?");
-        assert!(read("clusters: {a: {adress: x}}").unwrap_err().mend.contains("address"));
+        assert_eq!(e.hint, "did you mean `refresh_seconds`?");
+        assert!(read("clusters: {a: {adress: x}}").unwrap_err().hint.contains("address"));
         assert!(read("refresh_seconds: 0").is_err());
         assert!(read("cloud_refresh_seconds: 1").is_err());
         assert!(read("cloud_refresh_seconds: 0").unwrap().cloud_refresh().is_none());

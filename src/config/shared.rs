@@ -92,7 +92,7 @@ mod tests {
         ];
         for text in broken {
             let error = env(text, &[]).unwrap_err();
-            assert!(!format!("{error} {error:?}").contains("s3cret") && !error.mend.is_empty(), "{error}");
+            assert!(!format!("{error} {error:?}").contains("s3cret") && !error.hint.is_empty(), "{error}");
         }
     }
 }

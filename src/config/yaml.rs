@@ -19,13 +19,13 @@ pub struct FileError {
     /// What is wrong.
     pub why: String,
     /// The hint.
-    pub mend: String,
+    pub hint: String,
 }
 
 impl FileError {
     /// An error about the whole file.
-    pub fn new(file: &Path, why: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { file: file.into(), at: None, why: why.into(), mend: mend.into() }
+    pub fn new(file: &Path, why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { file: file.into(), at: None, why: why.into(), hint: hint.into() }
     }
 
     /// `FILE:LINE:COLUMN: what`.
@@ -41,7 +41,7 @@ impl FileError {
 
 impl std::fmt::Display for FileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}; {}", self.what(), printable(&self.mend))
+        write!(f, "{}; {}", self.what(), printable(&self.hint))
     }
 }
 
@@ -102,12 +102,12 @@ fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     // The library repeats the position at the end of its sentence.
     let why = e.to_string();
     let why = why.split(" at line ").next().unwrap_or(&why);
-    let mend = match at {
+    let hint = match at {
         _ if tab => "indent this line with spaces: YAML does not allow tabs",
         Some(_) => "correct this line",
         None => "correct it",
     };
-    FileError { at, ..FileError::new(file, why, mend) }
+    FileError { at, ..FileError::new(file, why, hint) }
 }
 
 /// For a refused value the library reports the place of its mapping. The first line from there on that contains the

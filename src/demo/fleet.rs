@@ -10,7 +10,7 @@ mod plan;
 mod ray_command;
 
 pub use folder::Folder;
-pub use plan::{Ailment, Autoscaler, Plan, PlanError, Planned};
+pub use plan::{Autoscaler, FaultKind, Plan, PlanError, Planned};
 
 use super::google::Google;
 use super::ssh::{Keys, SshServer};
@@ -79,7 +79,7 @@ impl Fleet {
                 // Clusters that read one secret have one token.
                 token = secrets.entry(secret).or_insert(token).clone();
             }
-            let rotated = planned.trouble == Ailment::RotatedToken;
+            let rotated = planned.trouble == FaultKind::RotatedToken;
             folder.write_token(&planned.name, if rotated { &stale } else { &token })?;
             let (scenario, manners) = (planned.scenario(place, token), planned.manners());
             // Side by side: ten thousand jobs take a moment to invent.
@@ -92,7 +92,7 @@ impl Fleet {
         for (planned, (_, head)) in plan.clusters.iter().zip(started) {
             let round_trip = Duration::from_millis(planned.latency_ms);
             let server = SshServer::start(&head, &planned.name, &keys, round_trip).await?;
-            if planned.trouble == Ailment::Unreachable {
+            if planned.trouble == FaultKind::Unreachable {
                 server.door().shut();
             }
             members.push(Member { name: planned.name.clone(), head, server });

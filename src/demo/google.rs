@@ -218,7 +218,7 @@ impl Google {
     }
 
     /// Removes all faults.
-    pub fn mend(&self) {
+    pub fn hint(&self) {
         self.state().faults.clear();
     }
 

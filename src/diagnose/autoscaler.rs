@@ -148,8 +148,8 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
         (silent.is_none() && failing.is_none()).then(|| still(report, &want, snapshot, history)).flatten();
     let error = (!report.error.is_empty()).then(|| {
         let what = report.error.to_string();
-        let mend = "read monitor.log (l in the autoscaler pane) for details";
-        Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, mend)
+        let hint = "read monitor.log (l in the autoscaler pane) for details";
+        Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, hint)
     });
     let moving = moving(report, &want, history);
     // The finding that no node joins covers single nodes.
@@ -164,12 +164,12 @@ fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Fin
     let since = history.still?;
     let short = format!("{}, no autoscaler reports", want.words());
     let scales = report.types.iter().any(|t| t.max > Some(0));
-    let (severity, mend) = if scales {
+    let (severity, hint) = if scales {
         (Severity::Warn, "read monitor.log (l in the autoscaler pane): is monitor.py running on the head?")
     } else {
         (Severity::Info, "it is met when nodes become free or are added by hand")
     };
-    Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, mend))
+    Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, hint))
 }
 
 /// A process that is gone and one whose every loop ends in an exception are silent alike; the unmet demand shows the
@@ -182,8 +182,8 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
         "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in each loop; the pending \
          nodes and demands shown are as old"
     );
-    let mend = "read monitor.log (l in the autoscaler pane); if its last lines are old or repeat an error, restart the cluster (R)";
-    Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, mend))
+    let hint = "read monitor.log (l in the autoscaler pane); if its last lines are old or repeat an error, restart the cluster (R)";
+    Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, hint))
 }
 
 /// Launches that failed, and were tried within [`LAUNCH_RETRIES`].
@@ -200,13 +200,13 @@ fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) 
     };
     let wanted = if want.is_something() { format!(" ({})", want.words()) } else { String::new() };
     let long = format!("{}: {reason}{wanted}", first.node_type);
-    let mend = match why {
+    let hint = match why {
         Some("no capacity") => "the autoscaler retries; another zone or type may have capacity",
         Some("no quota") => "free quota (preempted TPUs count until they are deleted) or request more",
         _ => "read monitor.log (l in the autoscaler pane) for the provider's message",
     };
     let severity = if want.is_something() && !want.moves { Severity::Bad } else { Severity::Warn };
-    Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, mend))
+    Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, hint))
 }
 
 /// The cause of a failed launch, from the words that Google and Ray use.
@@ -228,16 +228,16 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
     let words = want.words();
     if want.room == Room::None && want.minimum.is_empty() {
         let short = format!("{words}, matching node types are at their maximum");
-        let mend = "wait for running jobs to end, or raise max_workers";
-        return Some(Finding::new(FindingKind::Unmet, Severity::Info, Some(since), &short, &short, mend));
+        let hint = "wait for running jobs to end, or raise max_workers";
+        return Some(Finding::new(FindingKind::Unmet, Severity::Info, Some(since), &short, &short, hint));
     }
     // v1 does not tell what no type can ever give: only a minimum, or a shape that a node has held, is beyond doubt.
     let certain =
         report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {
         let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
-        let mend = "read monitor.log (l in the autoscaler pane) for a repeated error; restarting the cluster (R) clears it";
-        return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, mend));
+        let hint = "read monitor.log (l in the autoscaler pane) for a repeated error; restarting the cluster (R) clears it";
+        return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, hint));
     }
     let doubt =
         if certain { "" } else { "; autoscaler v1 does not report whether any node type can provide it" };
@@ -250,8 +250,8 @@ fn infeasible(report: &Autoscaler, want: &Want, history: &History) -> Option<Fin
     let shape = demand.shape.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ");
     let short = format!("{} for {shape}", plural(want.infeasible, "demand"));
     let long = format!("{short}: no node type provides it, or those that do are at their maximum");
-    let mend = "request what a node type provides, or change the node types in the cluster's file";
-    Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, mend))
+    let hint = "request what a node type provides, or change the node types in the cluster's file";
+    Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))
 }
 
 /// Pending nodes: good news, unless none joins.
@@ -265,13 +265,13 @@ fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding
     let late = history.age_of(since) >= NO_NODE_JOINS;
     let (kind, severity) =
         if late { (FindingKind::NoneJoins, Severity::Warn) } else { (FindingKind::Scaling, Severity::Info) };
-    let mend = if late {
+    let hint = if late {
         "read monitor.out (l twice in the autoscaler pane): the output of the machines while Ray is installed"
     } else {
         ""
     };
     let rest = if want.is_something() { format!("; {}", want.words()) } else { String::new() };
-    Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), mend))
+    Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), hint))
 }
 
 /// Single nodes that have been joining for too long, while others join.
@@ -287,7 +287,7 @@ fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
         1 => one,
         n => format!("{one}, +{}", n - 1),
     };
-    let mend =
+    let hint =
         "read monitor.out (l twice in the autoscaler pane): the output of the machine while Ray is installed";
     Some(Finding::new(
         FindingKind::JoinsLate,
@@ -295,7 +295,7 @@ fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
         since(first),
         &short,
         format!("still joining: {short}"),
-        mend,
+        hint,
     ))
 }
 

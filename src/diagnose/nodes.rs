@@ -28,8 +28,8 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let more = preempted.len() + crashed.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let long = format!("{short}: {}{more}", names.join(", "));
-    let mend = "the autoscaler replaces them if they are needed; the nodes pane shows Ray's reason for each";
-    Some(Finding::new(FindingKind::NodesLost, Severity::Warn, Some(since), short, long, mend))
+    let hint = "the autoscaler replaces them if they are needed; the nodes pane shows Ray's reason for each";
+    Some(Finding::new(FindingKind::NodesLost, Severity::Warn, Some(since), short, long, hint))
 }
 
 fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
@@ -43,8 +43,8 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let one = format!("{} {} of {} hosts", worst.name, worst.registered, worst.expected);
     let short = if late.len() == 1 { one.clone() } else { format!("{} slices, e.g. {one}", late.len()) };
     let long = format!("{short}; a job that needs all its hosts cannot run");
-    let mend = "if the missing hosts do not come back, delete the slice: the autoscaler creates a new one";
-    Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, mend))
+    let hint = "if the missing hosts do not come back, delete the slice: the autoscaler creates a new one";
+    Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, hint))
 }
 
 /// No job, no demand, and no node in use.

@@ -17,8 +17,8 @@ pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
         "{short}: Google preempted the TPU VM{s}, and nobody has deleted {}",
         if number == 1 { "it" } else { "them" }
     );
-    let mend = "delete them: x in the TPUs view (T), or `marin-tui clean-preempted`";
-    Some(Finding::new(FindingKind::EatsQuota, Severity::Warn, None, short, long, mend))
+    let hint = "delete them: x in the TPUs view (T), or `marin-tui clean-preempted`";
+    Some(Finding::new(FindingKind::EatsQuota, Severity::Warn, None, short, long, hint))
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl Restart {
             more => format!(": {}, +{more}", names.join(", ")),
         };
         let long = format!("Ray was restarted {who}; {jobs}{named}{workers}");
-        let mend = match (lost.first(), &self.by) {
+        let hint = match (lost.first(), &self.by) {
             (None, _) => String::new(),
             (Some(_), RestartedBy::Operator(who)) => {
                 format!(
@@ -150,7 +150,7 @@ impl Restart {
             _ => Severity::Warn,
         };
         let short = format!("{jobs}{workers}");
-        Some(Finding::new(FindingKind::Restarted, severity, Some(self.since), short, long, mend))
+        Some(Finding::new(FindingKind::Restarted, severity, Some(self.since), short, long, hint))
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
         let found = restart.finding(&now).unwrap();
         assert_eq!((found.severity, found.short.as_str()), (Severity::Bad, "1 job lost"));
         assert_eq!(found.long, "Ray was restarted outside this console; 1 job lost: a (owner unknown)");
-        assert!(found.mend.contains("/tmp/ray/old/logs"), "{found:?}");
+        assert!(found.hint.contains("/tmp/ray/old/logs"), "{found:?}");
         let why = |id: &str| restart.why_lost(&SubmissionId(id.into()), &now.jobs);
         assert!(why("a").unwrap().contains("job-driver-a.log"));
         assert_eq!((why("b"), why("c")), (None, None), "it came back; it had ended before");

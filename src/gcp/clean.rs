@@ -67,7 +67,7 @@ impl Google {
         done.extend(odd.into_iter().map(|leftover| {
             let cleaned = Cleaned::Failed {
                 what: "its name is not a valid Google Cloud name".into(),
-                mend: "check it in the Google Cloud console".into(),
+                hint: "check it in the Google Cloud console".into(),
             };
             told(&leftover, &cleaned);
             (leftover, cleaned)
@@ -130,12 +130,12 @@ impl Google {
             let seen = match (&*cleaned, &listed) {
                 (Cleaned::Deleted | Cleaned::GoneAlready, Err(e)) => Cleaned::Failed {
                     what: format!("Google reports it deleted, but the deletion could not be verified: {e}"),
-                    mend: e.mend(),
+                    hint: e.hint(),
                 },
                 (Cleaned::Deleted | Cleaned::GoneAlready, Ok(view)) if lists(view, leftover) => {
                     Cleaned::Failed {
                         what: "Google reports it as deleted but still lists it".into(),
-                        mend: "run it again in a few minutes".into(),
+                        hint: "run it again in a few minutes".into(),
                     }
                 }
                 (Cleaned::Failed { .. }, Ok(view)) if view.complete && !lists(view, leftover) => {
@@ -149,13 +149,13 @@ impl Google {
 }
 
 fn failed(e: &GcpError) -> Cleaned {
-    let mend = match e {
+    let hint = match e {
         GcpError::State { .. } => {
             "check it in the Google Cloud console, or run it again in a few minutes".into()
         }
-        e => e.mend(),
+        e => e.hint(),
     };
-    Cleaned::Failed { what: e.to_string(), mend }
+    Cleaned::Failed { what: e.to_string(), hint }
 }
 
 /// Names become parts of URLs. Google's consist of letters, digits and dashes (TPU API v2, `nodeId`).

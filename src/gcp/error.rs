@@ -141,7 +141,7 @@ pub enum GcpError {
 
 impl GcpError {
     /// The hint: what to do, with the exact command where there is one.
-    pub fn mend(&self) -> String {
+    pub fn hint(&self) -> String {
         match self {
             Self::NoCredentials | Self::GrantExpired | Self::Reauthenticate => LOGIN.into(),
             Self::CredentialsFile { .. } => {
@@ -388,7 +388,7 @@ mod tests {
         ] {
             let told = GcpError::from_chain(&rustls::Error::InvalidCertificate(error));
             assert!(matches!(told, GcpError::Clock { .. }), "{told:?}");
-            assert!(told.mend().contains("timedatectl set-ntp true"), "{}", told.mend());
+            assert!(told.hint().contains("timedatectl set-ntp true"), "{}", told.hint());
         }
         let stranger = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         assert!(matches!(GcpError::from_chain(&stranger), GcpError::Unreachable { .. }));

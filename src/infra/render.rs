@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a template could not be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{}: {why}, for cluster {cluster}; {mend}", file.display(), line.map(|l| format!(":{l}")).unwrap_or_default())]
+#[error("{}{}: {why}, for cluster {cluster}; {hint}", file.display(), line.map(|l| format!(":{l}")).unwrap_or_default())]
 pub struct TemplateError {
     /// The template.
     pub file: PathBuf,
@@ -18,18 +18,18 @@ pub struct TemplateError {
     /// What is wrong.
     pub why: String,
     /// What to do.
-    pub mend: String,
+    pub hint: String,
 }
 
 /// Renders one cluster's file, without its header.
 pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, TemplateError> {
     let name = row.text("template").to_owned();
-    let error = |file: &str, line, why: String, mend: &str| TemplateError {
+    let error = |file: &str, line, why: String, hint: &str| TemplateError {
         file: folder.join(file),
         line,
         cluster: row.stem.clone(),
         why,
-        mend: mend.into(),
+        hint: hint.into(),
     };
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -56,12 +56,12 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
         }
         let why =
             cause.detail().map_or_else(|| cause.kind().to_string(), |d| format!("{}: {d}", cause.kind()));
-        let mend = match cause.kind() {
+        let hint = match cause.kind() {
             minijinja::ErrorKind::UndefinedError => "correct the name, or add the key to clusters.yaml",
             minijinja::ErrorKind::TemplateNotFound => "`template:` must name a file beside clusters.yaml",
             _ => "correct this line",
         };
-        error(cause.name().unwrap_or(&name), cause.line(), why, mend)
+        error(cause.name().unwrap_or(&name), cause.line(), why, hint)
     })?;
     let parsed = yaml::parse::<serde_yaml::Value>(&rendered, &table.file);
     parsed.map(|_| rendered).map_err(|e| {

@@ -162,9 +162,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn error(&self, path: &[&str], why: impl Into<String>, mend: impl Into<String>) -> FileError {
+    fn error(&self, path: &[&str], why: impl Into<String>, hint: impl Into<String>) -> FileError {
         let at = line_of(self.text, path).map(|line| (line, 1));
-        FileError { at, ..FileError::new(self.file, why, mend) }
+        FileError { at, ..FileError::new(self.file, why, hint) }
     }
 
     fn mapping<'v>(&self, value: &'v Value, path: &[&str]) -> Result<&'v Mapping, FileError> {
@@ -243,8 +243,8 @@ impl Reader<'_> {
     ) -> Result<Row, FileError> {
         let path = ["clusters", stem];
         if !is_name(stem) || stem.contains("template") {
-            let mend = "it is used as a file name: use letters, digits, . _ and -, and not `template`";
-            return Err(self.error(&path, format!("`{stem}` is not valid as a cluster file name"), mend));
+            let hint = "it is used as a file name: use letters, digits, . _ and -, and not `template`";
+            return Err(self.error(&path, format!("`{stem}` is not valid as a cluster file name"), hint));
         }
         let own = self.values(entry, &path)?;
         let mut values = Vec::new();
@@ -257,8 +257,8 @@ impl Reader<'_> {
             } else if let Some((value, how)) = derived(key, stem, &values) {
                 (value, Source::Derived(how))
             } else {
-                let mend = format!("add `{key}:` to it or to `defaults`");
-                return Err(self.error(&path, format!("{stem} has no `{key}`"), mend));
+                let hint = format!("add `{key}:` to it or to `defaults`");
+                return Err(self.error(&path, format!("{stem} has no `{key}`"), hint));
             };
             values.push(Sourced { key, value, source });
         }
@@ -280,17 +280,17 @@ impl Reader<'_> {
         let (tpu, slices) = (row.text("tpu"), row.slices());
         let Some(generation) = generations.get(tpu) else {
             let near = nearest(tpu, generations.keys().map(String::as_str));
-            let mend =
+            let hint =
                 near.map_or_else(|| "add it to `generations`".into(), |n| format!("did you mean `{n}`?"));
             let path = ["clusters", &row.stem, "tpu"];
-            return Err(self.error(&path, format!("{} has unknown TPU generation `{tpu}`", row.stem), mend));
+            return Err(self.error(&path, format!("{} has unknown TPU generation `{tpu}`", row.stem), hint));
         };
         if let Some(target) = slices.keys().find(|t| !generation.has_slice(tpu, t)) {
             let sizes: Vec<String> = generation.slices.iter().map(|s| format!("{tpu}-{s}")).collect();
-            let mend =
+            let hint =
                 if sizes.is_empty() { "it has none".into() } else { format!("it has {}", sizes.join(", ")) };
             let path = ["clusters", &row.stem, "slices", target.as_str()];
-            return Err(self.error(&path, format!("{tpu} has no slice `{target}`"), mend));
+            return Err(self.error(&path, format!("{tpu} has no slice `{target}`"), hint));
         }
         Ok(generation.worker_types(tpu, row.count("min_workers"), row.count("max_workers"), &slices))
     }

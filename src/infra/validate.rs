@@ -33,7 +33,7 @@ pub struct Finding {
     /// What is wrong.
     pub what: String,
     /// What to do.
-    pub mend: String,
+    pub hint: String,
 }
 
 /// Checks every file by itself and against the others. The table beside them, if there is one, has the zones of the
@@ -51,7 +51,7 @@ pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
                     severity: Severity::Error,
                     rule: "shape",
                     what: e.why.clone(),
-                    mend: e.mend.clone(),
+                    hint: e.hint.clone(),
                 });
                 continue;
             }
@@ -61,8 +61,8 @@ pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
             let name = name.to_owned();
             if let Some(first) = names.get(&name) {
                 let what = format!("cluster_name `{name}` is already used by {}", first.display());
-                let mend = "rename one: two clusters of the same name share tags and terminate each other's machines";
-                rules.error("same-name", &["cluster_name"], what, mend);
+                let hint = "rename one: two clusters of the same name share tags and terminate each other's machines";
+                rules.error("same-name", &["cluster_name"], what, hint);
             }
             names.entry(name).or_insert_with(|| file.clone());
         }
@@ -102,17 +102,17 @@ impl<'a> Rules<'a> {
         self.secrets();
     }
 
-    fn add(&mut self, severity: Severity, rule: &'static str, path: &[&str], what: String, mend: &str) {
+    fn add(&mut self, severity: Severity, rule: &'static str, path: &[&str], what: String, hint: &str) {
         let (file, line) = (self.file.into(), line_of(&self.text, path));
-        self.findings.push(Finding { file, line, severity, rule, what, mend: mend.into() });
+        self.findings.push(Finding { file, line, severity, rule, what, hint: hint.into() });
     }
 
-    fn error(&mut self, rule: &'static str, path: &[&str], what: String, mend: &str) {
-        self.add(Severity::Error, rule, path, what, mend);
+    fn error(&mut self, rule: &'static str, path: &[&str], what: String, hint: &str) {
+        self.add(Severity::Error, rule, path, what, hint);
     }
 
-    fn warn(&mut self, rule: &'static str, path: &[&str], what: String, mend: &str) {
-        self.add(Severity::Warning, rule, path, what, mend);
+    fn warn(&mut self, rule: &'static str, path: &[&str], what: String, hint: &str) {
+        self.add(Severity::Warning, rule, path, what, hint);
     }
 
     fn text_at(&self, path: &[&str]) -> Option<&str> {
@@ -175,15 +175,15 @@ impl<'a> Rules<'a> {
             return;
         }
         let Some(name) = self.head_type() else {
-            let mend = "add `head_node_type:` with one of available_node_types";
-            return self.error("head-type", &["available_node_types"], "no head_node_type".into(), mend);
+            let hint = "add `head_node_type:` with one of available_node_types";
+            return self.error("head-type", &["available_node_types"], "no head_node_type".into(), hint);
         };
         let Some((_, head)) = types.iter().find(|(n, _)| *n == name) else {
             let what = format!("head_node_type `{name}` is not among available_node_types");
             let near = crate::config::nearest(&name, types.iter().map(|(n, _)| n.as_str()));
-            let mend = near
+            let hint = near
                 .map_or_else(|| "add the type, or name another".into(), |n| format!("did you mean `{n}`?"));
-            return self.error("head-type", &["head_node_type"], what, &mend);
+            return self.error("head-type", &["head_node_type"], what, &hint);
         };
         let cpu = head.get("resources").and_then(|r| r.get("CPU")).and_then(Value::as_u64);
         let path = ["available_node_types", &name, "resources"];
@@ -192,9 +192,9 @@ impl<'a> Rules<'a> {
                 "the head ({name}) would run tasks: its CPU resource is {}",
                 cpu.map_or_else(|| "not set, so Ray uses the machine's CPU count".into(), |n| n.to_string())
             );
-            let mend =
+            let hint =
                 "set `CPU: 0` in its resources: a task that uses up its memory takes the whole cluster down";
-            self.warn("head-runs-tasks", &path, what, mend);
+            self.warn("head-runs-tasks", &path, what, hint);
         }
         let max = head.get("max_workers").and_then(Value::as_u64);
         if max.is_some_and(|n| n > 0) {
@@ -238,8 +238,8 @@ impl<'a> Rules<'a> {
                 }
                 said.push(bucket.to_owned());
                 let what = format!("bucket {bucket} is in {place}, but the cluster is in {region}");
-                let mend = "use a bucket in the cluster's region: traffic between regions is charged";
-                self.error("bucket-region", &[], what, mend);
+                let hint = "use a bucket in the cluster's region: traffic between regions is charged";
+                self.error("bucket-region", &[], what, hint);
                 if let Some(finding) = self.findings.last_mut() {
                     finding.line = Some(number + 1);
                 }
@@ -252,8 +252,8 @@ impl<'a> Rules<'a> {
             && !region.starts_with(place)
         {
             let what = format!("the image is in {place}, but the cluster is in {region}");
-            let mend = "use a registry in the cluster's region: every node pulls the image at each start";
-            self.warn("image-region", &["docker", "image"], what, mend);
+            let hint = "use a registry in the cluster's region: every node pulls the image at each start";
+            self.warn("image-region", &["docker", "image"], what, hint);
         }
     }
 
@@ -264,8 +264,8 @@ impl<'a> Rules<'a> {
         let (now, meant) = (self.text_at(&["cluster_name"]).unwrap_or_default(), row.text("cluster_name"));
         if now != meant && generated::is_generated(&self.text) {
             let what = format!("cluster_name is `{now}`, but `{meant}` in clusters.yaml");
-            let mend = "run `ray down` with the old name first: Ray would orphan its machines";
-            self.error("renamed", &["cluster_name"], what, mend);
+            let hint = "run `ray down` with the old name first: Ray would orphan its machines";
+            self.error("renamed", &["cluster_name"], what, hint);
         }
     }
 
@@ -290,8 +290,8 @@ impl<'a> Rules<'a> {
                 found = Some(&SIGNS[0]);
             }
             if let Some((_, what)) = found {
-                let mend = "remove and revoke it, and read it from a secret store on the machines";
-                self.error("secret", &[], format!("possible {what}"), mend);
+                let hint = "remove and revoke it, and read it from a secret store on the machines";
+                self.error("secret", &[], format!("possible {what}"), hint);
                 if let Some(finding) = self.findings.last_mut() {
                     finding.line = Some(number + 1);
                 }

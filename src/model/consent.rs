@@ -215,16 +215,18 @@ impl Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterName, Doomed, Fate, JobKey, JobStatus, ProblemKind, SubmissionId, Timestamp};
+    use crate::model::{
+        AffectedJob, ClusterName, JobKey, JobStatus, ProblemKind, Restoration, SubmissionId, Timestamp,
+    };
 
     fn seen(owners: &[&str]) -> Preview {
-        let job = |owner: &&str| Doomed {
+        let job = |owner: &&str| AffectedJob {
             key: JobKey::Submission(SubmissionId("j".into())),
             owner: Some((*owner).into()),
             status: JobStatus::Running,
             started: None,
             holds: None,
-            fate: Fate::Back,
+            fate: Restoration::Back,
         };
         Preview { jobs: owners.iter().map(job).collect(), me: "me".into(), trouble: None }
     }

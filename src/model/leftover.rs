@@ -62,7 +62,7 @@ pub enum Cleaned {
         /// What failed and why.
         what: String,
         /// A hint for the operator.
-        mend: String,
+        hint: String,
     },
 }
 
@@ -78,7 +78,7 @@ impl Cleaned {
             Self::Deleted => "deleted".into(),
             Self::GoneAlready => "already gone".into(),
             Self::LeftAlone(why) => format!("skipped: {why}"),
-            Self::Failed { what, mend } => format!("not deleted: {what}; {mend}"),
+            Self::Failed { what, hint } => format!("not deleted: {what}; {hint}"),
         }
     }
 }

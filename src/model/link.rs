@@ -104,16 +104,16 @@ pub struct Problem {
     /// One sentence in plain words; safe to print.
     pub what: String,
     /// What to do now; empty when waiting is all there is.
-    pub mend: String,
+    pub hint: String,
     /// Since when it is so.
     pub since: Timestamp,
 }
 
 impl Problem {
     /// A problem that begins at `since`. Both sentences are made safe to print.
-    pub fn new(kind: ProblemKind, what: impl AsRef<str>, mend: impl AsRef<str>, since: Timestamp) -> Self {
+    pub fn new(kind: ProblemKind, what: impl AsRef<str>, hint: impl AsRef<str>, since: Timestamp) -> Self {
         let clean = |s: &str| super::text::printable(s).into_owned();
-        Self { kind, what: clean(what.as_ref()), mend: clean(mend.as_ref()), since }
+        Self { kind, what: clean(what.as_ref()), hint: clean(hint.as_ref()), since }
     }
 }
 

@@ -140,7 +140,7 @@ impl OperationMark {
             self.brief(now)
         );
         let look = format!("check whether it is running: `ps -p {}` on {}", self.process, self.host());
-        let mend = match self.pulse(now) {
+        let hint = match self.pulse(now) {
             Pulse::Fresh => {
                 format!("wait for it to end, or ask {}; {look}; take over with --take-over", self.who)
             }
@@ -152,7 +152,7 @@ impl OperationMark {
                 format!("its process seems to have exited ({look}); ask {}, then use --take-over", self.who)
             }
         };
-        Problem::new(ProblemKind::Other, what, mend, now)
+        Problem::new(ProblemKind::Other, what, hint, now)
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
             "{refusal:?}"
         );
         assert!(
-            refusal.mend.contains("`ps -p 77` on laptop") && refusal.mend.contains("--take-over"),
+            refusal.hint.contains("`ps -p 77` on laptop") && refusal.hint.contains("--take-over"),
             "{refusal:?}"
         );
         assert_eq!(mark().pulse(Timestamp::from_millis(0)), Pulse::Fresh, "clocks differ");

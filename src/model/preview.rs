@@ -8,7 +8,7 @@ use super::{
 
 /// A job that an operation would end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Doomed {
+pub struct AffectedJob {
     /// Key of the job.
     pub key: JobKey,
     /// Owner of the job; none when it is unknown, which counts as another person.
@@ -20,12 +20,12 @@ pub struct Doomed {
     /// What its tasks, actors and entrypoint hold, by resource; none when that could not be read.
     pub holds: Option<Vec<(Text, f64)>>,
     /// Outcome of the operation for the job.
-    pub fate: Fate,
+    pub fate: Restoration,
 }
 
 /// What becomes of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Restoration {
     /// Not determined yet.
     Unknown,
     /// It is saved and submitted again, from its beginning.
@@ -34,7 +34,7 @@ pub enum Fate {
     Lost(String),
 }
 
-impl Fate {
+impl Restoration {
     /// Whether it comes back, in words, safe to print.
     pub fn words(&self) -> String {
         match self {
@@ -45,7 +45,7 @@ impl Fate {
     }
 }
 
-impl Doomed {
+impl AffectedJob {
     /// The entry for a job from the table of jobs, without its resources and its outcome.
     pub fn of(job: &Job) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Doomed {
             status: job.status,
             started: job.started,
             holds: None,
-            fate: Fate::Unknown,
+            fate: Restoration::Unknown,
         }
     }
 
@@ -79,7 +79,7 @@ impl Doomed {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preview {
     /// Jobs that have not ended, in the order of the jobs' table.
-    pub jobs: Vec<Doomed>,
+    pub jobs: Vec<AffectedJob>,
     /// The operator's name, to recognize other people's jobs.
     pub me: String,
     /// Why the affected jobs could not be determined.
@@ -93,13 +93,13 @@ impl Preview {
     }
 
     /// Whether that job is ours for sure.
-    pub fn is_ours(&self, job: &Doomed) -> bool {
+    pub fn is_ours(&self, job: &AffectedJob) -> bool {
         job.owner.as_ref().is_some_and(|o| !o.is_empty() && o.raw() == self.me)
     }
 
     /// How many jobs come back.
     pub fn back(&self) -> usize {
-        self.jobs.iter().filter(|j| j.fate == Fate::Back).count()
+        self.jobs.iter().filter(|j| j.fate == Restoration::Back).count()
     }
 }
 
@@ -211,15 +211,15 @@ mod tests {
     use super::*;
     use crate::model::SubmissionId;
 
-    fn doomed(owner: Option<&str>, holds: Option<&[(&str, f64)]>) -> Doomed {
+    fn doomed(owner: Option<&str>, holds: Option<&[(&str, f64)]>) -> AffectedJob {
         let holds = holds.map(|h| h.iter().map(|(name, n)| ((*name).into(), *n)).collect());
-        Doomed {
+        AffectedJob {
             key: JobKey::Submission(SubmissionId("j".into())),
             owner: owner.map(Text::from),
             status: JobStatus::Running,
             started: None,
             holds,
-            fate: Fate::Back,
+            fate: Restoration::Back,
         }
     }
 

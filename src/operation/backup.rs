@@ -79,14 +79,14 @@ pub(super) struct List {
     packages: BTreeMap<String, String>,
 }
 
-fn problem(what: impl AsRef<str>, mend: impl AsRef<str>) -> Problem {
-    Problem::new(ProblemKind::Other, what, mend, Timestamp::now())
+fn problem(what: impl AsRef<str>, hint: impl AsRef<str>) -> Problem {
+    Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 
 fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
     move |e| {
-        let mend = "free disk space there; nothing was changed on the cluster";
-        problem(format!("cannot write {}: {e}", path.display()), mend)
+        let hint = "free disk space there; nothing was changed on the cluster";
+        problem(format!("cannot write {}: {e}", path.display()), hint)
     }
 }
 
@@ -187,8 +187,8 @@ fn claim(dir: &Path) -> Result<(), Problem> {
     let is_empty = names.next().is_none();
     let mark = dir.join(MARK);
     if dir.join(LIST).exists() {
-        let mend = "choose another folder; backups are never overwritten";
-        return Err(problem(format!("{} already contains a backup", dir.display()), mend));
+        let hint = "choose another folder; backups are never overwritten";
+        return Err(problem(format!("{} already contains a backup", dir.display()), hint));
     }
     if !is_empty && !mark.exists() {
         let what = format!("{} is not empty and not a marin-tui backup", dir.display());
@@ -297,8 +297,8 @@ fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
 fn read(dir: &Path) -> Result<List, Problem> {
     let path: PathBuf = dir.join(LIST);
     let text = fs::read(&path).map_err(|e| {
-        let mend = "give the folder of a complete backup (create one with backup-jobs)";
-        problem(format!("cannot read {}: {e}", path.display()), mend)
+        let hint = "give the folder of a complete backup (create one with backup-jobs)";
+        problem(format!("cannot read {}: {e}", path.display()), hint)
     })?;
     // The parser's words may quote a secret.
     let list: List = serde_json::from_slice(&text).map_err(|e| {

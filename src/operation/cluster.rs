@@ -111,19 +111,19 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
         (None, _) => format!("{} has no cluster file, which is needed to start a worker", spec.name),
         (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
     };
-    let mend = if kind.is_of_cluster() {
+    let hint = if kind.is_of_cluster() {
         "use the ray command; backup-jobs and restore-jobs support all providers"
     } else {
         "adding and removing workers requires provider gcp or local and a cluster file"
     };
-    Err(trouble(what, mend))
+    Err(trouble(what, hint))
 }
 
 impl From<JournalError> for Problem {
     fn from(e: JournalError) -> Self {
         match e {
-            JournalError::Busy { cluster, what, mend } => {
-                trouble(format!("another operation on {cluster} is running on this machine{what}"), mend)
+            JournalError::Busy { cluster, what, hint } => {
+                trouble(format!("another operation on {cluster} is running on this machine{what}"), hint)
             }
             e @ JournalError::Disk { .. } => trouble(e.to_string(), "free disk space there, then resume"),
         }
@@ -329,7 +329,7 @@ impl Performer {
     }
 
     pub(super) fn file(&self) -> Result<&Path, Problem> {
-        config::file_of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))
+        config::file_of(&self.spec).map_err(|e| trouble(e.what(), &e.hint))
     }
 
     async fn check(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
@@ -340,8 +340,8 @@ impl Performer {
         let (code, lines) = self.ray(&[OsStr::new("--version")], tell).await?;
         if code != 0 {
             let said = lines.last().cloned().unwrap_or_default();
-            let mend = "install ray, or set the command as `ray` in the settings; nothing was changed";
-            return Err(trouble(format!("`{words} --version` failed with exit code {code}: {said}"), mend));
+            let hint = "install ray, or set the command as `ray` in the settings; nothing was changed";
+            return Err(trouble(format!("`{words} --version` failed with exit code {code}: {said}"), hint));
         }
         Ok(lines.last().cloned().unwrap_or_else(|| "ray command found".to_owned()))
     }
@@ -351,9 +351,9 @@ impl Performer {
         let session = match self.connect().await {
             Ok(session) => session,
             Err(problem) if self.preserves() => {
-                let mend =
-                    format!("{}; or give up the jobs: --abandon, then --preserve-jobs=0", problem.mend);
-                return Err(Problem { mend, ..problem });
+                let hint =
+                    format!("{}; or give up the jobs: --abandon, then --preserve-jobs=0", problem.hint);
+                return Err(Problem { hint, ..problem });
             }
             Err(problem) => {
                 return Ok(format!("no answer ({}): workers unknown", problem.what));
@@ -403,7 +403,7 @@ impl Performer {
             Some(folder) => backup::back_up(&session.client, self.spec.name.as_str(), folder).await,
             None => would_back_up(&session.client).await,
         };
-        let resume = |p: Problem| Problem { mend: format!("{}, then resume", p.mend), ..p };
+        let resume = |p: Problem| Problem { hint: format!("{}, then resume", p.hint), ..p };
         let backed = backed.map_err(resume)?;
         let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
         for kept in &lost {
@@ -449,9 +449,9 @@ impl Performer {
         if let Some(why) = later {
             let what = format!("{} of {} jobs not restored: {why}", failed.len(), restored.len());
             let saved = folder.display();
-            let mend =
+            let hint =
                 format!("resume (restored jobs are kept); or --abandon, and `restore-jobs {saved}` later");
-            return Err(trouble(what, mend));
+            return Err(trouble(what, hint));
         }
         let good = restored.len() - failed.len();
         Ok(match failed.as_slice() {
@@ -507,9 +507,9 @@ mod tests {
         let preflight = |spec: &ClusterSpec, task: &Task| super::preflight(spec, &options, task);
         assert!(preflight(&spec("local", Some("c.yaml")), &restart).is_ok());
         let aws = preflight(&spec("aws", Some("c.yaml")), &restart).unwrap_err();
-        assert!(aws.what.contains("not supported for provider aws") && aws.mend.contains("backup-jobs"));
+        assert!(aws.what.contains("not supported for provider aws") && aws.hint.contains("backup-jobs"));
         let gcp = preflight(&spec("gcp", Some("c.yaml")), &restart).unwrap_err();
-        assert!(gcp.mend.contains("project_id"), "{gcp:?}");
+        assert!(gcp.hint.contains("project_id"), "{gcp:?}");
         assert!(preflight(&spec("", None), &Task::Stop).is_err());
         let head = Task::RemoveWorker { worker: "10.0.0.1".into(), drain: None };
         let local = ClusterSpec {
@@ -518,6 +518,6 @@ mod tests {
         };
         assert!(preflight(&local, &head).unwrap_err().what.contains("is the head"));
         let tpus = NewWorker::Queued { node_type: "v4-8".into(), capacity: "x".into(), names: Vec::new() };
-        assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().mend.contains("--host"));
+        assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().hint.contains("--host"));
     }
 }

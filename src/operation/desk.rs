@@ -20,8 +20,8 @@ pub struct Ready {
 
 /// A problem and its hint in one sentence.
 fn words(problem: &Problem) -> String {
-    let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
-    format!("{}{mend}", problem.what)
+    let hint = if problem.hint.is_empty() { String::new() } else { format!("; {}", problem.hint) };
+    format!("{}{hint}", problem.what)
 }
 
 fn asked(e: &RayError) -> String {

@@ -50,5 +50,5 @@ impl Request {
 }
 
 fn unreached(problem: &Problem) -> String {
-    format!("{}; {}", problem.what, problem.mend)
+    format!("{}; {}", problem.what, problem.hint)
 }

@@ -28,8 +28,8 @@ pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), R
         return Ok(());
     }
     let what = format!("{} refused: read-only", kind.command());
-    let mend = "remove --read-only, and `read_only` from the settings";
-    Err(Refusal::new(Gate::ReadOnly, trouble(what, mend)))
+    let hint = "remove --read-only, and `read_only` from the settings";
+    Err(Refusal::new(Gate::ReadOnly, trouble(what, hint)))
 }
 
 /// The operation is offered for this cluster. Reads the cluster's file.
@@ -82,7 +82,7 @@ pub fn jobs(
     let problem = match (gate, &seen.trouble) {
         (Gate::UnknownJobs, Some(why)) => trouble(
             format!("cannot determine affected jobs on {}: {}", operation.cluster, why.what),
-            &why.mend,
+            &why.hint,
         ),
         (Gate::RunsThere, _) => {
             let what = format!("jobs are running on {}", operation.task.subject());

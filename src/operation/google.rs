@@ -39,7 +39,7 @@ impl From<&Head> for KnownHead {
 }
 
 fn problem(e: &GcpError) -> Problem {
-    trouble(e.to_string(), format!("{}; then resume", e.mend()))
+    trouble(e.to_string(), format!("{}; then resume", e.hint()))
 }
 
 /// Every machine in its zone that is labelled as the head of this cluster; an error when one might be overlooked.
@@ -77,7 +77,7 @@ impl Performer {
                 kept.iter().flat_map(|vm| &vm.hosts).map(|host| host.raw().to_owned()).collect();
             return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
         }
-        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))?;
+        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.hint))?;
         Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
     }
 
@@ -178,7 +178,7 @@ impl Performer {
                 failed.len(),
                 Text::from(name.as_str())
             );
-            return Err(trouble(what, format!("{}; then resume", e.mend())));
+            return Err(trouble(what, format!("{}; then resume", e.hint())));
         }
         self.see_them_gone(&place).await
     }
@@ -237,11 +237,11 @@ impl Performer {
                 for host in missing {
                     say(format!("starting Ray on {}", Text::from(host.as_str())));
                     if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
-                        say(format!("{}; {}", p.what, p.mend));
+                        say(format!("{}; {}", p.what, p.hint));
                     }
                 }
             }
-            (Err(p), _) | (_, Err(p)) => say(format!("{}; {}", p.what, p.mend)),
+            (Err(p), _) | (_, Err(p)) => say(format!("{}; {}", p.what, p.hint)),
         }
     }
 }

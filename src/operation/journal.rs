@@ -24,7 +24,7 @@ pub(super) const PASSED: &str = "skipped";
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Another program holds the journal's lock.
-    #[error("another operation on {cluster} is running on this machine{what}; {mend}")]
+    #[error("another operation on {cluster} is running on this machine{what}; {hint}")]
     Busy {
         /// The cluster of the journal.
         cluster: ClusterName,
@@ -32,7 +32,7 @@ pub enum JournalError {
         /// down), by process 1234`.
         what: String,
         /// A hint for the operator.
-        mend: &'static str,
+        hint: &'static str,
     },
     /// The journal file cannot be written.
     #[error("cannot write the journal {}: {why}", .path.display())]
@@ -260,14 +260,14 @@ fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
 
 /// Says who is at it and since when, and whether that one may be cancelled.
 fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
-    let (mut what, mut mend) = (String::new(), "wait for it, or stop it where it runs");
+    let (mut what, mut hint) = (String::new(), "wait for it, or stop it where it runs");
     if let Some(u) = last_unfinished(text) {
         let operation = u.operation(cluster);
         what = format!(": {}, started {} ago", operation.title, brief(u.since.age(Timestamp::now())));
         if let Some(step) = operation.next(&u.done) {
             what = format!("{what}, at {}", operation.place(step));
             if operation.is_harmless_at(step) {
-                mend = "wait for it, or cancel it where it runs (ctrl-c, or c in the console)";
+                hint = "wait for it, or cancel it where it runs (ctrl-c, or c in the console)";
             }
         }
     }
@@ -278,7 +278,7 @@ fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
     if let Some(process) = holder.last() {
         what = format!("{what}, by process {process}");
     }
-    JournalError::Busy { cluster: cluster.clone(), what, mend }
+    JournalError::Busy { cluster: cluster.clone(), what, hint }
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
@@ -318,7 +318,7 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Doomed, Fate, JobKey, JobStatus, SubmissionId};
+    use crate::model::{AffectedJob, JobKey, JobStatus, Restoration, SubmissionId};
 
     #[test]
     fn fuzz_journal_lines() {
@@ -378,13 +378,13 @@ mod tests {
 
     #[test]
     fn jobs_of_unknown_owner_that_came_since_were_not_allowed() {
-        let job = |id: &str, owner: Option<&str>| Doomed {
+        let job = |id: &str, owner: Option<&str>| AffectedJob {
             key: JobKey::Submission(SubmissionId(id.into())),
             owner: owner.map(Into::into),
             status: JobStatus::Running,
             started: None,
             holds: None,
-            fate: Fate::Back,
+            fate: Restoration::Back,
         };
         let mut seen =
             Preview { jobs: vec![job("raysubmit_1", None), job("x", Some("al"))], ..Preview::default() };

@@ -27,7 +27,7 @@ pub async fn others_mark(access: Access<'_>, facts: &Facts) -> Option<OperationM
     match supervisor::read_mark(access).await {
         Ok(mark) => mark.filter(|mark| facts.mark.as_ref() != Some(&mark.id)),
         Err(problem) => {
-            tracing::warn!(cluster = %access.spec.name, "{}; {}", problem.what, problem.mend);
+            tracing::warn!(cluster = %access.spec.name, "{}; {}", problem.what, problem.hint);
             None
         }
     }
@@ -111,7 +111,7 @@ impl Marked {
         if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
             let words = format!(
                 "the mark of this operation remains visible to other operators: {}; {}",
-                p.what, p.mend
+                p.what, p.hint
             );
             // The receiver may be gone.
             drop(tell.send(Progress::Output(words)));
@@ -122,7 +122,7 @@ impl Marked {
 fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
     let words = format!(
         "warning: this operation is not visible to other operators: {}; {}",
-        problem.what, problem.mend
+        problem.what, problem.hint
     );
     // The receiver may be gone.
     drop(tell.send(Progress::Output(words)));
@@ -183,7 +183,7 @@ impl Performer {
             Some(id) => id.clone(),
             None => match random_token() {
                 Ok(token) => token.expose().chars().take(ID).collect(),
-                Err(e) => return Err(trouble(e.to_string(), e.mend())),
+                Err(e) => return Err(trouble(e.to_string(), e.hint())),
             },
         };
         self.facts.mark = Some(id.clone());

@@ -2,7 +2,9 @@
 
 use super::backup::{Backed, Kept, left_out};
 use super::worker::hit;
-use crate::model::{ClusterSpec, Doomed, Fate, Job, JobKey, Preview, Problem, Task, Text, Timestamp};
+use crate::model::{
+    AffectedJob, ClusterSpec, Job, JobKey, Preview, Problem, Restoration, Task, Text, Timestamp,
+};
 use crate::ray::{Client, Poller, RayError, Recorded};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
@@ -51,14 +53,14 @@ pub async fn preview(
                 Some(job) if i < looked_at => client.held(&job.ids()).await.ok(),
                 _ => None,
             };
-            Doomed { holds, ..doomed }
+            AffectedJob { holds, ..doomed }
         });
         let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
         return Ok(Preview { jobs, me, trouble: None });
     }
     let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
     if detail == Detail::Owners {
-        return Ok(Preview { jobs: open.map(|job| Doomed::of(job)).collect(), me, trouble: None });
+        return Ok(Preview { jobs: open.map(|job| AffectedJob::of(job)).collect(), me, trouble: None });
     }
     let saved = match task {
         Task::Restart { preserve: true } => Ok(saved(client).await.map_err(asked)?),
@@ -76,9 +78,9 @@ pub async fn preview(
             let holds = if i < looked_at { client.held(&job.ids()).await.ok() } else { None };
             let fate = match saved {
                 Ok(_) => fate(&job, record),
-                Err(why) => Fate::Lost((*why).to_owned()),
+                Err(why) => Restoration::Lost((*why).to_owned()),
             };
-            Doomed { holds, fate, ..Doomed::of(&job) }
+            AffectedJob { holds, fate, ..AffectedJob::of(&job) }
         }
     });
     let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
@@ -119,16 +121,16 @@ pub async fn would_back_up(client: &Client) -> Result<Backed, Problem> {
     Ok(backed)
 }
 
-fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Fate {
+fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Restoration {
     if matches!(job.key, JobKey::Driver(_)) {
-        return Fate::Lost("started manually, not submitted".to_owned());
+        return Restoration::Lost("started manually, not submitted".to_owned());
     }
     let Some((record, missing)) = record else {
-        return Fate::Lost("Ray has no record of its submission".to_owned());
+        return Restoration::Lost("Ray has no record of its submission".to_owned());
     };
     match (left_out(&record.submission), missing.as_slice()) {
-        (Some(why), _) => Fate::Lost(format!("not saved: {why}")),
-        (None, []) => Fate::Back,
-        (None, gone) => Fate::Lost(format!("its package is gone ({})", Text::from(gone.join(", ")))),
+        (Some(why), _) => Restoration::Lost(format!("not saved: {why}")),
+        (None, []) => Restoration::Back,
+        (None, gone) => Restoration::Lost(format!("its package is gone ({})", Text::from(gone.join(", ")))),
     }
 }

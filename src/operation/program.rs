@@ -163,8 +163,8 @@ impl<'a> Words<'a> {
     fn no_login(&self) -> Problem {
         let is_why = |l: &&String| l.contains("ermission denied") || l.contains("onnect");
         let why = self.last.iter().rev().find(is_why).cloned().unwrap_or_default();
-        let mend = "check the key, the user and sshd on the head, then resume";
-        trouble(format!("the ray command cannot log in to the head: {why}"), mend)
+        let hint = "check the key, the user and sshd on the head, then resume";
+        trouble(format!("the ray command cannot log in to the head: {why}"), hint)
     }
 }
 

@@ -269,7 +269,7 @@ impl Request {
         match ended.await.map_err(|refused| *refused)? {
             Some((operation, facts)) => {
                 if let Err(p) = remove_mark(self.access(), &facts).await {
-                    let words = format!("{}; {}", p.what, p.mend);
+                    let words = format!("{}; {}", p.what, p.hint);
                     self.say(OperationNews::Progress(Progress::Output(words))).await;
                 }
                 self.note(operation.deed(), "abandoned".to_owned()).await;
@@ -388,10 +388,10 @@ async fn interrupted_at(
     }
     let why = format!("interrupted at {}", operation.place(step));
     let command = operation.kind().command();
-    let mend = format!("resume: {command} --resume; abandon: {command} --abandon");
+    let hint = format!("resume: {command} --resume; abandon: {command} --abandon");
     let written = why.clone();
     let problem = match journal.beside(move |j| j.failed(step, &written)).await {
-        Ok(()) => super::trouble(why, mend),
+        Ok(()) => super::trouble(why, hint),
         Err(e) => e.into(),
     };
     OperationEnd::Stopped(Problem { since: Timestamp::now(), ..problem }, saved)

@@ -43,8 +43,8 @@ impl Performer {
         let (code, lines) = self.ray_changes(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
-            let mend = "fix the reported error, then resume; changes already made on the head may remain";
-            return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), mend));
+            let hint = "fix the reported error, then resume; changes already made on the head may remain";
+            return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), hint));
         }
         Ok("ray up finished".to_owned())
     }
@@ -63,8 +63,8 @@ impl Performer {
             return Ok(());
         }
         let what = "Ray runs on the head but its dashboard does not answer; `ray up` would end its jobs";
-        let mend = "check dashboard.log on the head, or stop that Ray with `ray stop`; then resume";
-        Err(trouble(what, mend))
+        let hint = "check dashboard.log on the head, or stop that Ray with `ray stop`; then resume";
+        Err(trouble(what, hint))
     }
 
     pub(super) async fn answer(&self) -> Result<String, Problem> {
@@ -188,5 +188,5 @@ const fn is_no_head(kind: &ProblemKind) -> bool {
 }
 
 fn then_resume(problem: Problem) -> Problem {
-    Problem { mend: format!("{}; then resume", problem.mend), ..problem }
+    Problem { hint: format!("{}; then resume", problem.hint), ..problem }
 }

@@ -42,7 +42,7 @@ pub fn startup_script(
     node: &NodeLaunch,
     services: &Services,
 ) -> Result<String, Problem> {
-    let lacks = |what: &str, mend: &str| trouble(format!("{} has no {what}", spec.name), mend);
+    let lacks = |what: &str, hint: &str| trouble(format!("{} has no {what}", spec.name), hint);
     let project = spec.google.project.as_deref();
     let project = project.ok_or_else(|| lacks("`provider.project_id`", "add it to the cluster file"))?;
     let image = node.image.as_deref().or(launch.image.as_deref());
@@ -80,8 +80,8 @@ pub fn startup_script(
     };
     let script = environment.render_str(TEMPLATE, values).map_err(|e| trouble(e.to_string(), ""))?;
     if script.len() > LIMIT {
-        let mend = "shorten the setup commands; the metadata limit is 256 KB";
-        return Err(trouble(format!("the startup script of {} has {} bytes", spec.name, script.len()), mend));
+        let hint = "shorten the setup commands; the metadata limit is 256 KB";
+        return Err(trouble(format!("the startup script of {} has {} bytes", spec.name, script.len()), hint));
     }
     Ok(script)
 }

@@ -106,7 +106,7 @@ impl Performer {
         hosts: &[&str],
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.mend))?;
+        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.hint))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {

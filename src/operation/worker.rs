@@ -46,5 +46,5 @@ impl WorkerFacts {
 }
 
 fn problem(e: &GcpError) -> Problem {
-    trouble(e.to_string(), e.mend())
+    trouble(e.to_string(), e.hint())
 }

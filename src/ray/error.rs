@@ -60,7 +60,7 @@ impl RayError {
 
     /// The error as a problem of the connection, with its hint.
     pub fn problem(&self, since: Timestamp) -> Problem {
-        let (kind, mend) = match self {
+        let (kind, hint) = match self {
             Self::TokenMissing => (
                 ProblemKind::TokenMissing,
                 "put the cluster's token in ~/.ray/auth_token (mode 600) or set RAY_AUTH_TOKEN, then reconnect",
@@ -88,7 +88,7 @@ impl RayError {
             Self::Forbidden(_) | Self::NotFound(_) => (ProblemKind::Other, ""),
             Self::Status { .. } | Self::Grpc(_) => (ProblemKind::Other, "check dashboard.log on the head"),
         };
-        Problem::new(kind, self.to_string(), mend, since)
+        Problem::new(kind, self.to_string(), hint, since)
     }
 }
 
@@ -154,6 +154,6 @@ mod tests {
     fn a_problem_names_its_mend() {
         let p = RayError::TokenRefused.problem(Timestamp::from_millis(7));
         assert_eq!((p.kind, p.since), (ProblemKind::TokenRefused, Timestamp::from_millis(7)));
-        assert!(p.mend.contains("RAY_AUTH_TOKEN"), "{}", p.mend);
+        assert!(p.hint.contains("RAY_AUTH_TOKEN"), "{}", p.hint);
     }
 }

@@ -30,11 +30,11 @@ pub fn read_with<T>(
     if text.trim_start().starts_with('<') {
         return Err(RayError::NotRay(format!("{route} returned HTML")));
     }
-    make(&mend(&text)).map_err(|_| RayError::Malformed { route: route.to_owned(), why: error.to_string() })
+    make(&hint(&text)).map_err(|_| RayError::Malformed { route: route.to_owned(), why: error.to_string() })
 }
 
 /// The text with `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
-fn mend(text: &str) -> String {
+fn hint(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut quoted = false;

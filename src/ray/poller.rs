@@ -111,7 +111,7 @@ impl Poller {
             let gcs = Gcs::of(&self.client).ok().flatten().filter(|_| is_due)?;
             answers(&gcs, GCS_ANSWER).await.then_some(gcs)
         };
-        let (snapshot, gcs) = tokio::join!(self.dashboard.read(&self.client, &self.last), asked);
+        let (snapshot, gcs) = tokio::join!(Box::pin(self.dashboard.read(&self.client, &self.last)), asked);
         if is_due {
             self.gcs_failed = gcs.is_none().then(Instant::now);
             self.gcs = gcs.map(direct::Channel::new);
@@ -136,7 +136,7 @@ impl Poller {
             }
         };
         tokio::select! {
-            read = channel.read(&self.last) => read.map(Some),
+            read = Box::pin(channel.read(&self.last)) => read.map(Some),
             () = hangs => Err(RayError::Grpc(format!("no answer within {} s", (SLOW_GCS * 2).as_secs()))),
         }
     }

@@ -97,7 +97,7 @@ pub enum SshError {
         /// The failure.
         what: String,
         /// The hint.
-        mend: String,
+        hint: String,
     },
     /// Anything else, in ssh's words.
     #[error("ssh to {host} failed: {why}")]
@@ -139,7 +139,7 @@ fn refused_with(user: &str, key: Option<&PathBuf>) -> String {
 impl SshError {
     /// The problem to show, with its hint.
     pub fn problem(&self, since: Timestamp) -> Problem {
-        Problem::new(self.kind(), self.to_string(), self.mend(), since)
+        Problem::new(self.kind(), self.to_string(), self.hint(), since)
     }
 
     fn kind(&self) -> ProblemKind {
@@ -155,7 +155,7 @@ impl SshError {
         }
     }
 
-    fn mend(&self) -> String {
+    fn hint(&self) -> String {
         match self {
             Self::Unreachable { host, .. } => {
                 format!("check the machine, the network and any VPN; `ssh {host}` shows ssh's own messages")
@@ -168,7 +168,7 @@ impl SshError {
             Self::KeyRefused { .. } => {
                 "set auth.ssh_private_key in the cluster file, or load a key with ssh-add".into()
             }
-            Self::KeyFile { path, fault } => fault.mend(&path.display().to_string()),
+            Self::KeyFile { path, fault } => fault.hint(&path.display().to_string()),
             Self::HostKeyChanged { elsewhere: Some(file), offered, .. } => {
                 format!("if {offered} is the right key, update it in {}", file.display())
             }
@@ -183,7 +183,7 @@ impl SshError {
             }
             Self::SessionsExhausted { .. } => "close a log that is followed over ssh, then retry".into(),
             Self::TooSlow { .. } => "retry; the head may be overloaded".into(),
-            Self::Local { mend, .. } => mend.clone(),
+            Self::Local { hint, .. } => hint.clone(),
             Self::Other { host, .. } => format!("run `ssh {host}` in a shell to see ssh's own messages"),
             Self::Lost { .. } | Self::Command { .. } => String::new(),
         }
@@ -232,7 +232,7 @@ impl SshError {
 }
 
 impl KeyFault {
-    fn mend(&self, path: &str) -> String {
+    fn hint(&self, path: &str) -> String {
         match self {
             Self::Missing => "correct auth.ssh_private_key in the cluster file".into(),
             Self::Unreadable(_) => format!("check its owner and mode: `ls -l {path}`"),
@@ -379,7 +379,7 @@ mod tests {
             ("", 127),
         ] {
             let problem = read(stderr, code).problem(Timestamp::default());
-            assert!(!problem.what.is_empty() && !problem.mend.is_empty(), "{problem:?}");
+            assert!(!problem.what.is_empty() && !problem.hint.is_empty(), "{problem:?}");
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) fn own_path(run_dir: &Path, extension: &str) -> Result<PathBuf, SshEr
                 path.as_os_str().len(),
                 path.display()
             ),
-            mend: "set XDG_RUNTIME_DIR to a shorter folder that only you can enter".into(),
+            hint: "set XDG_RUNTIME_DIR to a shorter folder that only you can enter".into(),
         });
     }
     // A dead process with the same id may have left it.
@@ -175,7 +175,7 @@ fn private_file(path: &Path) -> io::Result<File> {
 pub(super) fn cannot_use(path: &Path, e: &io::Error) -> SshError {
     SshError::Local {
         what: format!("cannot use {}: {e}", path.display()),
-        mend: format!("it must be owned by you: check with `ls -ld {}`", path.display()),
+        hint: format!("it must be owned by you: check with `ls -ld {}`", path.display()),
     }
 }
 
@@ -239,9 +239,9 @@ mod tests {
     #[test]
     fn a_long_folder_is_refused_with_its_mend() {
         let long = PathBuf::from(format!("/{}", "x".repeat(90)));
-        let Err(SshError::Local { what, mend }) = own_path(&long, "") else { panic!("it is too long") };
+        let Err(SshError::Local { what, hint }) = own_path(&long, "") else { panic!("it is too long") };
         assert!(what.contains("too long") && what.contains(" bytes, limit 86"), "{what}");
-        assert!(mend.contains("XDG_RUNTIME_DIR"), "{mend}");
+        assert!(hint.contains("XDG_RUNTIME_DIR"), "{hint}");
     }
 
     #[test]

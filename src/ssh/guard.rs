@@ -57,7 +57,7 @@ pub(super) fn spawn(command: Vec<OsString>) -> Result<(Child, Lifeline), SshErro
     clean_environment(shell.as_std_mut()).env("LC_ALL", "C");
     let failed = |why: String| SshError::Local {
         what: format!("cannot start /bin/sh: {why}"),
-        mend: "close some programs, then reconnect".into(),
+        hint: "close some programs, then reconnect".into(),
     };
     let mut child = shell.spawn().map_err(|e| failed(e.to_string()))?;
     let lifeline =

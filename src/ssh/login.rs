@@ -190,7 +190,7 @@ fn path_option(name: &str, path: &Path) -> OsString {
 pub(super) async fn local(program: &Path, args: &[OsString]) -> Result<Output, SshError> {
     let failed = |why: &str| SshError::Local {
         what: format!("cannot run {}: {why}", program.display()),
-        mend: "install the OpenSSH client (Debian: apt install openssh-client), or set `ssh` in the settings"
+        hint: "install the OpenSSH client (Debian: apt install openssh-client), or set `ssh` in the settings"
             .into(),
     };
     let mut command = Command::new(program);

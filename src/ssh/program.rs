@@ -28,7 +28,7 @@ pub async fn run(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<
     drop(lifeline);
     status.map(guard::code).map_err(|e| SshError::Local {
         what: format!("cannot wait for the program: {e}"),
-        mend: "check with `ps` whether it is still running".into(),
+        hint: "check with `ps` whether it is still running".into(),
     })
 }
 

@@ -73,8 +73,8 @@ impl TokenCare {
             // Never the token that Ray's own commands use, which is another cluster's here: the head would read it.
             Err(problem) => {
                 let what = format!("no token for {} on this machine, and {}", spec.name, problem.what);
-                let mend = format!("{}; or {}", problem.mend, here.mend);
-                Err(Problem::new(ProblemKind::TokenMissing, what, mend, problem.since))
+                let hint = format!("{}; or {}", problem.hint, here.hint);
+                Err(Problem::new(ProblemKind::TokenMissing, what, hint, problem.since))
             }
         }
     }
@@ -98,30 +98,30 @@ impl TokenCare {
                     "the cluster refuses this token (version {} of secret {secret}, the latest)",
                     fetched.version
                 );
-                let mend = "the cluster was started with another token: restart it, or check that it uses this secret";
-                Err(Problem::new(ProblemKind::TokenRefused, what, mend, now))
+                let hint = "the cluster was started with another token: restart it, or check that it uses this secret";
+                Err(Problem::new(ProblemKind::TokenRefused, what, hint, now))
             }
             Err(problem) => {
                 let version = self.places.version_of(secret, refused);
                 let which = version.map(|v| format!(" (version {v})")).unwrap_or_default();
                 let what = format!("the cluster refuses this token{which}, and {}", problem.what);
-                Err(Problem::new(ProblemKind::TokenRefused, what, problem.mend, now))
+                Err(Problem::new(ProblemKind::TokenRefused, what, problem.hint, now))
             }
         }
     }
 
     /// Fetches the latest version and keeps it.
     pub async fn fetch(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
-        let failed = |what: String, mend: String| {
+        let failed = |what: String, hint: String| {
             let what = format!("cannot fetch secret {secret}: {what}");
-            Problem::new(ProblemKind::TokenMissing, what, mend, Timestamp::now())
+            Problem::new(ProblemKind::TokenMissing, what, hint, Timestamp::now())
         };
         let Some(project) = &secret.project else {
-            let mend = "set `project` of the cluster in the settings, or `provider.project_id` in its file";
-            return Err(failed("its project is unknown".into(), mend.into()));
+            let hint = "set `project` of the cluster in the settings, or `provider.project_id` in its file";
+            return Err(failed("its project is unknown".into(), hint.into()));
         };
         let latest = self.google.latest_version(project, &secret.name).await;
-        let latest = latest.map_err(|e| failed(e.to_string(), e.mend()))?;
+        let latest = latest.map_err(|e| failed(e.to_string(), e.hint()))?;
         let place = format!("version {} of secret {secret}", latest.version);
         let token = token::parse_payload(latest.value.expose(), &place).map_err(|e| {
             failed(e.to_string(), format!("add a version: `gcloud secrets versions add {}`", secret.name))
@@ -132,7 +132,7 @@ impl TokenCare {
         let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
         let own = self.places.file_of(secret);
         let kept = !troubles.iter().any(|e| e.is_of_writing(&own));
-        let troubles = troubles.iter().map(|e| format!("{e}; {}", e.mend(&self.places.cache)));
+        let troubles = troubles.iter().map(|e| format!("{e}; {}", e.hint(&self.places.cache)));
         let troubles: Vec<String> = troubles.collect();
         for trouble in &troubles {
             tracing::warn!("the token works, but {trouble}");
@@ -144,10 +144,10 @@ impl TokenCare {
     /// Makes the secret with a random token, and keeps that. A secret that has versions is left alone, unless a new
     /// one is asked for.
     pub async fn init(self: &Arc<Self>, secret: &SecretName, rotate: bool) -> Result<Fetched, Problem> {
-        let problem = |what: String, mend: String| {
-            Problem::new(ProblemKind::Other, format!("secret {secret}: {what}"), mend, Timestamp::now())
+        let problem = |what: String, hint: String| {
+            Problem::new(ProblemKind::Other, format!("secret {secret}: {what}"), hint, Timestamp::now())
         };
-        let failed = |e: GcpError| problem(e.to_string(), e.mend());
+        let failed = |e: GcpError| problem(e.to_string(), e.hint());
         let Some(project) = &secret.project else {
             return Err(problem("its project is unknown".into(), "set it with --project".into()));
         };
@@ -159,8 +159,8 @@ impl TokenCare {
                 Err(GcpError::NotFound { .. }) => {}
                 Ok(latest) => {
                     let what = format!("it already exists (version {}) and was not changed", latest.version);
-                    let mend = "fetch it with `marin-tui token fetch`, or add a version with --rotate";
-                    return Err(problem(what, mend.into()));
+                    let hint = "fetch it with `marin-tui token fetch`, or add a version with --rotate";
+                    return Err(problem(what, hint.into()));
                 }
                 Err(GcpError::State { message }) => {
                     return Err(problem(message, "enable that version, or add one with --rotate".into()));
@@ -202,12 +202,12 @@ impl TokenCare {
 /// A person put the refused token there, so a person has to change it.
 fn refused_from(found: &Found, secret: Option<&SecretName>) -> Problem {
     let what = format!("the cluster refuses this token (from {})", found.source);
-    let mend = match secret {
+    let hint = match secret {
         Some(secret) => format!("fix or remove it; the token is then fetched from secret {secret}"),
         None if found.source == Source::Variable => {
             "set it to the cluster's token, or unset it and write the token to ~/.ray/auth_token".into()
         }
         None => format!("write the cluster's token to {}", found.source),
     };
-    Problem::new(ProblemKind::TokenRefused, what, mend, Timestamp::now())
+    Problem::new(ProblemKind::TokenRefused, what, hint, Timestamp::now())
 }

@@ -6,7 +6,7 @@ use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Timesta
 
 /// Where the cluster's TPUs are, as its file says.
 pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
-    let problem = |what: String, mend: &str| Problem::new(ProblemKind::Config, what, mend, Timestamp::now());
+    let problem = |what: String, hint: &str| Problem::new(ProblemKind::Config, what, hint, Timestamp::now());
     if spec.provider != "gcp" {
         let provider = if spec.provider.is_empty() { "none" } else { spec.provider.as_str() };
         let what = format!("TPUs require provider gcp; this cluster's provider is {provider}");
@@ -50,5 +50,5 @@ pub async fn clean(
 
 fn problem(e: &GcpError) -> Problem {
     let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
-    Problem::new(kind, e.to_string(), e.mend(), Timestamp::now())
+    Problem::new(kind, e.to_string(), e.hint(), Timestamp::now())
 }

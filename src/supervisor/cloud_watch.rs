@@ -111,8 +111,8 @@ impl CloudWatch {
 }
 
 fn off() -> Problem {
-    let mend = "set `cloud_refresh_seconds` in the settings to e.g. 60";
-    Problem::new(ProblemKind::Config, "polling of Google Cloud TPUs is off", mend, Timestamp::now())
+    let hint = "set `cloud_refresh_seconds` in the settings to e.g. 60";
+    Problem::new(ProblemKind::Config, "polling of Google Cloud TPUs is off", hint, Timestamp::now())
 }
 
 /// What has come to its end.
@@ -153,7 +153,7 @@ impl Marks {
             Ok(seen) => seen.filter(|mark| !options.own_marks.has(&mark.id)),
             Err(problem) => {
                 if !std::mem::replace(&mut self.failed, true) {
-                    tracing::warn!("{}; {}", problem.what, problem.mend);
+                    tracing::warn!("{}; {}", problem.what, problem.hint);
                 }
                 self.due = Instant::now() + pace;
                 return None;
@@ -174,7 +174,7 @@ async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     let view = options.zones.view(&spec, &options.google, since).await;
     if let Err(problem) = &view {
-        tracing::warn!(cluster = %spec.name, "Google: {}; {}", problem.what, problem.mend);
+        tracing::warn!(cluster = %spec.name, "Google: {}; {}", problem.what, problem.hint);
     }
     Done::Asked(view)
 }

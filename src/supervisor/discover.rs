@@ -55,14 +55,14 @@ pub async fn head_address(
 async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) -> Result<Found, Problem> {
     let Some(project) = &spec.google.project else { return Ok(ask_ray(spec, options).await?.into()) };
     let name = spec.name.as_str();
-    let problem = |what: String, mend: &str| Problem::new(ProblemKind::Address, what, mend, Timestamp::now());
+    let problem = |what: String, hint: &str| Problem::new(ProblemKind::Address, what, hint, Timestamp::now());
     let mut heads = match options.google.heads(project, Some(name)).await {
         Ok(heads) => heads,
         Err(e) => {
             if let Some(out) = out.filter(|_| e.is_login()) {
                 let now = Timestamp::now();
-                let mend = format!("{}; trying `ray get-head-ip`", e.mend());
-                let problem = Problem::new(ProblemKind::Address, e.to_string(), mend, now);
+                let hint = format!("{}; trying `ray get-head-ip`", e.hint());
+                let problem = Problem::new(ProblemKind::Address, e.to_string(), hint, now);
                 out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
             return instead_of_google(spec, options, &e).await;
@@ -77,9 +77,9 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
             .and_then(|address| HostName::parse(&address).ok())
             .map(Found::from)
             .ok_or_else(|| {
-                let mend =
+                let hint =
                     "set `provider.use_internal_ips` in its file, or give the machine an external address";
-                problem(format!("the head {} has no external address", head.name), mend)
+                problem(format!("the head {} has no external address", head.name), hint)
             }),
         None if !heads.unreachable.is_empty() => {
             let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
@@ -95,9 +95,9 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
                 let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone}"));
                 format!("no machine in {place} has the head label of {name}{other}")
             };
-            let mend = "start the cluster (S in the console, `marin-tui start-cluster`), or check `provider.project_id` \
+            let hint = "start the cluster (S in the console, `marin-tui start-cluster`), or check `provider.project_id` \
                         and `provider.availability_zone` in its file";
-            Err(problem(what, mend))
+            Err(problem(what, hint))
         }
     }
 }
@@ -111,14 +111,14 @@ fn address(head: &Head, internal: bool) -> Option<String> {
 async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError) -> Result<Found, Problem> {
     match ask_ray(spec, options).await {
         Ok(host) => {
-            let note = format!("{why}: using the address from `ray get-head-ip`; {}", why.mend());
+            let note = format!("{why}: using the address from `ray get-head-ip`; {}", why.hint());
             tracing::warn!(cluster = %spec.name, "{note}");
             Ok(Found { host, note: Some(note) })
         }
         Err(ray) => {
-            let (what, mend) =
-                (format!("{why}; and {}", ray.what), format!("{}; or {}", why.mend(), ray.mend));
-            Err(Problem::new(ProblemKind::Address, what, mend, ray.since))
+            let (what, hint) =
+                (format!("{why}; and {}", ray.what), format!("{}; or {}", why.hint(), ray.hint));
+            Err(Problem::new(ProblemKind::Address, what, hint, ray.since))
         }
     }
 }
@@ -127,14 +127,14 @@ async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError
 async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Problem> {
     let words = options.ray.join(" ");
     let failed = |what: String| {
-        let mend = format!(
+        let hint = format!(
             "set `clusters.{}.address` in the settings to the head's address or an ssh alias, or check `{words} get-head-ip`",
             spec.name
         );
-        Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
+        Problem::new(ProblemKind::Address, what, hint, Timestamp::now())
     };
     let file = config::file_of(spec)
-        .map_err(|e| Problem::new(ProblemKind::Config, e.what(), &e.mend, Timestamp::now()))?;
+        .map_err(|e| Problem::new(ProblemKind::Config, e.what(), &e.hint, Timestamp::now()))?;
     let Some((program, arguments)) = options.ray.split_first() else {
         return Err(failed("no ray command found to look up the head's address".into()));
     };

@@ -339,7 +339,7 @@ impl ClusterTask {
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
-                let problem = Problem { mend: "looking for another token".into(), ..problem.clone() };
+                let problem = Problem { hint: "looking for another token".into(), ..problem.clone() };
                 self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
             match self.renew(s).await {

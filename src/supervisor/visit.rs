@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-fn problem(what: String, mend: impl AsRef<str>) -> Problem {
-    Problem::new(ProblemKind::Address, what, mend, Timestamp::now())
+fn problem(what: String, hint: impl AsRef<str>) -> Problem {
+    Problem::new(ProblemKind::Address, what, hint, Timestamp::now())
 }
 
 /// The host that the operator names: an address, a TPU VM's name (`NAME/2` for its third host), or (not with provider
@@ -74,8 +74,8 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
     let vm = match (exact, alike.as_slice()) {
         (Some(vm), _) | (None, &[vm]) => vm,
         (None, []) => {
-            let mend = "list them with `marin-tui tpus`; omit the name for the head";
-            return Err(problem(format!("no TPU VM of {cluster} is named {name}"), mend));
+            let hint = "list them with `marin-tui tpus`; omit the name for the head";
+            return Err(problem(format!("no TPU VM of {cluster} is named {name}"), hint));
         }
         (None, several) => {
             let names: Vec<_> = several.iter().map(|vm| vm.name.to_string()).collect();
@@ -108,8 +108,8 @@ pub async fn visit(
         Some(head) => Ok(head),
         None => match &spec.head {
             HeadAddress::Direct { .. } => {
-                let mend = "use a cluster with a file or settings, without --address";
-                Err(problem("SSH is not available: the dashboard is reached directly".into(), mend))
+                let hint = "use a cluster with a file or settings, without --address";
+                Err(problem("SSH is not available: the dashboard is reached directly".into(), hint))
             }
             _ => Ok(tunnel_spec(spec, options, head_address(spec, options, None).await?.host, Vec::new())),
         },

@@ -189,7 +189,7 @@ impl Performer {
                 self.tell_copied(&format!("token of {cluster}"), how);
                 self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
             }
-            Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.mend))),
+            Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.hint))),
         }
     }
 

@@ -108,31 +108,31 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     } else if let Some(problem) = cluster.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
-        let mend = match (&cluster.link, &problem.kind) {
+        let hint = match (&cluster.link, &problem.kind) {
             (_, ProblemKind::HostKeyChanged { .. }) => {
-                format!("{}; {} shows both fingerprints", problem.mend, d.key(Action::HostKey))
+                format!("{}; {} shows both fingerprints", problem.hint, d.key(Action::HostKey))
             }
-            (Some(Link::Retrying { .. } | Link::Connecting { .. }), _) if problem.mend.is_empty() => {
+            (Some(Link::Retrying { .. } | Link::Connecting { .. }), _) if problem.hint.is_empty() => {
                 format!("retrying automatically; {} reconnects now", d.key(Action::Reconnect))
             }
-            _ => problem.mend.clone(),
+            _ => problem.hint.clone(),
         };
-        lines.push((format!("  {mend}"), d.theme.text));
+        lines.push((format!("  {hint}"), d.theme.text));
     } else {
         if let Some(problem) = cluster.silent_dashboard() {
             let since = words::minutes(problem.since.age(d.now));
             let what =
                 format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
             lines.push((what, d.theme.warn));
-            lines.push((format!("  {}", problem.mend), d.theme.text));
+            lines.push((format!("  {}", problem.hint), d.theme.text));
         }
         if let Some(restarted) = cluster.restart_finding() {
             let since =
                 restarted.age(d.now).map_or_else(String::new, |age| format!(" ({})", words::minutes(age)));
             let tone = words::severity(restarted.severity, d.theme);
             lines.push((format!("! {}{since}", restarted.long), tone));
-            if !restarted.mend.is_empty() {
-                lines.push((format!("  {}", restarted.mend), d.theme.text));
+            if !restarted.hint.is_empty() {
+                lines.push((format!("  {}", restarted.hint), d.theme.text));
             }
         }
         let missing = cluster.snapshot.missing.iter().map(|m| (format!("! {}", printable(m)), d.theme.warn));

@@ -257,12 +257,12 @@ fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
             _ if roomy => format!("down {since}"),
             _ => format!("{} {since}", words::kind(&problem.kind)),
         };
-        let mend = match problem.kind {
+        let hint = match problem.kind {
             ProblemKind::HostKeyChanged { .. } => format!("; {} reviews it", d.key(Action::HostKey)),
-            _ if problem.mend.is_empty() => String::new(),
-            _ => format!("; {}", problem.mend),
+            _ if problem.hint.is_empty() => String::new(),
+            _ => format!("; {}", problem.hint),
         };
-        return (format!("{state}: {}{mend}", problem.what), d.theme.bad);
+        return (format!("{state}: {}{hint}", problem.what), d.theme.bad);
     }
     let age = cluster.age(d.now);
     let old = age
@@ -373,10 +373,10 @@ fn broken_row<'a>(file: &'a str, problem: &'a Problem, d: &Draw<'_>) -> Vec<Cell
     let name = file.rsplit('/').next().unwrap_or(file);
     // The name column shows the file's name already.
     let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
-    let says = if problem.mend.is_empty() {
+    let says = if problem.hint.is_empty() {
         Cow::Borrowed(what.trim_start())
     } else {
-        format!("{}; {}", what.trim_start(), problem.mend).into()
+        format!("{}; {}", what.trim_start(), problem.hint).into()
     };
     vec![
         Cell::new("✕", d.theme.bad),

@@ -45,14 +45,16 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
             let line = log.line(i).unwrap_or_default();
             let style = style(i, log, d);
             let above = i.checked_sub(1).filter(|_| y > body.y).and_then(|i| log.line(i));
-            match told_again(line, above) {
+            let (left, shown) = match told_again(line, above) {
                 Some(rest) => {
                     buf.set_stringn(body.x, y, SAME, body.width.into(), d.theme.dim);
-                    let left = SAME.width() as u16;
-                    write(buf, body.x + left, y, body.width.saturating_sub(left), rest, style);
+                    (SAME.width() as u16, rest)
                 }
-                None => write(buf, body.x, y, body.width, line, style),
-            }
+                None => (0, line),
+            };
+            let (x, width) = (body.x + left, body.width.saturating_sub(left));
+            write(buf, x, y, width, shown, style);
+            mark(buf, (x, y), width, shown, (i, log), d);
         }
     }
     for (y, line) in (body.bottom()..inner.bottom()).zip(note) {
@@ -65,7 +67,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Ar
 fn title(log: &LogView, width: usize) -> String {
     let found = match log.search() {
         "" => String::new(),
-        sought => format!("  /{} {} found", cut(sought, SOUGHT), log.match_count()),
+        sought => {
+            let sought = cut(sought, SOUGHT);
+            match log.match_place() {
+                Some(place) => format!("  /{sought} {place} of {}", log.match_count()),
+                None => format!("  /{sought} {} found", log.match_count()),
+            }
+        }
     };
     let name = source(log.source());
     let room = width.saturating_sub("3 Log ".len() + found.width()).max(SHORTEST);
@@ -74,18 +82,38 @@ fn title(log: &LogView, width: usize) -> String {
 
 /// Long lines over several rows; when following, the end of the last one is at the bottom.
 fn wrapped(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView, size: Window) {
-    let mut rows: Vec<(&str, Style)> = Vec::with_capacity(size.height * 2);
+    let mut rows: Vec<(&str, usize, Style)> = Vec::with_capacity(size.height * 2);
     for i in log.top(size)..log.len() {
         let line = log.line(i).unwrap_or_default();
         let style = style(i, log, d);
-        rows.extend(pieces(line, size.width).map(|p| (p, style)));
+        rows.extend(pieces(line, size.width).map(|p| (p, i, style)));
         if !log.follows() && rows.len() >= size.height {
             break;
         }
     }
     let from = if log.follows() { rows.len().saturating_sub(size.height) } else { 0 };
-    for (y, (text, style)) in (area.y..area.bottom()).zip(rows.into_iter().skip(from)) {
+    for (y, (text, i, style)) in (area.y..area.bottom()).zip(rows.into_iter().skip(from)) {
         buf.set_stringn(area.x, y, text, area.width.into(), style);
+        mark(buf, (area.x, y), area.width, text, (i, log), d);
+    }
+}
+
+/// Colours what the search matches in a line that was written at a place; the current match in a colour of its own.
+fn mark(
+    buf: &mut Buffer,
+    (x, y): (u16, u16),
+    width: u16,
+    text: &str,
+    (index, log): (usize, &LogView),
+    d: &Draw<'_>,
+) {
+    let style = if log.is_at(index) { d.theme.found_here } else { d.theme.found };
+    for found in log.matches_in(text) {
+        let left = text[..found.start].width();
+        let right = (left + text[found].width()).min(width.into());
+        for column in left..right {
+            buf[(x + column as u16, y)].set_style(style);
+        }
     }
 }
 
@@ -114,15 +142,13 @@ fn worker(line: &str) -> Option<usize> {
     line[..end].contains(" pid=").then_some(end)
 }
 
-/// The style of a line: a match of the search, or a log level by its usual words.
+/// The style of a line: a log level by its usual words.
 fn style(index: usize, log: &LogView, d: &Draw<'_>) -> Style {
     let line = log.line(index).unwrap_or_default();
     // Long lines are judged by their beginning, where loggers put the level.
     let head = line.char_indices().nth(120).map_or(line, |(i, _)| &line[..i]);
     let says = |words: [&str; 3]| words.iter().any(|w| head.contains(w));
     match () {
-        () if log.is_at(index) => d.theme.found_here,
-        () if log.matches(line) => d.theme.found,
         () if says(["ERROR", "Traceback", "CRITICAL"]) => d.theme.bad,
         () if says(["WARN", "Warning", "warning:"]) => d.theme.warn,
         () => d.theme.text,

@@ -9,7 +9,7 @@ use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{DRAIN_SECS, Doomed, Fate, NewWorker, OperationKind, Task};
+use crate::model::{AffectedJob, DRAIN_SECS, NewWorker, OperationKind, Restoration, Task};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -209,7 +209,7 @@ fn go(plan: &Plan) -> &'static str {
 /// The consequence, and the number of affected jobs.
 fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
-    let keys = |mend: &str| d.app.keys_for(mend);
+    let keys = |hint: &str| d.app.keys_for(hint);
     let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
     if let Some(wish) = plan.wish() {
         say(&printable(&wish), d.theme.text);
@@ -223,9 +223,9 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     match (&plan.looked, &plan.preview.trouble) {
         (Looked::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
-            say(&format!("  {}", problem.mend), d.theme.text);
-            if !keys(&problem.mend).is_empty() {
-                say(&format!("  {}", keys(&problem.mend)), d.theme.text);
+            say(&format!("  {}", problem.hint), d.theme.text);
+            if !keys(&problem.hint).is_empty() {
+                say(&format!("  {}", keys(&problem.hint)), d.theme.text);
             }
         }
         (Looked::Looking, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.warn),
@@ -233,8 +233,8 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
         (Looked::Seen, Some(trouble)) => {
             let what = format!("! cannot determine affected jobs: {}", trouble.what);
             say(&what, d.theme.warn);
-            if !trouble.mend.is_empty() {
-                say(&format!("  {}", trouble.mend), d.theme.text);
+            if !trouble.hint.is_empty() {
+                say(&format!("  {}", trouble.hint), d.theme.text);
             }
             if jobs > 0 {
                 say("  the jobs below are from the last state that this console read", d.theme.text);
@@ -281,7 +281,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     if let (Some(marked), true) = (&plan.marked, spots.contains(&Spot::TakeOver)) {
         let mark = &marked.mark;
         let told = mark.refusal(d.now);
-        let text = format!("{}; {}", told.what, told.mend.split("; --take-over").next().unwrap_or_default());
+        let text = format!("{}; {}", told.what, told.hint.split("; --take-over").next().unwrap_or_default());
         lines.extend(Line::told(&text, d.theme.bad, width));
         let text = switch(
             marked.take_over,
@@ -309,8 +309,8 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
 
 /// Draws the jobs, those that are lost first; returns the first that is shown, and the highest that could be.
 fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize, usize) {
-    let mut jobs: Vec<&Doomed> = plan.preview.jobs.iter().collect();
-    jobs.sort_by_key(|j| !matches!(j.fate, Fate::Lost(_)));
+    let mut jobs: Vec<&AffectedJob> = plan.preview.jobs.iter().collect();
+    jobs.sort_by_key(|j| !matches!(j.fate, Restoration::Lost(_)));
     let columns = columns(&jobs, area.width, plan);
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
@@ -329,11 +329,11 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize,
 
 /// Each column is as wide as its longest cell. If they do not fit, the ids are cut first, in their middle, then what
 /// happens to the jobs, then what they hold.
-fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
+fn columns(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Column; 5] {
     const LEAST: (u16, u16, u16) = (20, 18, 9);
     const NARROW: (u16, u16, u16) = (9, 12, 5);
     let least = if width < 50 { NARROW } else { LEAST };
-    let widest = |say: &dyn Fn(&Doomed) -> usize, least: u16, most: u16| {
+    let widest = |say: &dyn Fn(&AffectedJob) -> usize, least: u16, most: u16| {
         let widest = jobs.iter().map(|j| say(j)).max().unwrap_or(0);
         u16::try_from(widest).unwrap_or(most).clamp(least, most)
     };
@@ -360,15 +360,15 @@ fn columns(jobs: &[&Doomed], width: u16, plan: &Plan) -> [Column; 5] {
     ]
 }
 
-fn row<'a>(job: &Doomed, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
+fn row<'a>(job: &AffectedJob, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
     let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(d.now)));
     let ours = plan.preview.is_ours(job);
     let of_cluster = plan.operation.kind().is_of_cluster();
     let tone = match &job.fate {
-        Fate::Lost(_) if !of_cluster => d.theme.warn,
-        Fate::Lost(_) => d.theme.bad,
-        Fate::Back => d.theme.good,
-        Fate::Unknown => d.theme.dim,
+        Restoration::Lost(_) if !of_cluster => d.theme.warn,
+        Restoration::Lost(_) => d.theme.bad,
+        Restoration::Back => d.theme.good,
+        Restoration::Unknown => d.theme.dim,
     };
     vec![
         Cell::named(job.key.to_string(), d.theme.text),

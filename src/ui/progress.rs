@@ -145,10 +145,10 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
             match problem {
                 Some(problem) => {
                     say(format!("✕ {}", problem.what), d.theme.bad);
-                    if !problem.mend.is_empty() {
-                        say(format!("  {}", problem.mend), d.theme.text);
+                    if !problem.hint.is_empty() {
+                        say(format!("  {}", problem.hint), d.theme.text);
                     }
-                    let keys = d.app.keys_for(&problem.mend);
+                    let keys = d.app.keys_for(&problem.hint);
                     if !keys.is_empty() {
                         say(format!("  {keys}"), d.theme.text);
                     }

@@ -66,7 +66,7 @@ fn said(row: &Row) -> String {
         let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
         parts.push(format!("not in Ray: {}", missing.join(", ")));
     }
-    parts.extend(row.standing.mend().map(str::to_owned));
+    parts.extend(row.standing.hint().map(str::to_owned));
     parts.join("; ")
 }
 
@@ -119,7 +119,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
     if let Some(problem) = tpus.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
-        lines.push((format!("  {}", problem.mend), d.theme.text));
+        lines.push((format!("  {}", problem.hint), d.theme.text));
     }
     if !tpus.is_complete() {
         let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";
@@ -166,9 +166,9 @@ fn cells<'a>(row: &'a Row, tpus: &Tpus, d: &Draw<'_>) -> Vec<Cell<'a>> {
     };
     let kind = if row.accelerator_type.is_empty() { "-".into() } else { row.accelerator_type.shown() };
     let age = row.created.map_or_else(|| "-".into(), |at| words::minutes(at.age(d.now)));
-    let advice = match (&row.note, row.standing.mend()) {
+    let advice = match (&row.note, row.standing.hint()) {
         (Some(note), _) => note.shown(),
-        (None, mend) => mend.unwrap_or_default().into(),
+        (None, hint) => hint.unwrap_or_default().into(),
     };
     vec![
         Cell::new(glyph, tone),

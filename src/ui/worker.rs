@@ -159,8 +159,8 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
         (Offered::Failed(problem), _) => {
             let lines = |text: String, style| wrap(&text, width).into_iter().map(move |l| (l, style));
             let what = lines(format!("✕ {}", problem.what), d.theme.bad);
-            let mend = lines(format!("  {}", problem.mend), d.theme.text);
-            return what.chain(mend.filter(|(l, _)| !l.trim().is_empty())).collect();
+            let hint = lines(format!("  {}", problem.hint), d.theme.text);
+            return what.chain(hint.filter(|(l, _)| !l.trim().is_empty())).collect();
         }
         (Offered::Known(_), None) => "Next shows what will happen and asks for confirmation".to_owned(),
         (Offered::Known(offer), Some(field)) => match (form.complaint(field), field) {

@@ -281,7 +281,10 @@ fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
     let mut app = fleet();
     press(&mut app, "J/delta<enter>j");
     let effects = press(&mut app, "<enter>");
-    assert_eq!(effects[0], ask("delta", Request::Focus(true)));
+    assert!(effects.contains(&ask("delta", Request::Focus(true))), "{effects:?}");
+    let stream = app.current().unwrap().log.stream();
+    let follow = Request::Follow(stream, LogSource::Job(id("delta-old")));
+    assert!(effects.contains(&ask("delta", follow)), "its log, and no other job's: {effects:?}");
     assert_eq!(
         (app.view(), app.pane(), selected(&app).as_deref()),
         (View::Cluster(3), Pane::Jobs, Some("delta-old"))

@@ -120,10 +120,10 @@ fn esc_leaves_the_innermost_and_never_the_console() {
     press(&mut app, "?");
     press(&mut app, "<esc>");
     assert!(app.dialog().is_none() && app.toasts().shown().len() == 1);
+    assert!(rows(&app).len() < 6);
     press(&mut app, "<esc>");
-    assert!(app.toasts().shown().is_empty() && rows(&app).len() < 6);
-    press(&mut app, "<esc>");
-    assert!(rows(&app).len() == 6 && app.is_zoomed());
+    assert!(app.toasts().shown().is_empty() && rows(&app).len() == 6, "a message takes no key");
+    assert!(app.is_zoomed());
     press(&mut app, "<esc>");
     assert!(!app.is_zoomed());
     assert_eq!(press(&mut app, "<esc><esc>"), []);
@@ -247,17 +247,15 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
     press(&mut app, "<esc>/WAITING for<enter>");
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["still waiting for a slice".to_owned()], 0));
+    press(&mut app, "N");
+    assert_eq!((at(&app), app.toasts().shown().len()), (vec!["waiting for a slice".to_owned()], 0));
+    press(&mut app, "N");
+    assert_eq!(at(&app), ["still waiting for a slice"], "as less does");
+    assert!(said(&app).contains("`waiting for`: continued at the last match"), "{}", said(&app));
     press(&mut app, "n");
-    assert!(said(&app).contains("no further match for `waiting for` below; N searches up"), "{}", said(&app));
-    press(&mut app, "N");
     assert_eq!(at(&app), ["waiting for a slice"]);
-    press(&mut app, "N");
-    assert!(
-        said(&app).contains("no further match for `waiting for` above; n searches down"),
-        "{}",
-        said(&app)
-    );
-    assert!(app.current().unwrap().log.follows(), "all of it is seen: nothing moves");
+    assert!(said(&app).contains("`waiting for`: continued at the first match"), "{}", said(&app));
+    assert!(!app.current().unwrap().log.follows(), "a match does not scroll away");
     press(&mut app, "/<^u>nowhere<enter>");
     assert!(said(&app).contains("no match for `nowhere`"));
 }
@@ -311,4 +309,24 @@ fn a_cluster_that_runs_is_not_offered_to_be_started() {
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     press(&mut app, "S");
     assert!(matches!(app.dialog(), Some(Dialog::Plan(_))));
+}
+
+#[test]
+fn the_page_before_is_one_key_away() {
+    let mut app = app(&["a", "b"]);
+    app.start(None);
+    press(&mut app, "-");
+    assert_eq!(app.view(), View::Clusters);
+    press(&mut app, "j<enter>");
+    assert_eq!(app.view(), View::Cluster(1));
+    press(&mut app, "q");
+    press(&mut app, "J-");
+    assert_eq!(app.view(), View::Clusters);
+    press(&mut app, "-");
+    assert_eq!(app.view(), View::Jobs);
+    press(&mut app, ":cluster a<enter>-");
+    assert_eq!(app.view(), View::Jobs);
+    let focus = Effect::Ask(ClusterName::new("a"), Request::Focus(true));
+    assert!(press(&mut app, "-").contains(&focus), "it is read often again");
+    assert_eq!(app.view(), View::Cluster(0));
 }

@@ -13,12 +13,13 @@ fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
-fn doomed(id: &str, owner: &str, fate: Fate) -> Doomed {
-    Doomed { fate, ..Doomed::of(&job(id, JobStatus::Running, owner, 60)) }
+fn doomed(id: &str, owner: &str, fate: Restoration) -> AffectedJob {
+    AffectedJob { fate, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 60)) }
 }
 
 fn previewed(owners: &[&str]) -> OperationNews {
-    let jobs = owners.iter().enumerate().map(|(i, o)| doomed(&format!("job-{i}"), o, Fate::Back)).collect();
+    let jobs =
+        owners.iter().enumerate().map(|(i, o)| doomed(&format!("job-{i}"), o, Restoration::Back)).collect();
     OperationNews::Previewed(
         Task::Restart { preserve: true },
         Preview { jobs, me: "alice".into(), trouble: None },
@@ -92,12 +93,12 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
 fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
     let mut app = shown();
     press(&mut app, "R");
-    let unowned = |id: &str| Doomed { owner: None, ..doomed(id, "", Fate::Back) };
+    let unowned = |id: &str| AffectedJob { owner: None, ..doomed(id, "", Restoration::Back) };
     let seen = |jobs| {
         let preview = Preview { jobs, me: "alice".into(), trouble: None };
         OperationNews::Previewed(Task::Restart { preserve: true }, preview)
     };
-    hears(&mut app, seen(vec![doomed("mine", "alice", Fate::Back), unowned("raysubmit_1")]));
+    hears(&mut app, seen(vec![doomed("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Name, Spot::Go]);
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
@@ -120,8 +121,8 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
 fn the_announcement_names_every_job_and_its_fate() {
     let mut app = shown();
     press(&mut app, "R");
-    let lost = doomed("04000000", "bo", Fate::Lost("started by hand".into()));
-    let jobs = vec![doomed("train\x1b-1", "alice", Fate::Back), lost];
+    let lost = doomed("04000000", "bo", Restoration::Lost("started by hand".into()));
+    let jobs = vec![doomed("train\x1b-1", "alice", Restoration::Back), lost];
     hears(
         &mut app,
         OperationNews::Previewed(
@@ -296,11 +297,31 @@ fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
     app.start(None);
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
-    let changing = ACTIONS.iter().filter(|d| d.action.changes_a_cluster());
-    assert!(changing.clone().count() > 7);
-    for d in changing {
-        assert_eq!(app.act(d.action, NOW), [], "{}", d.name);
-        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{} refused: read-only", d.name)));
+    // Written by hand: a list that is read from the table would agree with whatever stands there.
+    let changing = [
+        "restart",
+        "start",
+        "stop-cluster",
+        "add-worker",
+        "remove-worker",
+        "init-worker",
+        "resume",
+        "roll-forward",
+        "abandon",
+        "cancel",
+        "stop-job",
+        "delete-job",
+        "submit",
+        "resubmit",
+        "clean-preempted",
+    ];
+    for name in changing {
+        let action = marin_tui::app::Action::named(name).unwrap();
+        assert_eq!(app.act(action, NOW), [], "{name}");
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} refused: read-only")));
+    }
+    for d in ACTIONS.iter().filter(|d| !changing.contains(&d.name)) {
+        assert!(!d.action.changes_a_cluster(), "{} is refused; is it in the list above?", d.name);
     }
     assert!(!footer(&mut app).contains("R restart"));
     // What is told of an operation can still be seen.

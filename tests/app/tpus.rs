@@ -127,7 +127,7 @@ fn leftovers_are_deleted_after_a_question_that_is_focused_on_no() {
     assert_eq!(left.iter().map(|l| l.name.raw()).collect::<Vec<_>>(), ["ray-ghost", "ray-leak"]);
     let left = left.clone();
     assert!(press(&mut app, "x").is_empty() && app.dialog().is_none(), "not twice at once");
-    let failed = Cleaned::Failed { what: "permission denied by Google".into(), mend: "ask".into() };
+    let failed = Cleaned::Failed { what: "permission denied by Google".into(), hint: "ask".into() };
     let done = vec![(left[0].clone(), Cleaned::Deleted), (left[1].clone(), failed)];
     tell(&mut app, CLUSTER, News::Cleaned(Ok(done)));
     let said = toast(&app);

@@ -51,8 +51,9 @@ fn remove(worker: &str, drain: Option<u64>) -> Task {
 }
 
 fn previewed(task: Task, owners: &[&str]) -> OperationNews {
-    let job =
-        |(i, owner): (usize, &&str)| Doomed::of(&job(&format!("job-{i}"), JobStatus::Running, owner, 60));
+    let job = |(i, owner): (usize, &&str)| {
+        AffectedJob::of(&job(&format!("job-{i}"), JobStatus::Running, owner, 60))
+    };
     let jobs = owners.iter().enumerate().map(job).collect();
     OperationNews::Previewed(task, Preview { jobs, me: "alice".into(), trouble: None })
 }
@@ -442,7 +443,7 @@ fn nothing_is_said_of_jobs_or_restarts_where_a_worker_is_meant() {
         let operation = Operation::new(task.clone(), ClusterName::new(CLUSTER));
         let mut app = shown();
         begun(&mut app, task, &operation.steps[..2]);
-        let failed = problem(ProblemKind::Other, "no route to 10.0.0.7", "mend it");
+        let failed = problem(ProblemKind::Other, "no route to 10.0.0.7", "hint it");
         press(&mut app, "q");
         assert!(app.dialog().is_some(), "quitting asks");
         press(&mut app, "<esc>");

@@ -203,8 +203,8 @@ pub fn up() -> Link {
     }
 }
 
-pub fn problem(kind: ProblemKind, what: &str, mend: &str) -> Problem {
-    Problem::new(kind, what, mend, before(240))
+pub fn problem(kind: ProblemKind, what: &str, hint: &str) -> Problem {
+    Problem::new(kind, what, hint, before(240))
 }
 
 /// An app that shows the sample cluster, up, with its newest log.

@@ -24,9 +24,9 @@ pub fn stopped() -> OperationNews {
     }))
 }
 
-fn doomed(id: &str, owner: &str, tpu: f64, fate: Fate) -> Doomed {
+fn doomed(id: &str, owner: &str, tpu: f64, fate: Restoration) -> AffectedJob {
     let holds = Some(vec![("TPU".into(), tpu)]);
-    Doomed { fate, holds, ..Doomed::of(&job(id, JobStatus::Running, owner, 21_720)) }
+    AffectedJob { fate, holds, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 21_720)) }
 }
 
 fn seen(app: &mut App, width: u16, height: u16) -> String {
@@ -38,9 +38,10 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
     let mut app = shown();
     press(&mut app, "R");
     assert!(seen(&mut app, 120, 40).contains("◌ checking affected jobs"));
-    let lost = Fate::Lost("its package is gone".into());
-    let mut jobs = vec![doomed("exp1395", "alice", 16.0, Fate::Back), doomed("notebook", "bo", 0.0, lost)];
-    jobs.extend((0..30).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Fate::Back)));
+    let lost = Restoration::Lost("its package is gone".into());
+    let mut jobs =
+        vec![doomed("exp1395", "alice", 16.0, Restoration::Back), doomed("notebook", "bo", 0.0, lost)];
+    jobs.extend((0..30).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)));
     hears(
         &mut app,
         OperationNews::Previewed(
@@ -76,9 +77,9 @@ fn a_job_of_unknown_owner_looks_like_another_persons() {
     let mut app = shown();
     press(&mut app, "R");
     let jobs = vec![
-        doomed("mine", "alice", 16.0, Fate::Back),
-        doomed("theirs", "bo", 16.0, Fate::Back),
-        Doomed { owner: None, ..doomed("raysubmit_1", "", 16.0, Fate::Back) },
+        doomed("mine", "alice", 16.0, Restoration::Back),
+        doomed("theirs", "bo", 16.0, Restoration::Back),
+        AffectedJob { owner: None, ..doomed("raysubmit_1", "", 16.0, Restoration::Back) },
     ];
     let preview = Preview { jobs, me: "alice".into(), trouble: None };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
@@ -98,13 +99,13 @@ fn a_job_of_unknown_owner_looks_like_another_persons() {
 fn losing() -> App {
     let mut app = shown();
     press(&mut app, "R");
-    let mut jobs: Vec<Doomed> =
-        (0..11).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Fate::Back)).collect();
+    let mut jobs: Vec<AffectedJob> =
+        (0..11).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)).collect();
     jobs.push(doomed(
         "notebook",
         "alice",
         0.0,
-        Fate::Lost("stop does not save jobs; use backup-jobs".into()),
+        Restoration::Lost("stop does not save jobs; use backup-jobs".into()),
     ));
     jobs[0].holds = Some(vec![("TPU-v4-32-head".into(), 1.0)]);
     let preview = Preview { jobs, me: "alice".into(), trouble: None };

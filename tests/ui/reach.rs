@@ -200,10 +200,10 @@ fn why_no_worker_can_be_added_can_be_read_to_its_end() {
         let mut app = shown();
         press(&mut app, "a");
         let what = "not logged in to Google Cloud on this machine (no application-default credentials)";
-        let mend = "run `gcloud auth application-default login`, then press the key once more; nothing was asked of google";
-        hears(&mut app, OperationNews::Offered(Err(problem(ProblemKind::Login, what, mend))));
+        let hint = "run `gcloud auth application-default login`, then press the key once more; nothing was asked of google";
+        hears(&mut app, OperationNews::Offered(Err(problem(ProblemKind::Login, what, hint))));
         let all = met(&mut app, size, "<down>", " below ─╯");
-        assert_eq!(lacking(&format!("{what} {mend}"), &all), Vec::<String>::new(), "{size:?}: {all}");
+        assert_eq!(lacking(&format!("{what} {hint}"), &all), Vec::<String>::new(), "{size:?}: {all}");
         assert!(all.contains("Cancel"));
     }
 }

@@ -54,7 +54,7 @@ fn a_logs_state_stays_beside_a_long_name() {
     assert!(following.starts_with("ray-run") && following.contains("ac58bf ─ FOLLOW ─"), "{following}");
     press(&mut app, "3/loss<enter>gg");
     let sought = title(&mut app);
-    for part in ["ray-", "8bf  /loss 100 found", " below ─"] {
+    for part in ["ray-", "8bf  /loss 100 of 100", " below ─"] {
         assert!(sought.contains(part), "{part}: {sought}");
     }
 }

@@ -26,9 +26,9 @@ fn offer() -> WorkerOffer {
     }
 }
 
-fn doomed(id: &str, owner: &str, tpu: f64, fate: Fate) -> Doomed {
+fn doomed(id: &str, owner: &str, tpu: f64, fate: Restoration) -> AffectedJob {
     let holds = Some(vec![("TPU".into(), tpu)]);
-    Doomed { fate, holds, ..Doomed::of(&job(id, JobStatus::Running, owner, 21_720)) }
+    AffectedJob { fate, holds, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 21_720)) }
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn what_will_be_asked_of_google_is_said_exactly() {
 fn whom_a_removal_hits_stands_beside_the_switches() {
     let mut app = shown();
     press(&mut app, "1/worker-02<enter>D");
-    let there = |what: &str| Fate::Lost(what.into());
+    let there = |what: &str| Restoration::Lost(what.into());
     let jobs = vec![
         doomed("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
         doomed("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),

@@ -36,7 +36,7 @@ pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) ->
     let asked = runtime.block_on(google.images(image));
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();
-    let builds = asked.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.mend()))?;
+    let builds = asked.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.hint()))?;
     let tagged = || builds.iter().filter(|b| !b.tags.is_empty());
     let used = |tag: &str| tag == image.tag;
     if as_json {

@@ -86,7 +86,7 @@ pub fn findings(findings: &[Finding], files: usize) -> anyhow::Result<()> {
         let line = f.line.map(|l| format!(":{l}")).unwrap_or_default();
         let severity = severity(f.severity);
         let text = format!("{}{line}: {severity}: {} [{}]", f.file.display(), f.what, f.rule);
-        writeln!(out, "{}\n    {}", printable(&text), printable(&f.mend))?;
+        writeln!(out, "{}\n    {}", printable(&text), printable(&f.hint))?;
     }
     let of = |wanted: Severity| findings.iter().filter(|f| f.severity == wanted).count();
     let (errors, warnings) = (count(of(Severity::Error), "error"), count(of(Severity::Warning), "warning"));
@@ -104,6 +104,6 @@ fn severity(severity: Severity) -> &'static str {
 pub fn finding_as_json(f: &Finding) -> Value {
     json!({
         "file": f.file, "line": f.line, "severity": severity(f.severity), "rule": f.rule, "message": f.what,
-        "hint": f.mend,
+        "hint": f.hint,
     })
 }

@@ -92,16 +92,16 @@ fn print(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
 }
 
 fn for_scripts((leftover, cleaned): &Row) -> Value {
-    let (outcome, why, mend) = match cleaned {
+    let (outcome, why, hint) = match cleaned {
         None => ("would be deleted", None, None),
         Some(Cleaned::Deleted) => ("deleted", None, None),
         Some(Cleaned::GoneAlready) => ("already gone", None, None),
         Some(Cleaned::LeftAlone(why)) => ("skipped", Some(why), None),
-        Some(Cleaned::Failed { what, mend }) => ("failed", Some(what), Some(mend)),
+        Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint)),
     };
     json!({
         "kind": leftover.kind.word(), "name": leftover.name.raw(),
         "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
-        "outcome": outcome, "reason": why, "hint": mend,
+        "outcome": outcome, "reason": why, "hint": hint,
     })
 }

@@ -81,8 +81,8 @@ impl Said<'_> {
     /// Warns on stderr about incomplete data.
     fn warn(&self, rows: &[Row]) {
         if let Err(problem) = self.nodes {
-            let mend = if problem.mend.is_empty() { String::new() } else { format!("; {}", problem.mend) };
-            let what = format!("no answer from Ray, showing Google's data only: {}{mend}", problem.what);
+            let hint = if problem.hint.is_empty() { String::new() } else { format!("; {}", problem.hint) };
+            let what = format!("no answer from Ray, showing Google's data only: {}{hint}", problem.what);
             eprintln!("{}", printable(&what));
         }
         if !self.cloud.complete {
@@ -113,7 +113,7 @@ impl Said<'_> {
         json!({
             "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "asked_ms": self.cloud.asked.as_millis(),
             "complete": self.cloud.complete,
-            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "hint": problem.map(|p| &p.mend)},
+            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "hint": problem.map(|p| &p.hint)},
             "chips": chips, "types": types, "rows": rows.iter().map(row_for_scripts).collect::<Vec<_>>(),
         })
     }
@@ -157,7 +157,7 @@ fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
     let mut standings: Vec<Standing> = rows.iter().map(|r| r.standing).collect();
     standings.dedup();
     for standing in standings {
-        let Some(mend) = standing.mend() else { continue };
+        let Some(hint) = standing.hint() else { continue };
         let mine: Vec<&Row> = rows.iter().filter(|r| r.standing == standing).collect();
         let missing: Vec<String> = mine.iter().flat_map(|r| &r.missing).map(|a| a.raw().to_owned()).collect();
         let missing = match standing {
@@ -170,7 +170,7 @@ fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
             Standing::EatsQuota if mine.len() > 1 => "preempted, hold quota",
             standing => standing.word(),
         };
-        lines.push(format!("{} {word}: {mend}{missing}", mine.len()));
+        lines.push(format!("{} {word}: {hint}{missing}", mine.len()));
     }
     for count in types.iter().filter(|t| t.short() > 0) {
         lines.push(format!(
@@ -191,6 +191,6 @@ fn row_for_scripts(row: &Row) -> Value {
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
-        "hint": row.standing.mend(),
+        "hint": row.standing.hint(),
     })
 }

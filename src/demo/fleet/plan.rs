@@ -88,7 +88,7 @@ pub struct Planned {
     #[serde(skip)]
     pub fixed_time: Option<Timestamp>,
     /// Its fault.
-    pub trouble: Ailment,
+    pub trouble: FaultKind,
     /// Its simulated activity. One of Marin's clusters takes name, zone, bucket and node types from its file.
     pub life: Option<Life>,
     /// How many slices of each node type are there at the beginning of that life.
@@ -116,7 +116,7 @@ impl Default for Planned {
             latency_ms: 0,
             seed: model.seed,
             fixed_time: None,
-            trouble: Ailment::None,
+            trouble: FaultKind::None,
             life: None,
             slices: BTreeMap::new(),
             queued: Vec::new(),
@@ -139,7 +139,7 @@ pub enum Autoscaler {
 /// Faults of a simulated cluster.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ailment {
+pub enum FaultKind {
     /// Nothing.
     None,
     /// Nothing listens on the head's SSH port.
@@ -161,7 +161,7 @@ pub enum Ailment {
     HangUp,
 }
 
-impl Ailment {
+impl FaultKind {
     /// Every one, by the name that a scenario file and the command line give it.
     pub const ALL: [(&str, Self); 9] = [
         ("none", Self::None),
@@ -345,10 +345,10 @@ mod tests {
 
     #[test]
     fn every_ailment_is_read_by_its_name() {
-        for (name, ailment) in Ailment::ALL {
+        for (name, fault) in FaultKind::ALL {
             let plan = parse(&format!("clusters: [{{name: a, trouble: {name}}}]")).unwrap();
-            assert_eq!(plan.clusters[0].trouble, ailment);
-            assert_eq!(Ailment::named(name), Some(ailment));
+            assert_eq!(plan.clusters[0].trouble, fault);
+            assert_eq!(FaultKind::named(name), Some(fault));
         }
     }
 

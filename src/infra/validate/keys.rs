@@ -90,12 +90,12 @@ impl Rules<'_> {
         let Some(map) = value.as_mapping() else { return };
         for key in map.keys().filter_map(Value::as_str).filter(|k| !known.contains(k)) {
             let near = nearest(key, known.iter().copied());
-            let mend = near.map_or_else(
+            let hint = near.map_or_else(
                 || "remove it: Ray refuses the whole file".into(),
                 |n| format!("did you mean `{n}`?"),
             );
             let place = if path.is_empty() { String::new() } else { format!(" in {}", path.join(".")) };
-            self.error("unknown-key", &[path, &[key]].concat(), format!("unknown key `{key}`{place}"), &mend);
+            self.error("unknown-key", &[path, &[key]].concat(), format!("unknown key `{key}`{place}"), &hint);
         }
     }
 }

@@ -35,8 +35,8 @@ impl Rules<'_> {
                 self.warn("unknown-tpu", &path, what, "correct it, or add its generation to clusters.yaml");
             } else if !offers(&zone) {
                 let what = format!("{name}: zone {zone} does not offer {wanted}");
-                let mend = format!("{generation} is offered in {}", zones.join(", "));
-                self.error("zone-without-tpu", &path, what, &mend);
+                let hint = format!("{generation} is offered in {}", zones.join(", "));
+                self.error("zone-without-tpu", &path, what, &hint);
                 // The other types of the generation would have the same finding.
                 return;
             }

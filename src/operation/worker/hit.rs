@@ -3,7 +3,8 @@
 use super::planned::{find, unknown};
 use super::seen::alive;
 use crate::model::{
-    ClusterSpec, Doomed, Fate, Job, JobKey, JobStatus, Node, NodeId, Problem, Snapshot, Text, Timestamp,
+    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, Node, NodeId, Problem, Restoration, Snapshot, Text,
+    Timestamp,
 };
 use crate::ray::{Client, RayError, Running};
 use crate::supervisor::Options;
@@ -45,7 +46,7 @@ pub(in super::super) async fn hit(
     (spec, options): (&ClusterSpec, &Options),
     (worker, removes): (&str, bool),
     drains: bool,
-) -> Result<Vec<(Option<Job>, Doomed)>, Problem> {
+) -> Result<Vec<(Option<Job>, AffectedJob)>, Problem> {
     let machine = find(spec, options, worker, removes).await?.ok_or_else(|| unknown(spec, worker))?;
     let nodes = alive(snapshot, &machine.hosts)?;
     let mut running = Vec::new();
@@ -56,18 +57,18 @@ pub(in super::super) async fn hit(
     let jobs: Vec<&Job> = snapshot.jobs.iter().map(|j| &**j).collect();
     let nodes: Vec<NodeId> = nodes.iter().map(|n| n.id).collect();
     let shares = shares(&jobs, &nodes, &running);
-    let mut rows: Vec<(Option<Job>, Doomed)> = Vec::new();
+    let mut rows: Vec<(Option<Job>, AffectedJob)> = Vec::new();
     for job in &jobs {
         if let Some(share) = shares.get(&job.key) {
-            let fate = Fate::Lost(share.words(drains));
-            rows.push((Some((*job).clone()), Doomed { fate, ..Doomed::of(job) }));
+            let fate = Restoration::Lost(share.words(drains));
+            rows.push((Some((*job).clone()), AffectedJob { fate, ..AffectedJob::of(job) }));
         }
     }
     // What outlives its job, such as a detached actor.
     for (key, share) in shares.iter().filter(|(key, _)| !jobs.iter().any(|j| j.key == **key)) {
-        let fate = Fate::Lost(share.words(drains));
+        let fate = Restoration::Lost(share.words(drains));
         let (key, status) = (key.clone(), JobStatus::Unknown);
-        rows.push((None, Doomed { key, owner: None, status, started: None, holds: None, fate }));
+        rows.push((None, AffectedJob { key, owner: None, status, started: None, holds: None, fate }));
     }
     Ok(rows)
 }

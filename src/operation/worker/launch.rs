@@ -25,7 +25,7 @@ pub(in super::super) struct Launcher<'a> {
 
 /// How the cluster's file starts its workers.
 pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
-    Launch::of(spec).map_err(|e| trouble(e.what(), &e.mend))
+    Launch::of(spec).map_err(|e| trouble(e.what(), &e.hint))
 }
 
 /// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container:
@@ -38,12 +38,12 @@ pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a 
             spec.name
         );
         let file = spec.file.as_deref().unwrap_or(Path::new("")).display().to_string();
-        let mend = format!(
+        let hint = format!(
             "list the host in `provider.worker_ips` and run `ray up --no-restart {}`; or run `ray start \
              --address=<the head's address>:{port}` on it, in the container",
             printable(&file)
         );
-        return Err(trouble(what, mend));
+        return Err(trouble(what, hint));
     }
     let node = launch.find("").map(|(_, node)| node);
     node.ok_or_else(|| {

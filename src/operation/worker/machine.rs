@@ -137,8 +137,8 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             queued.name,
             names.join(", ")
         );
-        let mend = format!("to remove all of them: remove-worker {}", queued.name);
-        return Err(trouble(what, mend));
+        let hint = format!("to remove all of them: remove-worker {}", queued.name);
+        return Err(trouble(what, hint));
     }
     Ok(Some(Machine {
         queued: Some(queued.name.raw().to_owned()),

@@ -24,8 +24,8 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
             return Err(trouble(what, "use --type"));
         }
         Task::AddWorker(NewWorker::Host { address: worker }) => {
-            let mend = "give the host's address as Ray should use it";
-            HostName::parse(worker).map_err(|e| trouble(e.to_string(), mend))?;
+            let hint = "give the host's address as Ray should use it";
+            HostName::parse(worker).map_err(|e| trouble(e.to_string(), hint))?;
             worker
         }
         Task::InitWorker { worker } | Task::RemoveWorker { worker, .. } => worker,

@@ -41,15 +41,15 @@ pub(super) fn plan(
         return Err(trouble(what, format!("known: {}", words.join(", "))));
     };
     if node.config["acceleratorType"].is_null() && node.config["acceleratorConfig"].is_null() {
-        let mend = "only TPUs can be added; for other machines set `min_workers`";
-        return Err(trouble(format!("{kind} is not a TPU"), mend));
+        let hint = "only TPUs can be added; for other machines set `min_workers`";
+        return Err(trouble(format!("{kind} is not a TPU"), hint));
     }
     let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
     let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
     let one = |name: &String| {
         if !is_worker_name(name) {
-            let mend = "use 1 to 63 lowercase letters, digits and hyphens, starting with a letter";
-            return Err(trouble(format!("`{}` is not a valid TPU VM name", printable(name)), mend));
+            let hint = "use 1 to 63 lowercase letters, digits and hyphens, starting with a letter";
+            return Err(trouble(format!("`{}` is not a valid TPU VM name", printable(name)), hint));
         }
         let parent = format!("projects/{}/locations/{}", place.project, place.zone);
         let node = tpu_node(spec, kind, &node.config, &script);

@@ -35,7 +35,7 @@ fn place_of(place: &TpuPlace) -> (&str, &str) {
 
 fn problem(e: &GcpError) -> Problem {
     let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
-    Problem::new(kind, format!("cannot write the operation mark at Google: {e}"), e.mend(), Timestamp::now())
+    Problem::new(kind, format!("cannot write the operation mark at Google: {e}"), e.hint(), Timestamp::now())
 }
 
 /// The group, and the mark that it is; none when there is no group.
@@ -50,8 +50,8 @@ async fn find(
     let Some(mark) = OperationMark::parse(&group.description, cluster) else {
         let what =
             format!("the instance group {name} in {} is not an operation mark of {cluster}", place.zone);
-        let mend = "check it in the Google Cloud console; marin-tui does not delete it";
-        return Err(Problem::new(ProblemKind::Other, what, mend, Timestamp::now()));
+        let hint = "check it in the Google Cloud console; marin-tui does not delete it";
+        return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
     };
     let mark = heed(mark, &group.named_ports);
     Ok(Some((group, mark)))
