@@ -245,6 +245,9 @@ impl App {
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
         }
+        if let Some(Dialog::Worker(form)) = &mut self.dialog {
+            form.sees(key);
+        }
         if self.field().is_some_and(|line| prompt::edit(line, key))
             || self.chooses(key)
             || (self.is_form_at_work() && prompt::edit(&mut String::new(), key))

@@ -93,7 +93,7 @@ fn a_resumed_removal_looks_again_what_has_the_name_now() {
         ("recreated", |node| node["id"] = json!("5")),
         ("recreated", |node| node["createTime"] = json!("2026-11-21T08:00:00Z")),
         ("its label ray-cluster-name is marin-b", |node| {
-            node["labels"]["ray-cluster-name"] = json!("marin-b")
+            node["labels"]["ray-cluster-name"] = json!("marin-b");
         }),
     ];
     for (words, change) in changes {

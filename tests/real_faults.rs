@@ -176,6 +176,41 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
     });
 }
 
+/// The GCS, stopped until this is dropped. After a minute Ray's own daemons would give up.
+struct FrozenGcs(Bed);
+
+impl FrozenGcs {
+    fn new(bed: Bed) -> Self {
+        bed.on_root("head", &["pkill", "-STOP", "-x", "gcs_server"]);
+        Self(bed)
+    }
+}
+
+impl Drop for FrozenGcs {
+    fn drop(&mut self) {
+        self.0.on_root("head", &["pkill", "-CONT", "-x", "gcs_server"]);
+    }
+}
+
+#[test]
+fn old_data_of_a_gcs_that_hangs_are_not_green_and_it_is_used_again() {
+    let bed = Bed::shared(Ray::Newest);
+    let job = Job::new(bed, "sleep 3600");
+    let console = connected(bed);
+    console.wait_text(&job.id);
+    let frozen = FrozenGcs::new(bed);
+    // The dashboard itself asks the GCS for jobs and nodes: nobody knows the state now.
+    let text = console.wait_for("that nothing is known", LONG, |text| !text.contains("● up"));
+    assert!(
+        text.contains(&job.id) && !text.contains("ray up"),
+        "what was known stays, and no hint ends it:\n{text}"
+    );
+    drop(frozen);
+    console.wait_for("recovery", LONG, |text| text.contains("● up") && text.contains("3 alive"));
+    // A Ray that was only slow has lost nothing.
+    bed.job_becomes(&job.id, "RUNNING");
+}
+
 #[test]
 fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
     let bed = Bed::shared(Ray::Newest);

@@ -133,6 +133,10 @@ pub struct Form {
     pub top: usize,
     /// The highest value of `top`, known once drawn.
     pub last: usize,
+    /// The rows as the form was opened.
+    filled: Vec<Row>,
+    /// Whether Esc was pressed over typed text, which a second Esc discards.
+    leaving: bool,
 }
 
 impl Form {
@@ -148,6 +152,8 @@ impl Form {
             said: String::new(),
             top: 0,
             last: 0,
+            filled: Vec::new(),
+            leaving: false,
         };
         form.fill(&Draft::default());
         form
@@ -176,6 +182,28 @@ impl Form {
                 }
             };
             self.rows.push(row(field, one));
+        }
+        self.filled.clone_from(&self.rows);
+    }
+
+    /// Whether closing the form would lose something typed, and Esc is to be pressed again. Says so once.
+    pub fn holds_on(&mut self) -> bool {
+        let typed =
+            |rows: &[Row]| -> Vec<Row> { rows.iter().filter(|r| !r.text.is_empty()).cloned().collect() };
+        let asks = !self.leaving && self.doing.is_none() && typed(&self.rows) != typed(&self.filled);
+        if asks {
+            self.leaving = true;
+            (self.said, self.top) = ("press esc again to discard what was typed".to_owned(), 0);
+        }
+        asks
+    }
+
+    /// Enter in a row: the next row, and from the last one Submit.
+    pub fn enter(&mut self) {
+        let is_last = self.at + 1 == self.rows.len();
+        self.turn(1);
+        if is_last && self.button() == Some(false) {
+            self.at += 1;
         }
     }
 
@@ -209,6 +237,7 @@ impl Form {
     /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
         self.said.clear();
+        self.leaving = false;
         if let Some(Row { field, text }) = self.rows.get(self.at)
             && field.repeats()
         {
@@ -281,7 +310,7 @@ impl App {
         let Some(Dialog::Form(form)) = &mut self.dialog else { return Vec::new() };
         match form.button() {
             None => {
-                form.turn(1);
+                form.enter();
                 Vec::new()
             }
             Some(false) => {

@@ -61,13 +61,13 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Lost nodes first, the latest loss first; then living nodes by type and name, the head last; then nodes that died
-/// long ago or were stopped in order.
+/// Lost nodes first, the latest loss first; then the head; then living nodes by type and name; then nodes that died long
+/// ago or were stopped in order.
 pub fn nodes(a: &Placed<'_>, b: &Placed<'_>, sort: Sort) -> Ordering {
     let used = |n: &Node, name: &str| n.resources.get(name).and_then(|r| r.used).unwrap_or(-1.0);
     let gauge = |name| used(b.node, name).total_cmp(&used(a.node, name));
     let by = match sort.column {
-        Some(0) => a.name.cmp(b.name),
+        Some(0) => natural(a.name.raw(), b.name.raw()),
         Some(1) => a.node.node_type.cmp(&b.node.node_type),
         Some(2) => a.node.state.cmp(&b.node.state),
         Some(3) => gauge("CPU"),
@@ -76,7 +76,7 @@ pub fn nodes(a: &Placed<'_>, b: &Placed<'_>, sort: Sort) -> Ordering {
         _ => own_node_order(a).cmp(&own_node_order(b)),
     };
     let by = if sort.inverted { by.reverse() } else { by };
-    by.then_with(|| a.name.cmp(b.name)).then_with(|| a.node.id.cmp(&b.node.id))
+    by.then_with(|| natural(a.name.raw(), b.name.raw())).then_with(|| a.node.id.cmp(&b.node.id))
 }
 
 fn own_node_order<'a>(placed: &Placed<'a>) -> impl Ord + use<'a> {
@@ -86,7 +86,37 @@ fn own_node_order<'a>(placed: &Placed<'a>) -> impl Ord + use<'a> {
         false if n.is_lost(placed.seen) => 0,
         false => 2,
     };
-    (rank, Reverse(n.ended.filter(|_| rank != 1)), n.is_head, n.node_type.raw())
+    (rank, Reverse(n.ended.filter(|_| rank != 1)), !n.is_head, n.node_type.raw())
+}
+
+/// Orders names as people read them: runs of digits compare as numbers, so that `w-2` comes before `w-10`.
+pub fn natural(left: &str, right: &str) -> Ordering {
+    let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
+    loop {
+        let (run, other) = (digits(left), digits(right));
+        let by = if run > 0 && other > 0 {
+            let (number, against) = (significant(&left[..run]), significant(&right[..other]));
+            number.len().cmp(&against.len()).then_with(|| number.cmp(against))
+        } else {
+            left.first().cmp(&right.first())
+        };
+        if by != Ordering::Equal || left.is_empty() {
+            return by;
+        }
+        (left, right) =
+            if run > 0 && other > 0 { (&left[run..], &right[other..]) } else { (&left[1..], &right[1..]) };
+    }
+}
+
+/// How many digits a text begins with; none where a letter follows, as in the hexadecimal names of machines.
+fn digits(text: &[u8]) -> usize {
+    let run = text.iter().take_while(|c| c.is_ascii_digit()).count();
+    if text.get(run).is_some_and(u8::is_ascii_alphabetic) { 0 } else { run }
+}
+
+/// Digits without leading zeros.
+fn significant(digits: &[u8]) -> &[u8] {
+    &digits[digits.iter().take_while(|c| **c == b'0').count()..]
 }
 
 /// Jobs that have not ended first; then the newest first.
@@ -121,4 +151,19 @@ pub fn job_fields(j: &Job) -> [&str; 5] {
 pub fn newest_running(jobs: &[std::sync::Arc<Job>]) -> Option<&Job> {
     let running = jobs.iter().filter(|j| j.status == JobStatus::Running && j.submission_id().is_some());
     running.max_by_key(|j| j.started).map(AsRef::as_ref)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let mut names = ["w-10", "w-2", "w-1", "w-100", "w-1-b", "w", "", "x-01", "w-1-a", "w-020"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["", "w", "w-1", "w-1-a", "w-1-b", "w-2", "w-10", "w-020", "w-100", "x-01"]);
+        assert_eq!(natural("w-0afe", "w-07fe"), Ordering::Greater, "hexadecimal");
+        assert_eq!(natural("w-01", "w-1"), Ordering::Equal, "the id of the node decides");
+        assert_eq!(natural("99999999999999999999999", "100000000000000000000000"), Ordering::Less);
+    }
 }

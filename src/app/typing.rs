@@ -15,7 +15,12 @@ impl App {
             (Some(c), Pane::Log) => (PromptKind::Search, c.log.search()),
             (Some(_), Pane::Autoscaler) => return Vec::new(),
         };
-        self.prompt = Some(Prompt::new(kind, before));
+        let mut prompt = Prompt::new(kind, before);
+        if kind == PromptKind::Search {
+            // Another search is typed, as in `less`; a filter is made narrower.
+            prompt.text.clear();
+        }
+        self.prompt = Some(prompt);
         Vec::new()
     }
 

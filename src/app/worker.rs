@@ -1,5 +1,6 @@
 //! The form that adds workers: type, number and name, or the address of a host.
 
+use super::order::natural;
 use crate::model::{
     ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,
     worker_names,
@@ -70,6 +71,8 @@ pub struct WorkerForm {
     pub last: usize,
     /// Whether Next was pressed: from then on an empty field is an error, too.
     pub tried: bool,
+    /// Whether the number is still the one that the form came with, which the first digit replaces.
+    is_given: bool,
 }
 
 impl WorkerForm {
@@ -87,6 +90,7 @@ impl WorkerForm {
             top: 0,
             last: 0,
             tried: false,
+            is_given: true,
         }
     }
 
@@ -96,7 +100,9 @@ impl WorkerForm {
         self.offered = match offer {
             Ok(mut offer) => {
                 // The smallest type comes first: a mistake costs least.
-                offer.types.sort_by_cached_key(|t| (natural(&t.accelerator), natural(&t.name)));
+                offer.types.sort_by(|a, b| {
+                    natural(&a.accelerator, &b.accelerator).then_with(|| natural(&a.name, &b.name))
+                });
                 if let Some(NewWorker::Queued { node_type, capacity, .. }) = &offer.last {
                     let is_type = |t: &crate::model::WorkerType| {
                         t.name == *node_type || (t.accelerator == *node_type && !t.accelerator.is_empty())
@@ -145,6 +151,24 @@ impl WorkerForm {
         self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
     }
 
+    /// Enter in a row: the next row, and from the last one Next.
+    pub fn enter(&mut self) {
+        let is_last = self.at + 1 == self.rows().len();
+        self.turn(if is_last { 2 } else { 1 });
+    }
+
+    /// Sees a key before the focused line does: the first digit replaces the number that the form came with.
+    pub fn sees(&mut self, key: KeyEvent) {
+        if self.focused() != Some(WorkerField::Count) || !self.is_given {
+            return;
+        }
+        let is_digit = matches!(key.code, KeyCode::Char(c) if c.is_ascii_digit());
+        if is_digit && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            self.count.clear();
+        }
+        self.is_given &= !matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace);
+    }
+
     /// The choices of a row and the index of the chosen one; none where the row is typed.
     pub fn choices(&self, field: WorkerField) -> Option<(Vec<String>, usize)> {
         let offer = self.offer()?;
@@ -187,7 +211,7 @@ impl WorkerForm {
         }
     }
 
-    /// A key where one of several is chosen: left and right, and a character for the next that has a word beginning
+    /// A key where one of several is chosen: the arrows, and a character for the next that has a word beginning
     /// with it. False when the key has no effect there. These belong to the row as editing keys do to a line, not to
     /// the keymap.
     pub fn choose(&mut self, key: KeyEvent) -> bool {
@@ -201,8 +225,8 @@ impl WorkerForm {
         };
         let n = choices.len();
         let next = match key.code {
-            KeyCode::Right | KeyCode::Char(' ') => (at + 1) % n,
-            KeyCode::Left => (at + n - 1) % n,
+            KeyCode::Right | KeyCode::Down | KeyCode::Char(' ') => (at + 1) % n,
+            KeyCode::Left | KeyCode::Up => (at + n - 1) % n,
             KeyCode::Char(c) => {
                 (1..=n).map(|by| (at + by) % n).find(|i| begins(&choices[*i], c)).unwrap_or(at)
             }
@@ -264,20 +288,6 @@ impl WorkerForm {
     }
 }
 
-/// What sorts `v4-8` before `v4-16`: words and numbers in turn.
-fn natural(text: &str) -> Vec<(String, u64)> {
-    let mut parts = vec![(String::new(), 0u64)];
-    for c in text.chars() {
-        let Some((word, number)) = parts.last_mut() else { break };
-        match c.to_digit(10) {
-            Some(digit) => *number = number.saturating_mul(10).saturating_add(u64::from(digit)),
-            None if *number > 0 => parts.push((c.to_string(), 0)),
-            None => word.push(c),
-        }
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,6 +337,27 @@ mod tests {
         );
         form.turn(2);
         assert!(!form.choose(key(KeyCode::Right)), "that is typed");
+    }
+
+    #[test]
+    fn the_first_digit_replaces_the_number_that_was_given() {
+        let mut form = form();
+        form.turn(2);
+        let mut press = |code| {
+            let key = KeyEvent::from(code);
+            form.sees(key);
+            super::super::prompt::edit(form.line().unwrap(), key);
+            form.count.clone()
+        };
+        assert_eq!(["5", "56"], ['5', '6'].map(|c| press(KeyCode::Char(c))).each_ref().map(String::as_str));
+        assert_eq!(press(KeyCode::Backspace), "5");
+        let mut form = self::form();
+        form.turn(2);
+        form.sees(KeyEvent::from(KeyCode::Backspace));
+        assert_eq!(form.count, "1", "what is taken away was meant to be kept");
+        form.turn(1);
+        form.enter();
+        assert_eq!(form.button(), Some(true), "enter in the last row leads on, not out");
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl App {
     pub(super) fn worker_form_pressed(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Worker(form)) = &mut self.dialog else { return Vec::new() };
         match form.button() {
-            None => form.turn(1),
+            None => form.enter(),
             Some(false) => self.dialog = None,
             Some(true) => {
                 let Some(task) = form.task(now) else { return Vec::new() };

@@ -92,7 +92,12 @@ pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
     let stopping = job.submission_id().is_some_and(|id| cluster.stopping.contains(id));
     let state = if stopping { "stopping…" } else { job.status.word() };
     let marked = job.submission_id().is_some_and(|id| cluster.marked.contains(id));
-    let id = if marked { Cow::Owned(format!("◆ {}", id(job))) } else { id(job) };
+    // Room for marks stands in every row as soon as there is one, so that names stay below each other.
+    let id = match (marked, cluster.marked.is_empty()) {
+        (true, _) => Cow::Owned(format!("◆ {}", id(job))),
+        (false, false) => Cow::Owned(format!("  {}", id(job))),
+        (false, true) => id(job),
+    };
     let age = job.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
     let took = match (job.started, job.ended) {
         (Some(from), Some(to)) => crate::model::time::brief(from.age(to)),

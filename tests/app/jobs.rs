@@ -177,7 +177,8 @@ fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
     press(&mut app, "1gg");
     assert_eq!(press(&mut app, "l"), [], "dead nodes stand first");
     assert!(said(&app).contains("cannot be read"));
-    let effects = press(&mut app, "Gl");
+    // After the two that were lost.
+    let effects = press(&mut app, "jjl");
     let head = NodeId::from_bytes(&[9; 28]).unwrap();
     let file = LogSource::File { node: head, name: "raylet.out".into() };
     assert!(matches!(&effects[..], [_, Effect::Ask(_, Request::Follow(_, f))] if *f == file), "{effects:?}");

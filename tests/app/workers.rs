@@ -108,7 +108,11 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     press(&mut app, "<^u>");
     app.update(Event::Paste("mine\nrm".into()), NOW);
     let task = queued("tpu_slice_v5e_16", "best-effort", &["mine-1", "mine-2"]);
-    assert_eq!(press(&mut app, "<enter><tab><enter>"), [orders(Order::Look(task.clone()))]);
+    assert_eq!(
+        press(&mut app, "<enter><enter>"),
+        [orders(Order::Look(task.clone()))],
+        "the last field leads on"
+    );
     let spots = plan(&app).spots();
     assert_eq!((plan(&app).spot, spots), (Spot::Cancel, vec![Spot::Cancel, Spot::Go]));
     assert_eq!(press(&mut app, "<tab><enter>"), [], "not before it was looked");
