@@ -251,6 +251,7 @@ fn named(name: &str) -> KeyEvent {
         "esc" => KeyCode::Esc,
         "tab" => KeyCode::Tab,
         "up" => KeyCode::Up,
+        "backtab" => KeyCode::BackTab,
         "left" => KeyCode::Left,
         "right" => KeyCode::Right,
         "down" => KeyCode::Down,
