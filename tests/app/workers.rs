@@ -174,7 +174,7 @@ fn a_name_is_made_up_when_none_is_written() {
     let mut app = shown();
     press(&mut app, "a");
     hears(&mut app, OperationNews::Offered(Ok(offer())));
-    press(&mut app, "<up><enter>");
+    press(&mut app, "<backtab><enter>");
     let Task::AddWorker(NewWorker::Queued { names, .. }) = &plan(&app).operation.task else { panic!() };
     assert_eq!(names[..], [format!("ray-worker-manual-{:x}", NOW.as_millis())]);
 }
