@@ -90,7 +90,7 @@ pub fn text(words: Arguments<'_>) {
     }
 }
 
-/// Writes a line to stderr; see [`error_text`].
+/// Writes a line to stderr without what a terminal would act on.
 pub fn error_line(words: Arguments<'_>) {
     error_text(format_args!("{words}\n"));
 }
