@@ -19,6 +19,7 @@ mod demo_ray;
 mod forward;
 mod jobs;
 mod list;
+pub mod manual;
 mod operate;
 mod reach;
 mod run;
@@ -45,11 +46,11 @@ Examples:
   marin-tui clusters --json                  list clusters as JSON
   marin-tui demo                             try it on simulated clusters
 
-Press ? in the console to list the keys.";
+Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of the manual, `marin-tui help` lists them.";
 
 /// A terminal operations console for Ray clusters reached by SSH.
 #[derive(Debug, Parser)]
-#[command(name = "marin-tui", version, about, after_help = EXAMPLES)]
+#[command(name = "marin-tui", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
     /// Options that select the clusters.
     #[command(flatten)]
@@ -180,6 +181,12 @@ pub enum Command {
     /// Review what the working folder's files do, and trust the folder
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArguments),
+    /// Show the help of a command, or a page of the manual
+    Help {
+        /// A command (with its subcommand), or a topic [default: list commands and topics]
+        #[arg(value_name = "COMMAND or TOPIC")]
+        words: Vec<String>,
+    },
     /// Print the settings
     Config {
         /// The subcommand to run.
@@ -209,6 +216,7 @@ impl Command {
             | Self::Audit { .. }
             | Self::Backups(_)
             | Self::Trust(_)
+            | Self::Help { .. }
             | Self::Config { .. } => None,
         }
     }
@@ -225,6 +233,9 @@ pub enum ConfigAction {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::DemoRay(asked)) = &arguments.command {
         return demo_ray::run(asked);
+    }
+    if let Some(Command::Help { words }) = &arguments.command {
+        return manual::run(words).map(|()| ExitCode::SUCCESS);
     }
     let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {

@@ -5,10 +5,12 @@
 
 use marin_tui::app::Keymap;
 use marin_tui::app::actions::ACTIONS;
+use marin_tui::cli::manual::PAGES;
 use marin_tui::config::DEFAULTS;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const README: &str = include_str!("../README.md");
 const KEYS: &str = include_str!("../assets/manual/keys.md");
@@ -113,4 +115,37 @@ fn manual_pages() -> Vec<PathBuf> {
 fn relative_links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://")).collect()
+}
+
+#[test]
+fn every_page_of_the_manual_is_part_of_the_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/manual");
+    let mut files: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    let mut topics: Vec<String> = PAGES.iter().map(|(topic, _)| (*topic).to_owned()).collect();
+    files.sort();
+    topics.sort();
+    assert_eq!(files, topics);
+    let help = |words: &[&str]| {
+        let program = Command::new(env!("CARGO_BIN_EXE_marin-tui")).arg("help").args(words).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (program.status.code(), text(program.stdout), text(program.stderr))
+    };
+    for (topic, text) in PAGES {
+        assert_eq!(help(&[topic]), (Some(0), text.to_owned(), String::new()));
+    }
+    let (_, all, _) = help(&[]);
+    assert!(
+        PAGES.iter().all(|(topic, _)| all.contains(&format!("\n{topic} "))) && all.contains("stop-job"),
+        "{all}"
+    );
+    assert!(help(&["stop-job"]).1.contains("Usage: marin-tui stop-job"), "{:?}", help(&["stop-job"]));
+    assert!(help(&["configs", "update"]).1.contains("Usage: marin-tui configs update"));
+    let (code, out, error) = help(&["trubleshooting"]);
+    assert!(
+        (code, out.as_str()) == (Some(1), "") && error.contains("did you mean `troubleshooting`?"),
+        "{error}"
+    );
 }
