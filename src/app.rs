@@ -10,6 +10,7 @@ mod dialog;
 mod event;
 mod fleet;
 pub mod form;
+mod forms;
 mod keymap;
 mod logview;
 mod marks;

@@ -21,6 +21,7 @@ mod jobs;
 mod list;
 pub mod manual;
 mod operate;
+mod places;
 mod reach;
 mod run;
 mod ssh;

@@ -12,6 +12,7 @@
 
 mod alerts;
 mod autoscaler;
+mod buttons;
 mod chrome;
 mod dialog;
 mod fleet;
@@ -25,6 +26,7 @@ mod names;
 mod nodes;
 mod plan;
 mod progress;
+mod text;
 mod theme;
 mod tpus;
 mod words;
@@ -92,7 +94,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let (width, height) = SMALLEST;
         let text = format!("enlarge the window: at least {width}x{height}");
-        for (y, line) in (area.y..area.bottom()).zip(chrome::wrap(&text, area.width.into())) {
+        for (y, line) in (area.y..area.bottom()).zip(text::wrap(&text, area.width.into())) {
             grid::put(buf, area.x, y, area.width, false, &line, theme.warn);
         }
         areas.is_too_small = true;

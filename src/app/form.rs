@@ -1,10 +1,7 @@
 //! The form that submits a job, empty or filled with the settings of an earlier submission.
 
-use super::dialog::Dialog;
-use super::worker::Offered;
-use super::{Action, App, Effect, Tone};
 use crate::model::draft::AS_IT_WAS;
-use crate::model::{ClusterName, Draft, FormId, FormNews, JobKey, Request, SubmissionId, Timestamp};
+use crate::model::{ClusterName, Draft, FormId, SubmissionId};
 
 /// The setting that a row of the form holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,114 +252,5 @@ impl Form {
     /// The focused button: `false` for Cancel, `true` for Submit; none when a row has the focus.
     pub fn button(&self) -> Option<bool> {
         self.at.checked_sub(self.rows.len()).map(|button| button == 1)
-    }
-}
-
-impl App {
-    /// Whether a form is busy: text typed meanwhile would be lost, or would act as keys.
-    pub(super) fn is_form_at_work(&self) -> bool {
-        match &self.dialog {
-            Some(Dialog::Form(form)) => form.doing.is_some(),
-            Some(Dialog::Worker(form)) => form.offered == Offered::Looking,
-            _ => false,
-        }
-    }
-
-    /// Opens the form, empty.
-    pub(super) fn submit_form(&mut self, now: Timestamp) -> Vec<Effect> {
-        if let Some(cluster) = self.meant().map(|c| c.name().clone()) {
-            self.dialog = Some(Dialog::Form(Box::new(Form::new(self.form_id(), cluster))));
-        } else {
-            self.nothing_chosen(Action::Submit, now);
-        }
-        Vec::new()
-    }
-
-    fn form_id(&mut self) -> FormId {
-        self.next_form += 1;
-        FormId(self.next_form)
-    }
-
-    /// Opens the form with what the selected job was submitted with.
-    pub(super) fn resubmit_form(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
-            return Vec::new();
-        };
-        let cluster = self.clusters[place].name().clone();
-        match key {
-            JobKey::Driver(id) => {
-                let text = format!("{id} was started by hand: its submission settings are not known");
-                self.toasts.say(Tone::Info, text, now);
-                Vec::new()
-            }
-            JobKey::Submission(id) => {
-                let form_id = self.form_id();
-                let mut form = Form::new(form_id, cluster.clone());
-                form.doing = Some(format!("reading the submission of {id}"));
-                self.dialog = Some(Dialog::Form(Box::new(form)));
-                vec![Effect::Fill(cluster, form_id, id)]
-            }
-        }
-    }
-
-    /// Enter in the form.
-    pub(super) fn form_pressed(&mut self) -> Vec<Effect> {
-        let Some(Dialog::Form(form)) = &mut self.dialog else { return Vec::new() };
-        match form.button() {
-            None => {
-                form.enter();
-                Vec::new()
-            }
-            Some(false) => {
-                self.dialog = None;
-                Vec::new()
-            }
-            Some(true) if form.doing.is_some() => Vec::new(),
-            Some(true) => {
-                form.said.clear();
-                form.doing = Some("submitting".to_owned());
-                vec![Effect::Submit(form.cluster.clone(), form.id, Box::new(form.draft()))]
-            }
-        }
-    }
-
-    /// News of a form on a cluster; the result of a form that was closed meanwhile becomes a message.
-    pub(super) fn form_news(
-        &mut self,
-        cluster: &ClusterName,
-        id: FormId,
-        news: FormNews,
-        now: Timestamp,
-    ) -> Vec<Effect> {
-        self.dirty = true;
-        let form = match &mut self.dialog {
-            Some(Dialog::Form(form)) if form.id == id => Some(form),
-            _ => None,
-        };
-        match (news, form) {
-            (FormNews::Filled(draft), Some(form)) => {
-                form.fill(&draft);
-                form.doing = None;
-            }
-            (FormNews::Doing(words), Some(form)) => form.doing = Some(words),
-            (FormNews::Failed(why), Some(form)) => {
-                form.doing = None;
-                (form.said, form.top) = (why, 0);
-            }
-            (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
-            (FormNews::Submitted(id), form) => {
-                if form.is_some() {
-                    self.dialog = None;
-                    // Who has closed the form may be reading something else by now.
-                    if let Some(cluster) = self.clusters.iter_mut().find(|c| c.name() == cluster) {
-                        cluster.awaited = Some(id.clone());
-                    }
-                }
-                self.toasts.say(Tone::Good, format!("{cluster}: {id} submitted"), now);
-                return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
-            }
-            (FormNews::Filled(_) | FormNews::Doing(_), None) => {}
-        }
-        Vec::new()
     }
 }

@@ -1,7 +1,7 @@
 //! `marin-tui auth`: tunnel up, token on the clipboard, browser on the cluster's own host name.
 
 use super::audit;
-use super::console::make_folders;
+use super::places::make_folders;
 use super::token::{Desk, failed, runtime};
 use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, Secret, SecretName, Update};

@@ -1,12 +1,12 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
+use super::places::{make_folders, places};
 use super::{Arguments, Colors, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
-use crate::model::{Secret, Timestamp};
+use crate::model::Timestamp;
 use crate::operation::Environment;
 use crate::supervisor::{Note, Options, Supervisor};
-use crate::token;
 use crate::tui;
 use crate::ui::{self, Theme};
 use anyhow::Context;
@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
@@ -95,24 +94,6 @@ fn listed(entry: Entry) -> Listed {
         Entry::Broken(broken) => {
             Listed::Broken { file: broken.file.display().to_string(), problem: broken.problem }
         }
-    }
-}
-
-/// Creates the program's folders, including the token folder, which users write to.
-pub(super) fn make_folders(folders: &Folders, places: &token::Places) -> anyhow::Result<()> {
-    let of_tokens = places.folders();
-    for folder in [&folders.state, &folders.tokens, &folders.run].into_iter().chain(&of_tokens) {
-        config::create_private(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    Ok(())
-}
-
-pub(super) fn places(env: &Env, folders: &Folders) -> token::Places {
-    token::Places {
-        variable: env.var("RAY_AUTH_TOKEN").map(Secret::new),
-        path_variable: env.var("RAY_AUTH_TOKEN_PATH").map(|p| env.expand(&PathBuf::from(p))),
-        cache: folders.tokens.clone(),
-        home: env.home(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a command's arguments to a cluster that answers, with progress on stderr for what takes longer than a second.
 
 use super::Arguments;
-use super::console::{make_folders, places};
+use super::places::{make_folders, places};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem, ProblemKind};
 use crate::operation::Environment;

@@ -88,7 +88,7 @@ pub(super) struct Desk<'a> {
 impl<'a> Desk<'a> {
     pub fn new(config: &'a Config, env: &Env, chosen: Option<&'a str>) -> Self {
         let folders = Folders::new(env);
-        let places = super::console::places(env, &folders);
+        let places = super::places::places(env, &folders);
         let care = TokenCare::new(places.clone(), supervisor::google(&config.settings));
         Self { config, places, care: Arc::new(care), chosen }
     }

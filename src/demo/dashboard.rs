@@ -4,6 +4,7 @@
 //! `status`; `query` is what was asked, `rows` the state API's lists. `metrics` stands apart, on a socket of
 //! its own.
 
+mod failure;
 mod jobs;
 pub(super) mod logs;
 pub(super) mod metrics;

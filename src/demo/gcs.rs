@@ -4,6 +4,7 @@
 //! unary calls needs no more of the protocol. `methods` implements the calls, `drain` the one that drains nodes, with
 //! the messages of `wire`.
 
+mod call;
 mod drain;
 mod methods;
 mod wire;
@@ -12,13 +13,13 @@ use super::connection::{Body, Io};
 use super::scenario::Fault;
 use super::shared::Shared;
 use bytes::{BufMut, Bytes, BytesMut};
+use call::Status;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioExecutor;
-use methods::Status;
 use std::io;
 use std::sync::Arc;
 

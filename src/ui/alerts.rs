@@ -1,6 +1,6 @@
 //! Findings in full: the issue, since when, the evidence and a hint.
 
-use super::chrome::wrap;
+use super::text::wrap;
 use super::{Draw, words};
 use crate::diagnose::{Finding, Severity};
 use ratatui::style::{Modifier, Style};

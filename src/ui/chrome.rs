@@ -1,7 +1,8 @@
 //! The frame around the panes: header, banner, tabs, footer, toasts.
 
-use super::frame::{Title, pane};
-use super::grid::{cut, cut_front, put};
+use super::frame::{Title, clear, pane};
+use super::grid::{cut_front, put};
+use super::text::wrap;
 use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
 use crate::app::{Action, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View};
@@ -147,41 +148,6 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
         }
     }
     Rect { y, height: area.bottom() - y, ..area }
-}
-
-/// Wraps text into lines of that width.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let indent = text.len() - text.trim_start().len();
-    for word in text.split(' ') {
-        let line = lines.last().map_or(0, |l| l.width());
-        if line > 0 && line + 1 + word.width() > width {
-            // A second blank between words does not start a line.
-            if word.is_empty() {
-                continue;
-            }
-            lines.push(" ".repeat(indent));
-        }
-        let Some(line) = lines.last_mut() else { break };
-        if !line.is_empty() && !line.ends_with(' ') {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if word.is_empty() {
-            line.push(' ');
-        }
-        // A word longer than a line is split.
-        while lines.last().is_some_and(|l| l.width() > width) && width > 1 {
-            let Some(long) = lines.pop() else { break };
-            let kept = cut(&long, width).trim_end_matches('…').len();
-            lines.push(long[..kept].to_owned());
-            lines.push(long[kept..].to_owned());
-            if kept == 0 {
-                return lines;
-            }
-        }
-    }
-    lines
 }
 
 /// The panes as tabs, each with its status in a few words.
@@ -413,26 +379,5 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
         for (y, line) in (inner.y..).zip(&lines) {
             put(buf, inner.x, y, inner.width, false, line, tone);
         }
-    }
-}
-
-/// Blanks an area for something that lies over it.
-pub fn clear(buf: &mut Buffer, area: Rect) {
-    for y in area.top()..area.bottom() {
-        for x in area.left()..area.right() {
-            buf[(x, y)].reset();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrap;
-
-    #[test]
-    fn a_line_that_goes_on_begins_where_the_first_does() {
-        assert_eq!(wrap("opens it  (open)", 8), ["opens it", "(open)"]);
-        assert_eq!(wrap("opens it  (open)", 10), ["opens it  ", "(open)"]);
-        assert_eq!(wrap("  the hint of it", 10), ["  the hint", "  of it"]);
     }
 }

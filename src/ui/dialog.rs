@@ -1,14 +1,14 @@
 //! Dialogs: a question with two buttons, or a text.
 
 use super::Draw;
-use super::chrome::{clear, wrap};
-use super::frame::{Title, more_around, pane};
+use super::buttons::buttons;
+use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
+use super::text::wrap;
 use super::{form, plan, progress, worker};
 use crate::app::{Area, Areas, Dialog};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
 /// Draws the dialog in the middle; notes where it and its buttons are, and the highest first line. Returns the cursor's
@@ -64,12 +64,6 @@ pub fn draw(
     None
 }
 
-/// A frame of that size in the middle of the area.
-pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
-    let (width, height) = (width.min(area.width), height.min(area.height));
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
-}
-
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
 /// takes the whole width, and so does a label that is longer than its column.
 fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String, String)> {
@@ -94,28 +88,4 @@ fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String
         }
     }
     lines
-}
-
-/// Draws Cancel and the button that confirms, of which one may be focused; returns where they are.
-pub fn buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: Option<bool>) -> [Area; 2] {
-    let button = |text: &str, focused: bool| {
-        let style = if focused { d.theme.selected } else { d.theme.text };
-        (
-            if focused { format!("[ {text} ]") } else { format!("  {text}  ") },
-            style.add_modifier(Modifier::BOLD),
-        )
-    };
-    let (cancel, cancel_style) = button("Cancel", on_yes == Some(false));
-    let (accept, accept_style) = button(yes, on_yes == Some(true));
-    let width = u16::try_from(cancel.width() + 3 + accept.width()).unwrap_or(0);
-    let y = inner.bottom().saturating_sub(1);
-    let x = inner.right().saturating_sub(width).max(inner.x);
-    buf.set_stringn(x, y, &cancel, inner.width.into(), cancel_style);
-    let at = x + u16::try_from(cancel.width() + 3).unwrap_or(0);
-    buf.set_stringn(at, y, &accept, inner.right().saturating_sub(at).into(), accept_style);
-    let button = |x: u16, text: &str| {
-        let width = u16::try_from(text.width()).unwrap_or(0).min(inner.right().saturating_sub(x));
-        Area { x, y, width, height: inner.height.min(1) }
-    };
-    [button(x, &cancel), button(at, &accept)]
 }

@@ -1,10 +1,10 @@
 //! The form that submits a job.
 
 use super::Draw;
-use super::chrome::{clear, wrap};
-use super::dialog::{buttons, middle};
-use super::frame::{Title, more_around, pane};
+use super::buttons::buttons;
+use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::{cut_front, put};
+use super::text::wrap;
 use crate::app::form::Form;
 use crate::app::{Area, Areas};
 use ratatui::buffer::Buffer;

@@ -1,9 +1,9 @@
 //! The log pane: the visible lines of the ring, and a title with the log's source and state.
 
 use super::Draw;
-use super::chrome::wrap;
 use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
+use super::text::wrap;
 use crate::app::{Area, Cluster, LogView, Pane, Window, pieces};
 use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;

@@ -1,10 +1,10 @@
 //! The confirmation of an operation: consequence, affected jobs, options, the name to type, the two buttons.
 
 use super::Draw;
-use super::chrome::{clear, wrap};
-use super::dialog::{buttons, middle};
-use super::frame::{Title, more_around, pane};
+use super::buttons::buttons;
+use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::{Cell, Column, Grid, cut_middle, put};
+use super::text::wrap;
 use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
 use crate::model::text::printable;

@@ -1,10 +1,9 @@
 //! The progress of an operation: its steps, its output, and what to do when it is interrupted.
 
 use super::Draw;
-use super::chrome::{clear, wrap};
-use super::dialog::middle;
-use super::frame::{Title, more_around, pane};
+use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
+use super::text::wrap;
 use super::words::span;
 use crate::app::running::{Mark, Running, Stand};
 use crate::app::{Action, Area, Areas};

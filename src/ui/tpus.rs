@@ -1,8 +1,8 @@
 //! The TPUs of a cluster: Google's data, Ray's data and the file's limits, those with issues first.
 
-use super::chrome::wrap;
 use super::frame::{Title, more_around, more_below, pane};
 use super::grid::{Cell, Column, Grid, put};
+use super::text::wrap;
 use super::{Draw, Theme, filtered, split_bottom, words};
 use crate::app::{Action, Area, Cluster, TPU_COLUMNS, Tpus};
 use crate::model::cloud::Capacity;

@@ -1,10 +1,10 @@
 //! The form that adds workers.
 
 use super::Draw;
-use super::chrome::{clear, wrap};
-use super::dialog::{buttons, middle};
-use super::frame::{Title, more, more_around, pane};
+use super::buttons::buttons;
+use super::frame::{Title, clear, middle, more, more_around, pane};
 use super::grid::{cut, cut_front, put};
+use super::text::wrap;
 use crate::app::worker::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas};
 use crate::model::text::printable;

@@ -2,7 +2,7 @@
 
 use super::super::connection::{Body, text};
 use super::super::shared::Shared;
-use super::routes::in_trouble;
+use super::failure::in_trouble;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

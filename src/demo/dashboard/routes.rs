@@ -3,8 +3,8 @@
 use super::super::connection::{Body, text, whole};
 use super::super::json::{array, dumps, envelope};
 use super::super::shared::Shared;
+use super::json;
 use super::query::{Query, unescape};
-use super::{IN_TROUBLE, json};
 use super::{jobs, logs, packages, rows, status, tail, tasks};
 use crate::model::NodeId;
 use http::{Method, Request, Response, StatusCode};
@@ -139,9 +139,4 @@ fn node(id: &str, shared: &Shared) -> String {
         NodeId::from_hex(id).and_then(|id| c.node(id)).map(|n| n.detail(&session))
     });
     envelope("Node details fetched.", &format!("{{\"detail\": {}}}", detail.unwrap_or_else(skeleton)))
-}
-
-/// aiohttp's answer to an exception.
-pub(super) fn in_trouble() -> Response<Body> {
-    text(StatusCode::INTERNAL_SERVER_ERROR, IN_TROUBLE)
 }

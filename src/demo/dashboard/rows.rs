@@ -2,9 +2,9 @@
 
 use super::super::connection::{Body, whole};
 use super::super::json::dumps;
+use super::failure::in_trouble;
 use super::json;
 use super::query::Query;
-use super::routes::in_trouble;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! `DrainNode`: drains a node. Its effect is in `cluster/draining`.
 
 use super::super::shared::Shared;
-use super::methods::{Outcome, ids, parse};
+use super::call::{Outcome, ids, parse};
 use super::wire::{DrainReply, DrainRequest};
 use crate::model::NodeId;
 use prost::Message;

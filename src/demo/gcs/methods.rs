@@ -6,6 +6,7 @@ use super::super::cluster::node::SimNode;
 use super::super::dashboard::status;
 use super::super::json::dumps;
 use super::super::shared::Shared;
+use super::call::{Outcome, Status, ids, parse};
 use super::drain::drain_node;
 use super::wire::{
     Address, AliveReply, AliveRequest, AutoscalingState, ClusterResourceState, ClusterStatus, DeathInfo,
@@ -25,39 +26,6 @@ const JOB_KEY: &str = "_ray_internal_job_info_";
 /// The GCS's own code inside an OK reply: no such key.
 const NOT_FOUND: i32 = 17;
 
-/// A gRPC status that is not OK.
-pub(super) struct Status {
-    /// gRPC's code.
-    pub code: i32,
-    /// Ray's words.
-    pub message: String,
-}
-
-impl Status {
-    /// The method does not exist.
-    pub fn unimplemented() -> Self {
-        Self { code: 12, message: String::new() }
-    }
-
-    /// No token, or a wrong one.
-    pub fn unauthenticated() -> Self {
-        Self { code: 16, message: "InvalidAuthToken: Authentication token is missing or incorrect".into() }
-    }
-
-    /// Not now.
-    pub fn unavailable(why: &str) -> Self {
-        Self { code: 14, message: why.into() }
-    }
-
-    /// Bytes that are not the message.
-    pub fn malformed() -> Self {
-        Self { code: 13, message: "could not parse the request".into() }
-    }
-}
-
-/// The result of a method.
-pub(super) type Outcome = Result<Bytes, Status>;
-
 /// The method of a path.
 pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
     Some(match path {
@@ -74,30 +42,8 @@ pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
     })
 }
 
-/// The message in those bytes.
-pub(super) fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
-    M::decode(bytes).map_err(|_| Status::malformed())
-}
-
 /// The GCS's own status inside a reply: success.
 const OK: Option<GcsStatus> = Some(GcsStatus { code: 0, message: String::new() });
-
-/// The ids of a request. A wrong length kills the simulated GCS, as Ray's `NodeID` checks the length and aborts.
-pub(super) fn ids<'a>(
-    method: &str,
-    all: impl Iterator<Item = &'a Vec<u8>>,
-    shared: &Shared,
-) -> Result<Vec<NodeId>, Status> {
-    let mut ids = Vec::new();
-    for id in all.filter(|id| !id.is_empty()) {
-        let Some(id) = NodeId::from_bytes(id) else {
-            shared.kill_gcs(&format!("{method}: a node id of {} bytes", id.len()));
-            return Err(Status::unavailable("Socket closed"));
-        };
-        ids.push(id);
-    }
-    Ok(ids)
-}
 
 fn cluster_status(message: &[u8], shared: &Shared) -> Outcome {
     parse::<()>(message)?;

@@ -1,0 +1,26 @@
+//! The program's own folders, and where tokens are looked for.
+
+use crate::config::{self, Env, Folders};
+use crate::model::Secret;
+use crate::token;
+use anyhow::Context;
+use std::path::PathBuf;
+
+/// Creates the program's folders, including the token folder, which users write to.
+pub(super) fn make_folders(folders: &Folders, places: &token::Places) -> anyhow::Result<()> {
+    let of_tokens = places.folders();
+    for folder in [&folders.state, &folders.tokens, &folders.run].into_iter().chain(&of_tokens) {
+        config::create_private(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// Where a cluster's token is looked for.
+pub(super) fn places(env: &Env, folders: &Folders) -> token::Places {
+    token::Places {
+        variable: env.var("RAY_AUTH_TOKEN").map(Secret::new),
+        path_variable: env.var("RAY_AUTH_TOKEN_PATH").map(|p| env.expand(&PathBuf::from(p))),
+        cache: folders.tokens.clone(),
+        home: env.home(),
+    }
+}
