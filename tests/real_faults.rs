@@ -233,7 +233,7 @@ fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
     assert_eq!(bed.job(&job.id)["status"], "STOPPED");
     until("the audit log has the truth", || audited().trim_end().ends_with("ended (stopped)").then_some(()));
     let log = audited();
-    assert!(log.contains("not known"), "and what was not known: {log}");
+    assert!(log.contains("stop not confirmed"), "and what was not known: {log}");
 }
 
 #[test]

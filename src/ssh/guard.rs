@@ -51,10 +51,19 @@ impl Lifeline {
 /// Starts a command under the guard, with pipes on its standard output and error. Messages come in English, and
 /// tokens stay out of its environment.
 pub(super) fn spawn(command: Vec<OsString>) -> Result<(Child, Lifeline), SshError> {
+    spawn_with(command, &[])
+}
+
+/// [`spawn`] with these environment variables, unless they are set already.
+pub(super) fn spawn_with(
+    command: Vec<OsString>,
+    variables: &[(&str, &str)],
+) -> Result<(Child, Lifeline), SshError> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", GUARD, "sh"]).args(command).process_group(0);
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     clean_environment(shell.as_std_mut()).env("LC_ALL", "C");
+    shell.envs(variables.iter().filter(|(name, _)| std::env::var_os(name).is_none()).copied());
     let failed = |why: String| SshError::Local {
         what: format!("cannot start /bin/sh: {why}"),
         hint: "close some programs, then reconnect".into(),

@@ -28,6 +28,12 @@ const LOCAL_ANSWER: Duration = Duration::from_secs(3);
 /// Timeout for the rest of standard error after the process has exited.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
+/// Keeps the buffers of ssh's channels in its heap. A Unix socket takes 208 kB where TCP takes megabytes, so that ssh holds
+/// what is read more slowly, and glibc would map and unmap that memory again and again: 20 ms of a core for each megabyte
+/// (`mallopt(3)`; other C libraries ignore it).
+const HEAP: (&str, &str) =
+    ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=8388608:glibc.malloc.trim_threshold=16777216");
+
 /// Connections to a forward's remote port that failed on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
@@ -93,7 +99,7 @@ impl Tunnel {
         let socket = files::own_path(&spec.run_dir, "")?;
         let of_sockets = spec.forwards.iter().filter(|f| f.local == Local::Socket).map(|f| f.remote);
         let sockets = Sockets::beside(&socket, of_sockets)?;
-        let (mut child, lifeline) = guard::spawn(login::master(&spec, &socket, checking))?;
+        let (mut child, lifeline) = guard::spawn_with(login::master(&spec, &socket, checking), &[HEAP])?;
         let stdout = child.stdout.take();
         let (story, refusals) = attend(child, &spec);
         let tunnel = Self {
