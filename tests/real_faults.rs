@@ -83,19 +83,22 @@ impl Drop for Cut {
     }
 }
 
-/// The dashboard, stopped until this is dropped.
-struct Frozen(Bed);
+/// A program of the head, stopped until this is dropped.
+struct Frozen {
+    bed: Bed,
+    signal: fn(&Bed, &str),
+}
 
 impl Frozen {
-    fn new(bed: Bed) -> Self {
-        bed.signal_dashboard("STOP");
-        Self(bed)
+    fn new(bed: Bed, signal: fn(&Bed, &str)) -> Self {
+        signal(&bed, "STOP");
+        Self { bed, signal }
     }
 }
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        self.0.signal_dashboard("CONT");
+        (self.signal)(&self.bed, "CONT");
     }
 }
 
@@ -154,7 +157,7 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
     let job = Job::new(bed, "sleep 3600");
     let console = connected(bed);
     console.wait_text(&job.id);
-    let frozen = Frozen::new(bed);
+    let frozen = Frozen::new(bed, Bed::signal_dashboard);
     let half = |text: &str| {
         text.contains("dashboard silent") && text.contains("state from the GCS") && text.contains(" alive")
     };
@@ -176,29 +179,13 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
     });
 }
 
-/// The GCS, stopped until this is dropped. After a minute Ray's own daemons would give up.
-struct FrozenGcs(Bed);
-
-impl FrozenGcs {
-    fn new(bed: Bed) -> Self {
-        bed.on_root("head", &["pkill", "-STOP", "-x", "gcs_server"]);
-        Self(bed)
-    }
-}
-
-impl Drop for FrozenGcs {
-    fn drop(&mut self) {
-        self.0.on_root("head", &["pkill", "-CONT", "-x", "gcs_server"]);
-    }
-}
-
 #[test]
 fn old_data_of_a_gcs_that_hangs_are_not_green_and_it_is_used_again() {
     let bed = Bed::shared(Ray::Newest);
     let job = Job::new(bed, "sleep 3600");
     let console = connected(bed);
     console.wait_text(&job.id);
-    let frozen = FrozenGcs::new(bed);
+    let frozen = Frozen::new(bed, Bed::signal_gcs);
     // The dashboard itself asks the GCS for jobs and nodes: nobody knows the state now.
     let text = console.wait_for("that nothing is known", LONG, |text| !text.contains("● up"));
     assert!(
@@ -218,7 +205,7 @@ fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
     let mut console = connected(bed);
     console.send(&format!("2/{}\r", job.id));
     console.wait("the job alone", |text| text.contains(&format!("/{}", job.id)) && text.contains("running"));
-    let frozen = Frozen::new(bed);
+    let frozen = Frozen::new(bed, Bed::signal_dashboard);
     console.send("s");
     console.wait_text("[ Cancel ]");
     console.send("y");

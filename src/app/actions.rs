@@ -102,14 +102,14 @@ pub enum Action {
     Suspend,
 }
 
-/// What an action does at the worst: each row of the table must say so, and read-only mode is derived from it.
+/// The most that an action can do. Each row of the table names it; read-only mode is derived from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// Changes only what is on the screen.
     View,
-    /// Reads from a cluster, copies, opens a connection, or leads to what is then asked about by itself.
+    /// Reads from a cluster, copies or opens a connection; or confirms a question whose own action was checked before.
     Looks,
-    /// Changes a cluster, its machines or what is kept about it.
+    /// Changes a cluster, its machines or its records.
     Changes,
     /// May end jobs.
     Ends,
@@ -120,7 +120,7 @@ pub enum Class {
 pub struct Description {
     /// The action that is described.
     pub action: Action,
-    /// What it does at the worst.
+    /// The most that it can do.
     pub class: Class,
     /// Its name in the keymap and the palette.
     pub name: &'static str,
@@ -180,7 +180,7 @@ macro_rules! actions {
 actions! {
     Ends StopJob "stop-job" "stop" &[Jobs, AllJobs], "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
     Changes DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
-    Looks Progress "progress" "progress" VIEWS, "Show the progress of the cluster's operation";
+    View Progress "progress" "progress" VIEWS, "Show the progress of the cluster's operation";
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "Delete the cluster's preempted TPUs, after confirmation";
     Ends RemoveWorker "remove-worker" "remove" WORKERS, "Remove the selected worker, drained or at once (shows affected jobs first)";
@@ -234,15 +234,15 @@ actions! {
     Looks Refresh "refresh" "" VIEWS, "Refresh the cluster's data now";
     View LastPage "last-page" "" VIEWS, "Go to the last page";
     View Clusters "clusters" "fleet" BELOW, "Show the fleet: all clusters, those with issues first";
-    Looks Messages "messages" "" VIEWS, "Show the console's messages so far";
+    View Messages "messages" "" VIEWS, "Show the console's messages so far";
     View Palette "palette" "commands" VIEWS, "Run an action by name, or open a cluster with `cluster NAME`";
-    Looks Help "help" "help" SCROLLED, "Show this list";
+    View Help "help" "help" SCROLLED, "Show this list";
     Looks Accept "accept" "" &[Ask], "Confirm";
     View Back "back" "" EVERYWHERE, "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
     View Quit "quit" "quit" EVERYWHERE, "Leave the dialog or view; in the fleet, quit";
     View ForceQuit "force-quit" "" EVERYWHERE, "Quit at once";
-    Looks Redraw "redraw" "" EVERYWHERE, "Redraw the screen";
-    Looks Suspend "suspend" "" EVERYWHERE, "Suspend the console; `fg` in the shell resumes it";
+    View Redraw "redraw" "" EVERYWHERE, "Redraw the screen";
+    View Suspend "suspend" "" EVERYWHERE, "Suspend the console; `fg` in the shell resumes it";
 }
 
 impl Description {

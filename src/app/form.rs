@@ -132,8 +132,8 @@ pub struct Form {
     pub last: usize,
     /// The rows as the form was opened.
     filled: Vec<Row>,
-    /// Whether Esc was pressed over typed text, which a second Esc discards.
-    leaving: bool,
+    /// The typed rows that Esc has warned about; a second Esc discards exactly these.
+    warned: Vec<Row>,
 }
 
 impl Form {
@@ -150,7 +150,7 @@ impl Form {
             top: 0,
             last: 0,
             filled: Vec::new(),
-            leaving: false,
+            warned: Vec::new(),
         };
         form.fill(&Draft::default());
         form
@@ -183,16 +183,16 @@ impl Form {
         self.filled.clone_from(&self.rows);
     }
 
-    /// Whether closing the form would lose something typed, and Esc is to be pressed again. Says so once.
+    /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
     pub fn holds_on(&mut self) -> bool {
-        let typed =
-            |rows: &[Row]| -> Vec<Row> { rows.iter().filter(|r| !r.text.is_empty()).cloned().collect() };
-        let asks = !self.leaving && self.doing.is_none() && typed(&self.rows) != typed(&self.filled);
-        if asks {
-            self.leaving = true;
-            (self.said, self.top) = ("press esc again to discard what was typed".to_owned(), 0);
+        let typed = |rows: &[Row]| rows.iter().filter(|r| !r.text.is_empty()).cloned().collect::<Vec<_>>();
+        let now = typed(&self.rows);
+        if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
+            return false;
         }
-        asks
+        self.warned = now;
+        (self.said, self.top) = ("press esc again to discard what was typed".to_owned(), 0);
+        true
     }
 
     /// Enter in a row: the next row, and from the last one Submit.
@@ -234,7 +234,6 @@ impl Form {
     /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
         self.said.clear();
-        self.leaving = false;
         if let Some(Row { field, text }) = self.rows.get(self.at)
             && field.repeats()
         {

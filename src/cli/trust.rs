@@ -121,7 +121,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
 pub(super) fn allow(file: &Path, what: &str) -> anyhow::Result<()> {
     let question = printable(&format!("{} would make marin-tui {what}", file.display())).into_owned();
     if !io::stdin().is_terminal() {
-        bail!("{question}. There is no terminal to ask in: name the folder with --infra");
+        bail!("{question}. No terminal to confirm: give the folder with --infra");
     }
     eprint!("{question}. Allow it? [y/N] ");
     if answered_yes()? { Ok(()) } else { bail!("nothing was done") }

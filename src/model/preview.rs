@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::model::SubmissionId;
 
-    fn doomed(owner: Option<&str>, holds: Option<&[(&str, f64)]>) -> AffectedJob {
+    fn affected(owner: Option<&str>, holds: Option<&[(&str, f64)]>) -> AffectedJob {
         let holds = holds.map(|h| h.iter().map(|(name, n)| ((*name).into(), *n)).collect());
         AffectedJob {
             key: JobKey::Submission(SubmissionId("j".into())),
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_a_job_holds_is_said_by_its_dearest_resource() {
-        let said = |holds: Option<&[(&str, f64)]>| doomed(None, holds).holding();
+        let said = |holds: Option<&[(&str, f64)]>| affected(None, holds).holding();
         assert_eq!(said(Some(&[("CPU", 12.0), ("TPU", 16.0)])), "TPU 16");
         assert_eq!(said(Some(&[("CPU", 0.1 + 0.2), ("memory", 2e9)])), "CPU 0.3");
         assert_eq!(said(Some(&[("memory", 2e9)])), "2.0 GB");
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn who_is_named_as_another_is_none_of_us() {
         let jobs = [Some("bo"), Some("me"), None, Some("al\x1bice"), Some("bo")];
-        let jobs = jobs.into_iter().map(|o| doomed(o, None)).collect();
+        let jobs = jobs.into_iter().map(|o| affected(o, None)).collect();
         let preview = Preview { jobs, me: "me".into(), trouble: None };
         assert_eq!(preview.others().to_string(), "jobs of al·ice, bo and of unknown owner (j)");
         let ours: Vec<bool> = preview.jobs.iter().map(|j| preview.is_ours(j)).collect();

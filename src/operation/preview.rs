@@ -48,12 +48,12 @@ pub async fn preview(
         let rows =
             hit(client, &snapshot, cluster, (worker, matches!(task, Task::RemoveWorker { .. })), drains)
                 .await?;
-        let looks = rows.into_iter().enumerate().map(|(i, (job, doomed))| async move {
+        let looks = rows.into_iter().enumerate().map(|(i, (job, affected))| async move {
             let holds = match &job {
                 Some(job) if i < looked_at => client.held(&job.ids()).await.ok(),
                 _ => None,
             };
-            AffectedJob { holds, ..doomed }
+            AffectedJob { holds, ..affected }
         });
         let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
         return Ok(Preview { jobs, me, trouble: None });

@@ -134,6 +134,19 @@ fn the_values_of_variables_are_not_shown() {
 }
 
 #[test]
+fn typed_text_is_discarded_by_a_second_esc_only() {
+    let mut app = shown();
+    press(&mut app, "n<esc>");
+    assert!(app.dialog().is_none(), "nothing was typed");
+    press(&mut app, "nsleep 1<esc>");
+    assert!(form(&app).said.contains("press esc again"), "{}", form(&app).said);
+    press(&mut app, "2<esc>");
+    assert_eq!(form(&app).draft().entrypoint, "sleep 12", "more was typed since");
+    press(&mut app, "<esc>");
+    assert!(app.dialog().is_none());
+}
+
+#[test]
 fn what_is_read_for_a_closed_form_fills_no_other() {
     let mut app = shown();
     press(&mut app, "e");
@@ -148,7 +161,7 @@ fn what_is_read_for_a_closed_form_fills_no_other() {
     hears_of(&mut app, first, again(JOBS[0], "the first job"));
     assert_eq!(form(&app).draft().entrypoint, "the second job --more");
     // An empty form, opened while a job was read, stays what is typed.
-    press(&mut app, "<esc>e");
+    press(&mut app, "<esc><esc>e");
     let third = form(&app).id;
     press(&mut app, "<esc>n");
     press(&mut app, "sleep 1");

@@ -13,13 +13,13 @@ fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
-fn doomed(id: &str, owner: &str, fate: Restoration) -> AffectedJob {
+fn affected(id: &str, owner: &str, fate: Restoration) -> AffectedJob {
     AffectedJob { fate, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 60)) }
 }
 
 fn previewed(owners: &[&str]) -> OperationNews {
     let jobs =
-        owners.iter().enumerate().map(|(i, o)| doomed(&format!("job-{i}"), o, Restoration::Back)).collect();
+        owners.iter().enumerate().map(|(i, o)| affected(&format!("job-{i}"), o, Restoration::Back)).collect();
     OperationNews::Previewed(
         Task::Restart { preserve: true },
         Preview { jobs, me: "alice".into(), trouble: None },
@@ -93,12 +93,12 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
 fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
     let mut app = shown();
     press(&mut app, "R");
-    let unowned = |id: &str| AffectedJob { owner: None, ..doomed(id, "", Restoration::Back) };
+    let unowned = |id: &str| AffectedJob { owner: None, ..affected(id, "", Restoration::Back) };
     let seen = |jobs| {
         let preview = Preview { jobs, me: "alice".into(), trouble: None };
         OperationNews::Previewed(Task::Restart { preserve: true }, preview)
     };
-    hears(&mut app, seen(vec![doomed("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
+    hears(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
     assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Name, Spot::Go]);
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
@@ -121,8 +121,8 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
 fn the_announcement_names_every_job_and_its_fate() {
     let mut app = shown();
     press(&mut app, "R");
-    let lost = doomed("04000000", "bo", Restoration::Lost("started by hand".into()));
-    let jobs = vec![doomed("train\x1b-1", "alice", Restoration::Back), lost];
+    let lost = affected("04000000", "bo", Restoration::Lost("started by hand".into()));
+    let jobs = vec![affected("train\x1b-1", "alice", Restoration::Back), lost];
     hears(
         &mut app,
         OperationNews::Previewed(

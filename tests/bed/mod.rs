@@ -220,6 +220,11 @@ impl Bed {
         self.on_root("head", &["pkill", &format!("-{signal}"), "-f", "ray/dashboard/dashboard.py"]);
     }
 
+    /// Sends a signal to the head's GCS. After a minute without it Ray's own daemons give up.
+    pub fn signal_gcs(&self, signal: &str) {
+        self.on_root("head", &["pkill", &format!("-{signal}"), "-x", "gcs_server"]);
+    }
+
     /// Ends a host's sshd and all its connections: new ones are refused.
     pub fn sshd_stop(&self, host: &str) {
         // Since OpenSSH 9.8 connections are programs of their own.

@@ -24,7 +24,7 @@ pub fn stopped() -> OperationNews {
     }))
 }
 
-fn doomed(id: &str, owner: &str, tpu: f64, fate: Restoration) -> AffectedJob {
+fn affected(id: &str, owner: &str, tpu: f64, fate: Restoration) -> AffectedJob {
     let holds = Some(vec![("TPU".into(), tpu)]);
     AffectedJob { fate, holds, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 21_720)) }
 }
@@ -40,8 +40,8 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
     assert!(seen(&mut app, 120, 40).contains("◌ checking affected jobs"));
     let lost = Restoration::Lost("its package is gone".into());
     let mut jobs =
-        vec![doomed("exp1395", "alice", 16.0, Restoration::Back), doomed("notebook", "bo", 0.0, lost)];
-    jobs.extend((0..30).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)));
+        vec![affected("exp1395", "alice", 16.0, Restoration::Back), affected("notebook", "bo", 0.0, lost)];
+    jobs.extend((0..30).map(|i| affected(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)));
     hears(
         &mut app,
         OperationNews::Previewed(
@@ -77,9 +77,9 @@ fn a_job_of_unknown_owner_looks_like_another_persons() {
     let mut app = shown();
     press(&mut app, "R");
     let jobs = vec![
-        doomed("mine", "alice", 16.0, Restoration::Back),
-        doomed("theirs", "bo", 16.0, Restoration::Back),
-        AffectedJob { owner: None, ..doomed("raysubmit_1", "", 16.0, Restoration::Back) },
+        affected("mine", "alice", 16.0, Restoration::Back),
+        affected("theirs", "bo", 16.0, Restoration::Back),
+        AffectedJob { owner: None, ..affected("raysubmit_1", "", 16.0, Restoration::Back) },
     ];
     let preview = Preview { jobs, me: "alice".into(), trouble: None };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
@@ -100,8 +100,8 @@ fn losing() -> App {
     let mut app = shown();
     press(&mut app, "R");
     let mut jobs: Vec<AffectedJob> =
-        (0..11).map(|i| doomed(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)).collect();
-    jobs.push(doomed(
+        (0..11).map(|i| affected(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)).collect();
+    jobs.push(affected(
         "notebook",
         "alice",
         0.0,

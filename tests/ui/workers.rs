@@ -26,7 +26,7 @@ fn offer() -> WorkerOffer {
     }
 }
 
-fn doomed(id: &str, owner: &str, tpu: f64, fate: Restoration) -> AffectedJob {
+fn affected(id: &str, owner: &str, tpu: f64, fate: Restoration) -> AffectedJob {
     let holds = Some(vec![("TPU".into(), tpu)]);
     AffectedJob { fate, holds, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 21_720)) }
 }
@@ -77,8 +77,8 @@ fn whom_a_removal_hits_stands_beside_the_switches() {
     press(&mut app, "1/worker-02<enter>D");
     let there = |what: &str| Restoration::Lost(what.into());
     let jobs = vec![
-        doomed("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
-        doomed("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),
+        affected("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
+        affected("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),
     ];
     let preview = Preview { jobs, me: "alice".into(), trouble: None };
     sees(&mut app, preview);

@@ -173,10 +173,10 @@ impl<'a> Following<'a> {
     /// The mark of a restart that is running on this cluster.
     async fn restart_under_way(&self) -> Option<OperationMark> {
         let (spec, options) = (&self.reach.spec, &self.reach.options);
-        let access = Access { spec, options, connection: &self.connection };
         if !supervisor::keeps_marks(spec) {
             return None;
         }
+        let access = Access { spec, options, connection: &self.connection };
         // Without the right to read marks the job counts as lost, as it does where none are kept.
         let mark = supervisor::read_mark(access).await.ok().flatten()?;
         let is_at_work = mark.pulse(Timestamp::now()) == Pulse::Fresh;
