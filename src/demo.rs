@@ -1,8 +1,8 @@
 //! Simulated Ray heads for tests, benchmarks and demonstrations: a dashboard (HTTP, WebSocket, Ray's token check)
 //! and a GCS (gRPC) on loopback sockets, inside this process, with an SSH server in front if wanted.
 //!
-//! A head returns the same fields as Ray 2.60, including odd and missing ones; one contract suite (`tests/contract/`)
-//! compares it with the real Ray. It knows nothing of the console.
+//! A head returns the same fields as Ray 2.60, including odd and missing ones; one contract suite
+//! (`tests/support/contract`) compares it with the real Ray. It knows nothing of the console.
 //!
 //! The modules:
 //!

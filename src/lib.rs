@@ -1,7 +1,7 @@
 //! marin-tui: a terminal operations console for Ray clusters reached by SSH.
 //!
-//! The modules, from the lowest layer up. A module imports only modules of lower layers (`tests/architecture.rs` has
-//! the table):
+//! The modules, from the lowest layer up. A module imports only modules of lower layers
+//! (`tests/unit/architecture.rs` has the table):
 //!
 //! - [`model`]: the plain data types that all modules share. No I/O.
 //! - [`regular`]: opens regular files, and refuses pipes and devices.

@@ -5,7 +5,7 @@ use crate::config::nearest;
 use anyhow::bail;
 use clap::CommandFactory;
 
-/// The pages of the manual by topic, in reading order. `tests/readme.rs` holds the list to `assets/manual`.
+/// The pages of the manual by topic, in reading order. `tests/unit/readme.rs` holds the list to `assets/manual`.
 pub const PAGES: [(&str, &str); 15] = [
     ("getting-started", include_str!("../../assets/manual/getting-started.md")),
     ("console", include_str!("../../assets/manual/console.md")),

@@ -1,7 +1,7 @@
 //! A simulated Google: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry and the OAuth token endpoint on one
 //! loopback port, with the wire formats, paging, long-running operations and errors recorded from the real services.
 //!
-//! Requests without a token of `/token` are refused. `tests/real_google.rs` checks it with Google's own clients. Tests
+//! Requests without a token of `/token` are refused. `tests/real/google.rs` checks it with Google's own clients. Tests
 //! set its state directly; a simulated fleet shows its clusters there.
 
 pub mod compute;

@@ -1,0 +1,250 @@
+//! Holds `src/` to its own map: imports go downward only, terminals, keys, colours and processes stay in their rooms.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each room and the rooms it may import. A room that is missing here fails the test.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("regular", &[]),
+    ("config", &["regular", "model"]),
+    ("reconcile", &["model"]),
+    ("infra", &["config", "model"]),
+    ("token", &["regular", "model"]),
+    ("ssh", &["model"]),
+    ("ray", &["model"]),
+    ("gcp", &["model"]),
+    // Not `ray`: with wire types of its own a wrong tag cannot hide on both sides.
+    ("demo", &["model"]),
+    ("supervisor", &["config", "token", "ssh", "ray", "gcp", "model"]),
+    ("diagnose", &["model"]),
+    ("operation", &["supervisor", "ssh", "ray", "gcp", "config", "model"]),
+    ("app", &["diagnose", "reconcile", "model"]),
+    ("ui", &["app", "diagnose", "reconcile", "model"]),
+    ("tui", &["ui", "app", "operation", "supervisor", "config", "model"]),
+    // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
+    (
+        "cli",
+        &[
+            "tui",
+            "ui",
+            "app",
+            "operation",
+            "supervisor",
+            "ray",
+            "gcp",
+            "demo",
+            "config",
+            "infra",
+            "token",
+            "reconcile",
+            "model",
+        ],
+    ),
+    ("main", &["cli"]),
+];
+
+fn sources() -> Vec<(String, PathBuf, String)> {
+    fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, out);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                out.push(path);
+            }
+        }
+    }
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    walk(&src, &mut files);
+    files.sort();
+    let room = |p: &Path| {
+        let first = p.strip_prefix(&src).unwrap().components().next().unwrap();
+        first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
+    };
+    files.into_iter().map(|p| (room(&p), p.clone(), fs::read_to_string(&p).unwrap())).collect()
+}
+
+/// The code without comments and without the test module that closes a file.
+fn code(text: &str) -> String {
+    let body = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    let line = |l: &str| l.split("//").next().unwrap_or_default().to_owned();
+    body.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Rooms named after `crate::` (or after the library's name, in `main`), also inside `use crate::{a, b::c}`.
+fn imported(text: &str) -> BTreeSet<String> {
+    let mut rooms = BTreeSet::new();
+    for prefix in ["crate::", "marin_tui::"] {
+        for (at, _) in text.match_indices(prefix) {
+            let rest = &text[at + prefix.len()..];
+            if let Some(group) = rest.strip_prefix('{') {
+                let mut depth = 0;
+                let mut word = String::new();
+                for c in group.chars() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => {
+                            rooms.insert(std::mem::take(&mut word));
+                            continue;
+                        }
+                        _ => {}
+                    }
+                    if depth == 0 {
+                        word.push(c);
+                    }
+                }
+                rooms.insert(word);
+            } else {
+                rooms.insert(rest.to_owned());
+            }
+        }
+    }
+    let ident =
+        |s: &String| s.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    rooms.iter().map(ident).filter(|s| !s.is_empty()).collect()
+}
+
+#[test]
+fn imports_go_downward_only() {
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        if room == "lib" {
+            continue;
+        }
+        let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+            wrong.push(format!("{}: room `{room}` is not in the table", path.display()));
+            continue;
+        };
+        for import in imported(&code(&text)) {
+            let known = ROOMS.iter().any(|(name, _)| *name == import);
+            if known && import != room && !allowed.contains(&import.as_str()) {
+                wrong.push(format!("{}: `{room}` imports `{import}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn crates_stay_in_their_rooms() {
+    // (what the code may say, rooms that may say it)
+    const OWNERS: &[(&str, &[&str])] = &[
+        ("ratatui::", &["ui", "tui"]),
+        ("crossterm::", &["app", "tui"]),
+        ("tokio::", &["ssh", "ray", "gcp", "supervisor", "operation", "tui", "cli", "demo", "main"]),
+        ("reqwest::", &["ray", "gcp"]),
+        ("google_cloud", &["gcp"]),
+        ("tonic::", &["ray", "demo"]),
+        ("Command::new", &["ssh", "supervisor", "tui"]),
+        ("arboard::", &["tui"]),
+        ("Color::", &["ui"]),
+        ("println!", &["main", "cli"]),
+        ("SystemTime::now", &["model"]),
+        ("Timestamp::now", &["ssh", "ray", "supervisor", "operation", "tui", "cli", "demo", "main", "token"]),
+    ];
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        let code = code(&text);
+        for (word, rooms) in OWNERS {
+            if code.contains(word) && !rooms.contains(&room.as_str()) {
+                wrong.push(format!("{}: `{word}` belongs to {}", path.display(), rooms.join(", ")));
+            }
+        }
+        if room == "app"
+            && ["crossterm::terminal", "crossterm::cursor", "crossterm::execute"]
+                .iter()
+                .any(|w| code.contains(w))
+        {
+            wrong.push(format!("{}: app may use crossterm's key and mouse types only", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn commands_write_through_the_cleaner() {
+    // What a cluster says reaches a terminal through `cli/output.rs` alone, whose macros the whole room uses.
+    const STREAMS: &[&str] = &[
+        "io::stdout",
+        "io::stderr",
+        "to_writer",
+        "serde_json::to_string_pretty",
+        "std::print",
+        "std::eprint",
+    ];
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        if !matches!(room.as_str(), "cli" | "main") || path.ends_with("cli/output.rs") {
+            continue;
+        }
+        let code = code(&text);
+        let found = STREAMS.iter().filter(|word| code.contains(**word));
+        wrong.extend(found.map(|word| format!("{}: `{word}` belongs to cli/output.rs", path.display())));
+        if room == "main" && code.contains("println!") {
+            wrong.push(format!("{}: the standard macros do not clean", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let cli = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli.rs")).unwrap();
+    let first = cli.lines().find(|l| l.starts_with("mod ") || l.starts_with("pub mod "));
+    assert_eq!(first, Some("mod output;"), "its macros hold for the modules after it");
+}
+
+#[test]
+fn nothing_waits_by_the_wall_clock() {
+    // It can be set back while something waits: what is waited for is an `Instant`.
+    for (_, path, text) in sources() {
+        let waits = code(&text).lines().any(|l| l.contains("until(Timestamp::now())"));
+        assert!(!waits, "{} measures a wait by the wall clock", path.display());
+    }
+}
+
+#[test]
+fn parsers_of_hostile_input_are_fuzzed() {
+    // What comes from a cluster, from its files or from a crash, and who reads it.
+    const ENTRIES: &[(&str, &str)] = &[
+        ("config/fuzz.rs", "cluster_yaml"),
+        ("config/fuzz.rs", "marin_yaml"),
+        ("operation/journal.rs", "journal_lines"),
+        ("ray/fuzz.rs", "autoscaler_report"),
+        ("ray/fuzz.rs", "dashboard_jobs"),
+        ("ray/fuzz.rs", "dashboard_lists"),
+        ("ray/fuzz.rs", "dashboard_nodes"),
+        ("ray/fuzz.rs", "gcs_cluster_status"),
+        ("ray/fuzz.rs", "gcs_tables"),
+        ("ray/fuzz.rs", "log_bytes"),
+        ("ray/fuzz.rs", "status_text"),
+        ("ray/large.rs", "package_reply"),
+        ("ray/logs/socket.rs", "websocket_frames"),
+        ("ray/logs/socket.rs", "websocket_handshake"),
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (file, entry) in ENTRIES {
+        let text = fs::read_to_string(root.join("src").join(file)).unwrap();
+        assert!(
+            text.contains(&format!("#[test]\n    fn fuzz_{entry}()"))
+                || text.contains(&format!("#[test]\nfn fuzz_{entry}()")),
+            "{file}: {entry}"
+        );
+    }
+    let ci = fs::read_to_string(root.join(".ci/run")).unwrap();
+    assert!(ci.contains("step .ci/deny"), "the dependencies are not looked at");
+}
+
+#[test]
+fn a_room_begins_with_its_purpose() {
+    for (_, path, text) in sources() {
+        assert!(text.starts_with("//!"), "{} has no //! header", path.display());
+    }
+}
+
+#[test]
+fn the_scanner_sees_what_it_should() {
+    let found = imported("use crate::{app::{App, View}, model::Job};\nlet x = crate::ray::Client::new();");
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["app", "model", "ray"]);
+}
