@@ -38,6 +38,34 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
+/// takes the whole width, and so does a label that is longer than its column. The width of the labels comes with them.
+pub fn lay_out(rows: &[(String, String)], width: usize) -> (Vec<(String, String)>, usize) {
+    let beside = rows.iter().filter(|(_, text)| !text.is_empty()).map(|(label, _)| label.width());
+    let label = beside.max().unwrap_or(0).min(width / 3);
+    let indent = if label > 0 { label + 2 } else { 0 };
+    let mut lines = Vec::with_capacity(rows.len());
+    for (name, text) in rows {
+        if name.is_empty() {
+            lines.extend(wrap(text, width.max(1)).into_iter().map(|line| (String::new(), line)));
+            continue;
+        }
+        let is_long = name.width() > label;
+        if is_long {
+            lines.extend(wrap(name, width.max(1)).into_iter().map(|line| (line, String::new())));
+        }
+        if is_long && text.is_empty() {
+            continue;
+        }
+        for (i, line) in wrap(text, width.saturating_sub(indent).max(1)).into_iter().enumerate() {
+            let first = i == 0 && !is_long;
+            let line = if first { line } else { format!("{}{line}", " ".repeat(indent)) };
+            lines.push((if first { name.clone() } else { String::new() }, line));
+        }
+    }
+    (lines, label)
+}
+
 #[cfg(test)]
 mod tests {
     use super::wrap;

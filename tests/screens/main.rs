@@ -132,7 +132,7 @@ fn dialogs() {
     press(&mut app, "<esc>1d");
     snap("describe_node", &mut app);
     press(&mut app, "<esc>2d");
-    let job = app.current().unwrap().job().unwrap().ids();
+    let job = app.meant_job().map(|(_, j)| j).unwrap().ids();
     tell(&mut app, CLUSTER, News::Work { job, work: Ok(Box::new(work())) });
     snap("describe_job", &mut app);
     press(&mut app, "<esc>1");
@@ -199,7 +199,7 @@ fn a_long_prompt_is_seen_at_its_end() {
 fn lines_that_wrap_are_all_drawn_page_by_page() {
     let mut app = shown();
     press(&mut app, "3zw");
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     let lines = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240))).collect();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
     let see = |app: &mut App| text(&paint(app, Colors::Full, 80, 24));
@@ -207,7 +207,7 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
     press(&mut app, "gg");
     assert!(see(&mut app).contains("below"));
     let mut met = String::new();
-    while !app.current().unwrap().log.follows() {
+    while !app.log().unwrap().follows() {
         met += &see(&mut app);
         press(&mut app, "<^f>");
     }

@@ -43,7 +43,7 @@ fn a_logs_state_stays_beside_a_long_name() {
     let mut state = snapshot();
     state.jobs = Arc::new(vec![Arc::new(job(LONG, JobStatus::Running, "dara", 60))]);
     let mut app = with(state);
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     let lines = (0..100).map(|i| format!("step {i} loss=2")).collect();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
     let title = |app: &mut App| {
@@ -84,7 +84,7 @@ fn worker_types_have_the_room_that_is_there() {
     let said = narrow.lines().filter(|l| l.ends_with(" more below ─╯") || l.contains("more below")).count();
     assert_eq!(said, 2, "both tables say what they hide: {narrow}");
     // Behind the last row the types go on; the way back begins with them.
-    for _ in 0..app.tpus().unwrap().tpus.table().len() - 1 {
+    for _ in 0..app.listing().unwrap().len() - 1 {
         assert!(seen(&mut app, 80, 24).contains("tpu_type_00"));
         press(&mut app, "<down>");
     }
@@ -128,11 +128,14 @@ fn keys_do_nothing_in_a_window_that_shows_nothing() {
     app.start(None);
     let text = seen(&mut app, 20, 5).replace('\n', " ");
     assert!(text.contains("at least 40x10"), "{text}");
-    assert!(press(&mut app, "<enter>").is_empty() && app.view() == View::Clusters, "nobody saw which");
+    assert!(
+        press(&mut app, "<enter>").is_empty() && app.view().clone() == View::Clusters,
+        "nobody saw which"
+    );
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
     seen(&mut app, 40, 10);
     press(&mut app, "<enter>");
-    assert!(matches!(app.view(), View::Cluster(_)));
+    assert!(matches!(app.view().clone(), View::Cluster(_)));
     assert!(seen(&mut app, 20, 5).contains("enlarge the window"));
     assert_eq!(press(&mut app, "<^c>"), [Effect::Quit]);
 }

@@ -220,7 +220,7 @@ pub fn shown() -> App {
             180 - i
         ),
     });
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     tell(
         &mut app,
         "marin-us-central2",

@@ -13,7 +13,9 @@ mod workers;
 use crate::sample::*;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;
-use marin_tui::app::{App, Area, Context, Dialog, Effect, Event, Outcome, Pane, Sum, View};
+use marin_tui::app::{
+    App, Area, ClusterPage, Context, Dialog, Effect, Event, Listing, Outcome, Pane, Sum, Target, View,
+};
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
 use proptest::prelude::*;
@@ -48,14 +50,35 @@ fn footer(app: &mut App) -> String {
     paint(app, 200, 60).1
 }
 
+/// The state of the page of the cluster on the screen.
+fn page(app: &App) -> &ClusterPage {
+    app.page_of(app.view().place().unwrap()).unwrap()
+}
+
 fn selected(app: &App) -> Option<String> {
-    app.current()?.jobs.selected().map(ToString::to_string)
+    page(app).jobs.selected(app.fleet()).map(|row| row.job.key.to_string())
+}
+
+/// What identifies each row of a table, from the first to the last.
+fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
+    let word = |target| match target {
+        Target::Cluster(place) => app.clusters()[place].name().to_string(),
+        Target::Broken(_) => "broken".to_owned(),
+        Target::Node(place, id) => app.clusters()[place].node(&id).unwrap().name.to_string(),
+        Target::Job(_, key) => key.to_string(),
+        Target::Tpu(_, name) => name.to_string(),
+    };
+    (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()
 }
 
 fn rows(app: &App) -> Vec<String> {
-    let cluster = app.current().unwrap();
-    let jobs = &cluster.snapshot.jobs;
-    (0..cluster.jobs.len()).map(|p| jobs[cluster.jobs.row(p).unwrap()].key.to_string()).collect()
+    keys(app, &page(app).jobs)
+}
+
+/// The lines of the page that shows a thing in full.
+fn details(app: &App) -> Vec<(String, String)> {
+    let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
+    marin_tui::app::details::lines(app.fleet(), page, NOW).1
 }
 
 fn asks(request: Request) -> Effect {

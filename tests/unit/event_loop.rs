@@ -97,7 +97,7 @@ impl Console {
         let (quit, quits) = oneshot::channel::<()>();
         let seen = Seen::new();
         let mut app = sample::shown();
-        let stream = app.current().unwrap().log.stream();
+        let stream = app.log().unwrap().stream();
         let screen = Screen { seen: seen.clone(), frame: Vec::new() };
         let supervisor = Supervisor::start(clusters, options, &updates);
         let done = tokio::spawn(async move {
@@ -116,7 +116,7 @@ impl Console {
             let exit =
                 event_loop(&mut terminal, &mut app, &theme, &mut performer, &mut inputs).await.unwrap();
             performer.shutdown().await;
-            assert_eq!(app.view(), View::Cluster(0));
+            assert_eq!(app.view().clone(), View::Cluster(0));
             exit
         });
         Self { keys, updates, quit, seen, stream, done }
@@ -211,7 +211,7 @@ async fn news_are_taken_in_while_another_program_has_the_terminal() {
     let place = Place { remote: true, multiplexer: Multiplexer::None };
     let mut performer = Performer::new(supervisor, place);
     let mut app = sample::shown();
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     let all_are_told = async {
         for number in 0..100 {
             let batch = LogBatch { stream, lines: vec![format!("line {number}")], end: LogEnd::Open };

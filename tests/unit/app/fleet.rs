@@ -42,8 +42,10 @@ fn calm(name: &str) -> Snapshot {
 }
 
 fn order(app: &App) -> Vec<&str> {
-    let name = |row: usize| app.clusters().get(row).map_or("broken", |c| c.name().as_str());
-    (0..app.list().len()).map(|p| name(app.list().row(p).unwrap())).collect()
+    let list = &app.pages().clusters;
+    let place = |p| list.target_at(app.fleet(), p).unwrap().place();
+    let name = |place: usize| app.clusters()[place].name().as_str();
+    (0..list.len()).map(|p| place(p).map_or("broken", name)).collect()
 }
 
 fn under_cursor(app: &App) -> &str {
@@ -67,13 +69,13 @@ fn trouble_comes_first_and_equals_stay_where_they_are() {
     // Trying again mends nothing yet, and the row does not jump at each try.
     let trying = Link::Connecting { phase: Phase::Tunnel, since: NOW };
     tell(&mut app, "delta", News::Link(trying));
-    assert_eq!((order(&app)[0], app.alerts()), ("delta", 1));
+    assert_eq!((order(&app)[0], app.fleet().alerts()), ("delta", 1));
     tell(&mut app, "gamma", News::Link(gone()));
     assert_eq!(order(&app), ["gamma", "delta", "alpha", "beta"], "as they were listed");
     for name in ["gamma", "delta"] {
         tell(&mut app, name, News::Link(up()));
     }
-    assert_eq!((order(&app), app.alerts()), (NAMES.to_vec(), 0));
+    assert_eq!((order(&app), app.fleet().alerts()), (NAMES.to_vec(), 0));
 }
 
 #[test]
@@ -83,7 +85,7 @@ fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
     let of = |app: &mut App| {
         let panes = areas(app, 120, 40);
         let cluster = app.current().unwrap();
-        (cluster.problem().cloned(), cluster.is_stale(NOW), app.alerts(), panes.nodes, panes.jobs)
+        (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), panes.nodes, panes.jobs)
     };
     let well = of(&mut app);
     tell(&mut app, "alpha", News::Link(gone()));
@@ -135,11 +137,11 @@ fn the_fleet_can_be_sorted_by_a_column_and_turned_round() {
 #[test]
 fn totals_count_what_is_known() {
     let mut app = fleet();
-    let all = app.totals();
+    let all = app.fleet().totals();
     assert_eq!((all.clusters, all.up, all.nodes, all.running), (4, 4, 8, 4));
     assert_eq!(all.tpus, Sum { used: Some(16.0), is_least: false, all: 32.0 });
     tell(&mut app, "alpha", News::Link(gone()));
-    assert_eq!((app.totals().up, app.totals().nodes), (3, 8), "what was known stays");
+    assert_eq!((app.fleet().totals().up, app.fleet().totals().nodes), (3, 8), "what was known stays");
 }
 
 #[test]
@@ -155,11 +157,11 @@ fn use_that_is_not_known_is_not_counted_as_none() {
         tell(app, name, News::Snapshot(Arc::new(state)));
     };
     unknown(&mut app, "beta");
-    assert_eq!(app.totals().tpus, Sum { used: Some(12.0), is_least: true, all: 32.0 });
+    assert_eq!(app.fleet().totals().tpus, Sum { used: Some(12.0), is_least: true, all: 32.0 });
     for name in ["alpha", "gamma", "delta"] {
         unknown(&mut app, name);
     }
-    assert_eq!(app.totals().tpus, Sum { used: None, is_least: true, all: 32.0 });
+    assert_eq!(app.fleet().totals().tpus, Sum { used: None, is_least: true, all: 32.0 });
 }
 
 #[test]
@@ -182,14 +184,17 @@ fn leaving_returns_to_the_same_row_and_scroll() {
     press(&mut app, &"j".repeat(40));
     press(&mut app, "kkk");
     paint(&mut app, 80, 24);
-    let before = (app.list().cursor(), app.list().window(app.list().height()));
+    let before = (app.pages().clusters.cursor(), app.pages().clusters.window(app.pages().clusters.height()));
     assert!(before.1 > 0);
     press(&mut app, "<enter>");
-    assert_eq!(app.view(), View::Cluster(37));
+    assert_eq!(app.view().clone(), View::Cluster(37));
     paint(&mut app, 80, 24);
     press(&mut app, "q");
     paint(&mut app, 80, 24);
-    assert_eq!((app.list().cursor(), app.list().window(app.list().height())), before);
+    assert_eq!(
+        (app.pages().clusters.cursor(), app.pages().clusters.window(app.pages().clusters.height())),
+        before
+    );
 }
 
 #[test]
@@ -232,30 +237,26 @@ fn a_stuck_autoscaler_is_an_alert_once_it_was_seen_to_be_stuck() {
     let mut app = fleet();
     starve(&mut app, "gamma", 165);
     let found = |app: &App| app.clusters()[2].says().map(|f| (f.kind, f.severity));
-    assert_eq!((found(&app), app.alerts()), (Some((FindingKind::Unmet, Severity::Warn)), 0));
+    assert_eq!((found(&app), app.fleet().alerts()), (Some((FindingKind::Unmet, Severity::Warn)), 0));
     assert_eq!(order(&app)[0], "gamma");
     starve(&mut app, "delta", 180);
-    assert_eq!(app.alerts(), 1);
+    assert_eq!(app.fleet().alerts(), 1);
     assert_eq!(order(&app), ["delta", "gamma", "alpha", "beta"], "the worse first");
 }
 
 fn all_nodes(app: &App) -> Vec<String> {
-    let rows = app.all_nodes();
-    let name = |p| rows.node(app.clusters(), p).unwrap().1.name.to_string();
-    (0..rows.table().len()).map(name).collect()
+    keys(app, &app.pages().nodes)
 }
 
 fn all_jobs(app: &App) -> Vec<String> {
-    let rows = app.all_jobs();
-    let name = |p| rows.job(app.clusters(), p).unwrap().1.key.to_string();
-    (0..rows.table().len()).map(name).collect()
+    keys(app, &app.pages().jobs)
 }
 
 #[test]
 fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
     let mut app = fleet();
     press(&mut app, "N");
-    assert_eq!((app.view(), all_nodes(&app).len()), (View::Nodes, 8));
+    assert_eq!((app.view().clone(), all_nodes(&app).len()), (View::Nodes, 8));
     press(&mut app, "/gam");
     assert_eq!(all_nodes(&app), ["gamma-0", "gamma-1"], "a cluster's name is filtered by, too");
     press(&mut app, "<esc>>");
@@ -263,17 +264,17 @@ fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
     press(&mut app, "I");
     assert_eq!(all_nodes(&app)[0], "gamma-0");
     press(&mut app, "J");
-    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Jobs);
     assert_eq!(
         all_jobs(&app)[..4],
         ["alpha-run", "beta-run", "delta-run", "gamma-run"],
         "newest running first"
     );
     press(&mut app, "<esc>");
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, "J");
     assert_eq!(press(&mut app, "q"), [], "q leads to the fleet first");
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
 }
 
 #[test]
@@ -282,23 +283,20 @@ fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
     press(&mut app, "J/delta<enter>j");
     let effects = press(&mut app, "<enter>");
     assert!(effects.contains(&ask("delta", Request::Focus(true))), "{effects:?}");
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     let follow = Request::Follow(stream, LogSource::Job(id("delta-old")));
     assert!(effects.contains(&ask("delta", follow)), "its log, and no other job's: {effects:?}");
-    assert_eq!(
-        (app.view(), app.pane(), selected(&app).as_deref()),
-        (View::Cluster(3), Pane::Jobs, Some("delta-old"))
-    );
+    assert_eq!(app.view().clone(), View::Log(3));
     press(&mut app, "q");
-    assert_eq!((app.view(), app.all_jobs().table().cursor()), (View::Jobs, 1));
-    assert_eq!(app.all_jobs().table().filter().text(), "delta");
+    assert_eq!((app.view().clone(), app.pages().jobs.cursor()), (View::Jobs, 1));
+    assert_eq!(app.pages().jobs.filter().text(), "delta");
     press(&mut app, "N/beta-1<enter><enter>");
-    assert_eq!((app.view(), app.pane()), (View::Cluster(1), Pane::Nodes));
-    assert_eq!(app.current().unwrap().node().unwrap().name.raw(), "beta-1");
+    assert_eq!((app.view().clone(), app.pane()), (View::Cluster(1), Pane::Nodes));
+    assert_eq!(app.meant_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
     // A filter of the cluster's own that hides the row gives way.
     press(&mut app, "/beta-0<enter>qkq");
     press(&mut app, "N<enter>");
-    assert_eq!(app.current().unwrap().node().unwrap().name.raw(), "beta-1");
+    assert_eq!(app.meant_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
 }
 
 #[test]
@@ -312,11 +310,10 @@ fn actions_on_a_row_of_all_name_its_cluster() {
     assert_eq!(press(&mut app, "!"), [Effect::SshHead(ClusterName::new("beta"))]);
     assert!(matches!(&press(&mut app, "y")[..], [Effect::Copy { text, .. }] if text == "beta-run"));
     press(&mut app, "d");
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert!(lines.iter().any(|(_, text)| text == "beta-run"));
+    assert!(details(&app).iter().any(|(_, text)| text == "beta-run"));
     press(&mut app, "<esc>");
     let effects = press(&mut app, "l");
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     let follow = Request::Follow(stream, LogSource::Job(id("beta-run")));
     assert_eq!(effects, [ask("beta", follow), ask("beta", Request::Focus(true))]);
 }
@@ -361,24 +358,24 @@ fn a_click_among_all_selects_and_the_second_opens() {
     let mut app = fleet();
     press(&mut app, "N");
     paint(&mut app, 120, 40);
-    let rows = areas(&app, 120, 40).merged.unwrap();
+    let rows = areas(&app, 120, 40).table.unwrap().rows;
     assert_eq!(point(&mut app, CLICK, rows.x, rows.y + 2), []);
-    assert_eq!(app.all_nodes().table().cursor(), 2);
+    assert_eq!(app.pages().nodes.cursor(), 2);
     point(&mut app, MouseEventKind::ScrollDown, rows.x, rows.y);
-    assert_eq!(app.all_nodes().table().cursor(), 5);
+    assert_eq!(app.pages().nodes.cursor(), 5);
     point(&mut app, CLICK, rows.x, rows.y + 5);
-    assert!(matches!(app.view(), View::Cluster(_)));
+    assert!(matches!(app.view().clone(), View::Cluster(_)));
 }
 
 #[test]
 fn an_only_cluster_can_be_left_for_what_it_was_opened_from() {
     let mut app = shown();
-    press(&mut app, "cJ<enter>");
-    assert_eq!(app.view(), View::Cluster(0));
+    press(&mut app, "cN<enter>");
+    assert_eq!(app.view().clone(), View::Cluster(0));
     press(&mut app, "q");
-    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Nodes);
     assert_eq!(press(&mut app, "q"), []);
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
 }
 
@@ -387,7 +384,7 @@ fn a_cluster_is_described_with_everything_found() {
     let mut app = fleet();
     starve(&mut app, "alpha", 180);
     press(&mut app, "d");
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let lines = details(&app);
     let at = lines.iter().position(|(label, _)| label == "autoscaler stuck").unwrap();
     assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
     assert!(lines[at + 1].0 == "hint" && lines[at + 1].1.contains("monitor.log"));

@@ -33,8 +33,8 @@ proptest! {
                     ids.dedup();
                     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&ids))));
                 }
-                // The nodes pane is another table.
-                Step::Key("1") if app.prompt().is_none() => {}
+                // The nodes pane is another table, the log another page.
+                Step::Key("1" | "<enter>") if app.prompt().is_none() => {}
                 Step::Key(key) => {
                     moves = "jkGg".contains(key);
                     press(&mut app, key);
@@ -49,7 +49,7 @@ proptest! {
             } else {
                 prop_assert_eq!(selected(&app).is_some(), !rows.is_empty());
             }
-            let on_cursor = app.current().unwrap().job().map(|j| j.key.to_string());
+            let on_cursor = app.meant_job().map(|(_, j)| j).map(|j| j.key.to_string());
             prop_assert_eq!(selected(&app), on_cursor);
         }
     }
@@ -70,8 +70,7 @@ fn a_filter_is_live_inverts_and_esc_restores_it() {
     press(&mut app, "<esc>");
     assert_eq!(rows(&app), JOBS, "esc outside the prompt clears it");
     press(&mut app, "1/tpu_slice<enter>");
-    let cluster = app.current().unwrap();
-    assert_eq!((cluster.nodes.len(), cluster.jobs.len()), (2, 6), "each table has its own");
+    assert_eq!((page(&app).nodes.len(), page(&app).jobs.len()), (2, 6), "each table has its own");
 }
 
 #[test]
@@ -137,7 +136,7 @@ fn the_newest_running_jobs_log_opens_by_itself() {
     let none_runs = Snapshot { jobs: Arc::default(), ..snapshot() };
     assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(none_runs))), []);
     let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     assert_eq!(effects, [asks(Request::Follow(stream, LogSource::Job(id("eval-tulu-99"))))]);
     assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1])))), [], "it stays open");
 }
@@ -145,22 +144,29 @@ fn the_newest_running_jobs_log_opens_by_itself() {
 #[test]
 fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
     let mut app = shown();
-    let old = app.current().unwrap().log.stream();
+    let old = app.log().unwrap().stream();
     let effects = press(&mut app, "jl");
-    let new = app.current().unwrap().log.stream();
+    let new = app.log().unwrap().stream();
     assert_ne!(old, new);
     let source = LogSource::Job(id(JOBS[1]));
     assert_eq!(effects, [asks(Request::Unfollow(old)), asks(Request::Follow(new, source))]);
-    assert!(app.current().unwrap().log.is_empty());
+    assert!(app.log().unwrap().is_empty());
     let batch =
         |stream, line: &str| News::Log(LogBatch { stream, lines: vec![line.into()], end: LogEnd::Open });
     tell(&mut app, CLUSTER, batch(old, "late"));
     tell(&mut app, CLUSTER, batch(new, "mine"));
-    let log = &app.current().unwrap().log;
+    let log = &app.log().unwrap();
     assert_eq!((log.len(), log.line(0)), (1, Some("mine")));
-    assert_eq!(press(&mut app, "jl"), [], "a driver started by hand has no log");
+    assert_eq!(app.view().clone(), View::Log(0), "in the whole window");
+    assert_eq!(press(&mut app, "<esc>jl"), [], "a driver started by hand has no log");
     assert!(said(&app).contains("Ray keeps no log"));
-    assert_eq!(app.current().unwrap().log.stream(), new, "the open log stays");
+    assert_eq!(
+        (app.log().unwrap().stream(), app.view().clone()),
+        (new, View::Cluster(0)),
+        "the open log stays"
+    );
+    assert_eq!(press(&mut app, "kl"), [], "what is open goes on where it is");
+    assert_eq!(app.view().clone(), View::Log(0));
 }
 
 #[test]
@@ -168,9 +174,9 @@ fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
     let mut app = shown();
     press(&mut app, "4");
     for name in ["monitor.log", "monitor.out", "monitor.err", "monitor.log"] {
-        let before = app.current().unwrap().log.stream();
+        let before = app.log().unwrap().stream();
         let effects = press(&mut app, "l");
-        let now = app.current().unwrap().log.stream();
+        let now = app.log().unwrap().stream();
         let follow = Request::Follow(now, LogSource::Monitor(name.into()));
         assert_eq!(effects, [asks(Request::Unfollow(before)), asks(follow)]);
     }
@@ -240,10 +246,9 @@ fn ended_jobs_are_deleted_and_esc_takes_marks_away() {
     assert!(lines.iter().any(|(_, text)| text.contains(JOBS[1])), "{lines:?}");
 }
 
-/// The dialog's rows with that label, and those below it without one.
+/// The rows of the job's page.
 fn told(app: &App) -> Vec<String> {
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no dialog") };
-    lines.iter().map(|(label, text)| format!("{label}: {text}")).collect()
+    details(app).iter().map(|(label, text)| format!("{label}: {text}")).collect()
 }
 
 #[test]
@@ -251,7 +256,7 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
     let mut app = shown();
     let asked = press(&mut app, "d");
     let driver = JobId("0a000000".into());
-    let ids = app.current().unwrap().job().unwrap().ids();
+    let ids = app.meant_job().map(|(_, j)| j).unwrap().ids();
     assert_eq!((&ids.driver, ids.submission.is_some()), (&Some(driver), true));
     let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(ids.clone()));
     assert_eq!(asked, [request]);
@@ -279,7 +284,7 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
 fn nothing_is_asked_about_a_job_that_has_ended() {
     let mut app = shown();
     press(&mut app, "G");
-    assert!(app.current().unwrap().job().unwrap().status.is_ended());
+    assert!(app.meant_job().map(|(_, j)| j).unwrap().status.is_ended());
     assert_eq!(press(&mut app, "d"), []);
     assert!(!told(&app).iter().any(|row| row.starts_with("holds")));
 }
@@ -308,7 +313,7 @@ fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
     let mut app = shown();
     press(&mut app, "jl");
     let followed = id(JOBS[1]);
-    let stream = app.current().unwrap().log.stream();
+    let stream = app.log().unwrap().stream();
     // As while Ray is restarted: the job is not there.
     let mut without = (*app.current().unwrap().snapshot).clone();
     let with = without.clone();
@@ -320,7 +325,7 @@ fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines: Vec::new(), end: failed.clone() }));
     assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(without))), []);
     let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with.clone())));
-    let again = app.current().unwrap().log.stream();
+    let again = app.log().unwrap().stream();
     let source = LogSource::Job(followed);
     assert_eq!(effects, [asks(Request::Unfollow(stream)), asks(Request::Follow(again, source))]);
     // It fails once more, and nothing has changed since.

@@ -127,7 +127,7 @@ fn esc_leaves_the_innermost_and_never_the_console() {
     press(&mut app, "<esc>");
     assert!(!app.is_zoomed());
     assert_eq!(press(&mut app, "<esc><esc>"), []);
-    assert_eq!(app.view(), View::Cluster(0), "an only cluster has no list above it");
+    assert_eq!(app.view().clone(), View::Cluster(0), "an only cluster has no list above it");
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
 }
 
@@ -136,14 +136,14 @@ fn among_several_clusters_back_and_q_lead_to_the_list() {
     for leave in ["<esc>", "q", "c"] {
         let mut app = app(&["a", "b", "c"]);
         assert_eq!(app.start(None), []);
-        assert_eq!(app.view(), View::Clusters);
+        assert_eq!(app.view().clone(), View::Clusters);
         let ask = |name: &str, request| Effect::Ask(ClusterName::new(name), request);
         assert_eq!(press(&mut app, "j<enter>"), [ask("b", Request::Focus(true))]);
-        assert_eq!(app.view(), View::Cluster(1));
+        assert_eq!(app.view().clone(), View::Cluster(1));
         press(&mut app, "?");
         assert_eq!(press(&mut app, "q"), [], "q closes a dialog first");
         assert_eq!(press(&mut app, leave), [ask("b", Request::Focus(false))]);
-        assert_eq!((app.view(), app.list().selected_row()), (View::Clusters, Some(1)));
+        assert_eq!((app.view().clone(), app.pages().clusters.cursor()), (View::Clusters, 1));
         assert_eq!(press(&mut app, "<esc>"), []);
         assert_eq!(
             press(&mut app, ":cluster c<enter>"),
@@ -175,7 +175,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     let mut app = shown();
     press(&mut app, "4");
     for (key, words) in [
-        ("s", "s is not available here; it is stop-job in the jobs pane or all jobs"),
+        ("s", "s is not available here; it is stop-job in the jobs pane, all jobs or a job's page"),
         ("x", "clean-preempted in the TPUs"),
         ("w", "w is not available here; it is wrap in the log pane"),
         (" ", "space is not available here; it is mark in "),
@@ -223,16 +223,15 @@ fn a_name_that_fits_no_cluster_or_many_is_told_so() {
     assert!(said(&app).contains(could), "{}", said(&app));
     press(&mut app, ":cluster foo<enter>");
     assert!(said(&app).contains("no cluster `foo`"), "{}", said(&app));
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, ":cluster us-west<enter>");
-    assert_eq!(app.view(), View::Cluster(4), "a beginning that only one has");
+    assert_eq!(app.view().clone(), View::Cluster(4), "a beginning that only one has");
 }
 
 #[test]
 fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     let mut app = shown();
-    let cluster = app.current().unwrap();
-    let stream = cluster.log.stream();
+    let stream = app.log().unwrap().stream();
     let lines =
         ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(String::from).to_vec();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
@@ -240,7 +239,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     let text = footer(&mut app);
     assert!(text.contains("/ search") && !text.contains("/ filter"), "{text}");
     let at = |app: &App| {
-        let log = &app.current().unwrap().log;
+        let log = &app.log().unwrap();
         (0..log.len()).filter(|i| log.is_at(*i)).map(|i| log.line(i).unwrap().to_owned()).collect::<Vec<_>>()
     };
     press(&mut app, "n");
@@ -255,7 +254,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     press(&mut app, "n");
     assert_eq!(at(&app), ["waiting for a slice"]);
     assert!(said(&app).contains("`waiting for`: continued at the first match"), "{}", said(&app));
-    assert!(!app.current().unwrap().log.follows(), "a match does not scroll away");
+    assert!(!app.log().unwrap().follows(), "a match does not scroll away");
     press(&mut app, "/<^u>nowhere<enter>");
     assert!(said(&app).contains("no match for `nowhere`"));
 }
@@ -316,17 +315,17 @@ fn the_page_before_is_one_key_away() {
     let mut app = app(&["a", "b"]);
     app.start(None);
     press(&mut app, "-");
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, "j<enter>");
-    assert_eq!(app.view(), View::Cluster(1));
+    assert_eq!(app.view().clone(), View::Cluster(1));
     press(&mut app, "q");
     press(&mut app, "J-");
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, "-");
-    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Jobs);
     press(&mut app, ":cluster a<enter>-");
-    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Jobs);
     let focus = Effect::Ask(ClusterName::new("a"), Request::Focus(true));
     assert!(press(&mut app, "-").contains(&focus), "it is read often again");
-    assert_eq!(app.view(), View::Cluster(0));
+    assert_eq!(app.view().clone(), View::Cluster(0));
 }

@@ -9,16 +9,16 @@ fn a_click_selects_and_focuses_and_the_wheel_moves_what_is_under_it() {
     paint(&mut app, 200, 60);
     let at = areas(&app, 200, 60);
     let (jobs, nodes, log) = (at.jobs.unwrap(), at.nodes.unwrap(), at.log.unwrap());
-    point(&mut app, CLICK, jobs.x + 5, jobs.y + 3);
+    point(&mut app, CLICK, jobs.rows.x + 5, jobs.rows.y + 3);
     assert_eq!((app.pane(), selected(&app).as_deref()), (Pane::Jobs, Some(JOBS[3])));
-    point(&mut app, CLICK, nodes.x, nodes.y + 1);
-    assert_eq!((app.pane(), app.current().unwrap().nodes.cursor()), (Pane::Nodes, 1));
-    point(&mut app, CLICK, nodes.x, nodes.y + nodes.height - 1);
-    assert_eq!(app.current().unwrap().nodes.cursor(), 1, "no row there");
+    point(&mut app, CLICK, nodes.rows.x, nodes.rows.y + 1);
+    assert_eq!((app.pane(), page(&app).nodes.cursor()), (Pane::Nodes, 1));
+    point(&mut app, CLICK, nodes.rows.x, nodes.rows.y + nodes.rows.height - 1);
+    assert_eq!(page(&app).nodes.cursor(), 1, "no row there");
     point(&mut app, MouseEventKind::ScrollUp, log.x, log.y);
-    assert_eq!((app.pane(), app.current().unwrap().log.follows()), (Pane::Nodes, false));
-    point(&mut app, MouseEventKind::ScrollDown, jobs.x, jobs.y);
-    assert_eq!(app.current().unwrap().jobs.cursor(), 5);
+    assert_eq!((app.pane(), app.log().unwrap().follows()), (Pane::Nodes, false));
+    point(&mut app, MouseEventKind::ScrollDown, jobs.rows.x, jobs.rows.y);
+    assert_eq!(page(&app).jobs.cursor(), 5);
     point(&mut app, CLICK, 0, 0);
     assert_eq!(app.pane(), Pane::Nodes, "the header is nothing to focus");
 }
@@ -47,19 +47,19 @@ fn a_click_into_another_pane_ends_what_is_being_typed() {
     paint(&mut app, 200, 60);
     let nodes = areas(&app, 200, 60).nodes.unwrap();
     press(&mut app, "/tul");
-    point(&mut app, CLICK, nodes.x, nodes.y);
+    point(&mut app, CLICK, nodes.rows.x, nodes.rows.y);
     assert!(app.prompt().is_none());
     assert_eq!(rows(&app), ["eval-tulu-99"], "the filter stays with its table");
-    assert_eq!(app.current().unwrap().nodes.filter().text(), "");
+    assert_eq!(page(&app).nodes.filter().text(), "");
 }
 
 #[test]
 fn a_click_opens_a_cluster_that_is_selected() {
     let mut app = app(&["a", "b", "c"]);
     paint(&mut app, 120, 40);
-    let list = areas(&app, 120, 40).list.unwrap();
+    let list = areas(&app, 120, 40).table.unwrap().rows;
     assert_eq!(point(&mut app, CLICK, list.x, list.y + 1), []);
-    assert_eq!(app.list().selected_row(), Some(1));
+    assert_eq!(app.pages().clusters.cursor(), 1);
     assert_eq!(point(&mut app, CLICK, list.x, list.y + 1), [asks_focus("b")]);
 }
 
@@ -87,9 +87,9 @@ fn a_click_in_the_fleet_ends_what_is_being_typed() {
     let mut app = app(&["alpha", "beta", "gamma"]);
     press(&mut app, "/eta");
     paint(&mut app, 120, 40);
-    let list = areas(&app, 120, 40).list.unwrap();
+    let list = areas(&app, 120, 40).table.unwrap().rows;
     assert_eq!(point(&mut app, CLICK, list.x, list.y), [asks_focus("beta")]);
-    assert_eq!((app.view(), app.prompt()), (View::Cluster(1), None));
-    assert_eq!(app.list().filter().text(), "eta", "the filter stays with the fleet");
+    assert_eq!((app.view().clone(), app.prompt()), (View::Cluster(1), None));
+    assert_eq!(app.pages().clusters.filter().text(), "eta", "the filter stays with the fleet");
     assert_eq!(press(&mut app, "q"), [Effect::Ask(ClusterName::new("beta"), Request::Focus(false))]);
 }

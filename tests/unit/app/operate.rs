@@ -247,7 +247,7 @@ fn progress_is_watched_left_and_opened_again() {
     press(&mut app, "<esc><esc>");
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
-    assert_eq!(app.alerts(), 0, "a cluster that is being restarted is expected to be away");
+    assert_eq!(app.fleet().alerts(), 0, "a cluster that is being restarted is expected to be away");
     let answer = Progress::Done(StepName::Answer, "session".into());
     assert_eq!(hears(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
     assert_eq!(hears(&mut app, OperationNews::Ended(OperationEnd::Done)), [asks(Request::Refresh)]);

@@ -20,7 +20,7 @@ fn machine_figures_are_asked_for_rows_on_the_screen_only() {
     };
     let (effects, _) = paint(&mut app, 200, 60);
     let first = visible(&effects);
-    let height = app.current().unwrap().nodes.height();
+    let height = page(&app).nodes.height();
     assert_eq!(first.len(), height);
     assert!(height < 60);
     assert_eq!(paint(&mut app, 200, 60).0, [], "nothing new to ask");

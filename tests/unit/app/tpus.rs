@@ -34,8 +34,7 @@ fn cloud() -> News {
 }
 
 fn names(app: &App) -> Vec<String> {
-    let tpus = &app.tpus().unwrap().tpus;
-    (0..tpus.table().len()).map(|p| tpus.row(p).unwrap().name.to_string()).collect()
+    keys(app, app.listing().unwrap())
 }
 
 /// The sample cluster's TPUs on the screen.
@@ -59,17 +58,17 @@ fn it_opens_on_the_cluster_that_is_meant_and_leads_back() {
     };
     let mut app = super::shown();
     let opening = press(&mut app, "T");
-    assert_eq!(opening, asks(&[Request::Focus(false), Request::Focus(true), Request::Cloud]));
-    assert_eq!((app.view(), app.context()), (View::Tpus(0), Context::Tpus));
+    assert_eq!(opening, asks(&[Request::Cloud]));
+    assert_eq!((app.view().clone(), app.context()), (View::Tpus(0), Context::Tpus));
     press(&mut app, "q");
-    assert_eq!(app.view(), View::Cluster(0));
+    assert_eq!(app.view().clone(), View::Cluster(0));
     let mut app = super::app(&[CLUSTER, "b"]);
     press(&mut app, "T");
-    assert_eq!(app.view(), View::Tpus(0));
+    assert_eq!(app.view().clone(), View::Tpus(0));
     assert_eq!(press(&mut app, "<esc>"), asks(&[Request::Focus(false)]));
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, ":tpus<enter>");
-    assert_eq!(app.view(), View::Tpus(0), "from the palette too");
+    assert_eq!(app.view().clone(), View::Tpus(0), "from the palette too");
     assert_eq!(press(&mut app, "<^r>"), asks(&[Request::Refresh, Request::Cloud]));
 }
 
@@ -80,7 +79,7 @@ fn other_providers_have_no_such_view() {
     let mut app = App::new(vec![marin_tui::app::Listed::Cluster(local)], keymap);
     app.start(None);
     assert!(press(&mut app, "T").is_empty());
-    assert_eq!(app.view(), View::Cluster(0));
+    assert_eq!(app.view().clone(), View::Cluster(0));
     assert!(toast(&app).contains("the provider of lab is local"), "{}", toast(&app));
     assert!(!footer(&mut app).contains("tpus"));
 }
@@ -97,11 +96,11 @@ fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
     assert_eq!(names(&app), ["ray-leak"]);
     assert_eq!(press(&mut app, "y"), [Effect::Copy { what: "tpu name".into(), text: "ray-leak".into() }]);
     press(&mut app, "d");
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let lines = details(&app);
     assert!(lines.iter().any(|(l, t)| l == "hint" && t.contains("clean-preempted")), "{lines:?}");
     assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
     press(&mut app, "<esc><esc>");
-    assert_eq!((names(&app).len(), app.view()), (5, View::Tpus(0)), "the filter first");
+    assert_eq!((names(&app).len(), app.view().clone()), (5, View::Tpus(0)), "the filter first");
 }
 
 #[test]
@@ -195,7 +194,7 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     let seen = terminal.backend().to_string();
     assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
     press(&mut app, "/worker-02<enter>d");
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let lines = details(&app);
     assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone in Google Cloud"), "{lines:?}");
 }
 
@@ -211,9 +210,9 @@ fn a_click_selects_a_row_and_a_second_one_opens_it() {
     };
     // Header, border and titles stand above.
     click(&mut app, 5);
-    assert_eq!(app.tpus().unwrap().tpus.selected().unwrap().name.raw(), "ray-leak");
+    assert_eq!(app.meant_slice().unwrap().name.raw(), "ray-leak");
     click(&mut app, 5);
-    assert!(matches!(app.dialog(), Some(Dialog::Tell { .. })));
+    assert!(matches!(app.view(), View::Details(_)));
 }
 
 #[test]

@@ -429,7 +429,7 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     begun(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
-    assert_eq!(app.alerts(), 1);
+    assert_eq!(app.fleet().alerts(), 1);
     // Nothing else begins meanwhile.
     assert_eq!(press(&mut app, "a"), []);
     assert_eq!(app.context(), Context::Progress);

@@ -1,33 +1,32 @@
-//! The words, glyphs and colours of states.
+//! The words, glyphs and roles of states, which every page shares.
 
-use super::Theme;
-use crate::app::Cluster;
+use super::cell::Role;
+use super::cluster::Cluster;
 use crate::diagnose::{Finding, Severity};
 use crate::model::time::brief;
 use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Timestamp};
-use ratatui::style::Style;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
-/// The glyph and style of a node's state.
-pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
+/// The glyph and role of a node's state.
+pub fn node(state: NodeState) -> (&'static str, Role) {
     match state {
-        NodeState::Alive => ("●", theme.good),
-        NodeState::Idle => ("○", theme.good),
-        NodeState::Draining => ("◐", theme.warn),
-        NodeState::Dead => ("✕", theme.bad),
+        NodeState::Alive => ("●", Role::Good),
+        NodeState::Idle => ("○", Role::Good),
+        NodeState::Draining => ("◐", Role::Warn),
+        NodeState::Dead => ("✕", Role::Bad),
     }
 }
 
-/// The glyph and style of a job's state.
-pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
+/// The glyph and role of a job's state.
+pub fn job(status: JobStatus) -> (&'static str, Role) {
     match status {
-        JobStatus::Pending => ("◐", theme.warn),
-        JobStatus::Running => ("●", theme.good),
-        JobStatus::Succeeded => ("✓", theme.dim),
-        JobStatus::Stopped => ("■", theme.dim),
-        JobStatus::Failed => ("✕", theme.bad),
-        JobStatus::Unknown => ("?", theme.warn),
+        JobStatus::Pending => ("◐", Role::Warn),
+        JobStatus::Running => ("●", Role::Good),
+        JobStatus::Succeeded => ("✓", Role::Dim),
+        JobStatus::Stopped => ("■", Role::Dim),
+        JobStatus::Failed => ("✕", Role::Bad),
+        JobStatus::Unknown => ("?", Role::Warn),
     }
 }
 
@@ -38,12 +37,12 @@ pub fn finding(finding: &Finding, now: Timestamp) -> String {
     format!("{}{since}{details}", finding.kind.word())
 }
 
-/// The style of a finding's severity.
-pub fn severity(severity: Severity, theme: &Theme) -> Style {
+/// The role of a finding's severity.
+pub fn severity(severity: Severity) -> Role {
     match severity {
-        Severity::Bad => theme.bad,
-        Severity::Warn => theme.warn,
-        Severity::Info => theme.dim,
+        Severity::Bad => Role::Bad,
+        Severity::Warn => Role::Warn,
+        Severity::Info => Role::Dim,
     }
 }
 
@@ -69,21 +68,21 @@ fn counted(n: usize, glyph: &str) -> String {
 }
 
 /// The state of the connection to a cluster, in a few words.
-pub fn link(cluster: &Cluster, now: Timestamp, theme: &Theme) -> (String, Style) {
+pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
     match &cluster.link {
-        None => ("○ waiting".into(), theme.dim),
-        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), theme.warn),
+        None => ("○ waiting".into(), Role::Dim),
+        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Warn),
         Some(Link::Up { dashboard: Some(problem), .. }) => {
-            (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), theme.warn)
+            (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), Role::Warn)
         }
         Some(Link::Up { latency, .. }) => {
-            let tone = if cluster.is_stale(now) { theme.warn } else { theme.good };
+            let tone = if cluster.is_stale(now) { Role::Warn } else { Role::Good };
             (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
         }
         Some(Link::Retrying { problem, at }) => {
-            (format!("✕ {}, retry in {}", kind(&problem.kind), countdown(at.until(now))), theme.bad)
+            (format!("✕ {}, retry in {}", kind(&problem.kind), countdown(at.until(now))), Role::Bad)
         }
-        Some(Link::Stopped { problem }) => (format!("✕ {}", kind(&problem.kind)), theme.bad),
+        Some(Link::Stopped { problem }) => (format!("✕ {}", kind(&problem.kind)), Role::Bad),
     }
 }
 

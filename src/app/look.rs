@@ -1,0 +1,30 @@
+//! What cells depend on beside their row.
+
+use super::actions::Action;
+use super::fleet::Fleet;
+use super::keymap::Keymap;
+use super::marks::Marks;
+use crate::model::Timestamp;
+use std::time::Duration;
+
+/// The fleet as it is looked at now.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'f> {
+    /// All that is known.
+    pub fleet: &'f Fleet,
+    /// The marked jobs.
+    pub marks: &'f Marks,
+    /// The keys in force.
+    pub keymap: &'f Keymap,
+    /// The time of the frame.
+    pub now: Timestamp,
+    /// The age below which data is fresh.
+    pub fresh: Duration,
+}
+
+impl Look<'_> {
+    /// The first key of an action, as the screen shows it.
+    pub fn key(&self, action: Action) -> String {
+        self.keymap.keys_of(action).next().unwrap_or_default()
+    }
+}
