@@ -5,7 +5,9 @@ use super::dialog::{Dialog, Question};
 use super::table::{Sort, Table};
 use super::{App, Cluster, Effect, Tone, View};
 use crate::model::cloud::{Capacity, CloudView, TpuHost};
-use crate::model::{Cleaned, Leftover, Node, Problem, ProblemKind, Request, Text, Timestamp, leftovers};
+use crate::model::{
+    Cleaned, Leftover, Node, Problem, ProblemKind, Provider, Request, Text, Timestamp, leftovers,
+};
 use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
@@ -240,10 +242,9 @@ impl App {
     pub(super) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.meant_place().filter(|p| *p < self.clusters.len()) else { return Vec::new() };
         let spec = &self.clusters[place].spec;
-        if spec.provider != "gcp" {
-            let provider = if spec.provider.is_empty() { "none" } else { &spec.provider };
-            let text =
-                format!("TPUs are shown for Google Cloud only; the provider of {} is {provider}", spec.name);
+        if spec.provider != Provider::Gcp {
+            let (name, provider) = (&spec.name, spec.provider);
+            let text = format!("TPUs are shown for Google Cloud only; the provider of {name} is {provider}");
             self.toasts.say(Tone::Info, text, now);
             return Vec::new();
         }

@@ -7,7 +7,7 @@ use super::{Draw, autoscaler, log, words};
 use crate::app::describe::bytes;
 use crate::app::{Action, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View};
 use crate::model::text::printable;
-use crate::model::{Job, Link, ProblemKind};
+use crate::model::{Job, Link, ProblemKind, Provider};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -332,13 +332,13 @@ fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
         Action::HostKey => {
             matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
         }
-        Action::AddWorker => matches!(cluster.spec.provider.as_str(), "gcp" | "local"),
+        Action::AddWorker => matches!(cluster.spec.provider, Provider::Gcp | Provider::Local),
         Action::RemoveWorker | Action::InitWorker => match d.app.tpus() {
             Some(cluster) => cluster.tpus.selected().is_some(),
             None => d.app.meant_node().is_some_and(|(_, n)| !n.is_head),
         },
         Action::CleanPreempted => !cluster.tpus.left().is_empty() && !cluster.tpus.is_cleaning(),
-        Action::Tpus => cluster.spec.provider == "gcp",
+        Action::Tpus => cluster.spec.provider == Provider::Gcp,
         Action::Ssh if d.app.tpus().is_some() => cluster.tpus.selected().is_some(),
         Action::Dashboard | Action::Ssh => up,
         Action::Progress => cluster.running.is_some() || cluster.mark.is_some(),
