@@ -5,6 +5,7 @@
 //!
 //! - [`model`]: the plain data types that all modules share. No I/O.
 //! - [`regular`]: opens regular files, and refuses pipes and devices.
+//! - [`replace`]: writes files that only their owner can read, in one piece.
 //! - `proto`: the messages of Ray's GCS, generated from `assets/ray/*.proto`.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
@@ -33,6 +34,7 @@ mod proto;
 pub mod ray;
 pub mod reconcile;
 pub mod regular;
+pub mod replace;
 pub mod ssh;
 pub mod supervisor;
 pub mod token;

@@ -6,6 +6,7 @@ use super::super::trouble;
 use super::launch::{on_host, read};
 use crate::config::NodeLaunch;
 use crate::model::{ClusterName, ClusterSpec, NewWorker, Problem, Provider, WorkerOffer, WorkerType};
+use crate::replace;
 use crate::supervisor::{self, Options};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) 
     let path = place(state, cluster);
     let kept = path.parent().map_or(Ok(()), folder::make).and_then(|()| {
         let text = serde_json::to_vec(wanted)?;
-        folder::write(&path, &text)
+        replace::write(&path, &text)
     });
     if let Err(e) = kept {
         tracing::warn!("cannot save the last added worker in {}: {e}", path.display());
