@@ -34,7 +34,8 @@ pub use trust::{Records, Review, Standing, Trusted};
 
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp, authority,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, SshAuth, Timestamp,
+    authority,
 };
 use claims::Claim;
 use held::Held;
@@ -391,7 +392,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
         name: ClusterName::new(name),
         file: None,
         accepted: None,
-        provider: String::new(),
+        provider: Provider::None,
         zone: None,
         head: HeadAddress::Direct { dashboard: dashboard.into(), gcs: sources.gcs.clone() },
         auth: SshAuth::default(),
@@ -403,6 +404,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
 /// Without a file only the settings can name a secret.
 fn direct_names(name: &str, settings: &Settings) -> GoogleNames {
     let none = serde_yaml::Value::Null;
-    let said = google::Said { commands: [&none; 4], provider: "", project: None, internal_ips: false };
+    let said =
+        google::Said { commands: [&none; 4], provider: Provider::None, project: None, internal_ips: false };
     google::names(&said, &settings.clusters.get(name).cloned().unwrap_or_default(), settings)
 }

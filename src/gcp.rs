@@ -25,7 +25,7 @@ pub use groups::InstanceGroup;
 pub use login::{Login, credentials};
 pub use proof::{ChosenQueued, ChosenTpu};
 pub use registry::Image;
-pub use secrets::{SecretVersion, crc32c, random_token};
+pub use secrets::{SecretVersion, random_token};
 pub use tpu::TpuApi;
 
 use login::Credentials;

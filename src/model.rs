@@ -22,6 +22,7 @@ pub mod node;
 pub mod operation;
 pub mod others;
 pub mod preview;
+pub mod provider;
 pub mod secret;
 pub mod service;
 pub mod tally;
@@ -52,6 +53,7 @@ pub use preview::{
     AffectedJob, OperationEnd, OperationNews, Order, Preview, Restoration, Standing, Touched, WorkerOffer,
     WorkerType,
 };
+pub use provider::Provider;
 pub use secret::Secret;
 pub use service::{LocalPorts, Service};
 pub use tally::{Chip, Tally};

@@ -132,7 +132,7 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     let file =
         c.spec.file.as_ref().map(|f| crate::model::text::printable(&f.display().to_string()).into_owned());
     push(&mut lines, "file", file.unwrap_or_default());
-    push(&mut lines, "provider", c.spec.provider.clone());
+    push(&mut lines, "provider", c.spec.provider.name().to_owned());
     push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
     push(&mut lines, "head", c.spec.head_words());
     let ports = crate::model::service::addresses(c.name(), &c.ports);

@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::running::Running;
 use super::{App, Context, View};
-use crate::model::{Job, Node, ProblemKind};
+use crate::model::{Job, Node, ProblemKind, Provider};
 
 pub(super) fn always(_: &App) -> bool {
     true
@@ -22,11 +22,11 @@ pub(super) fn is_down(app: &App) -> bool {
 }
 
 pub(super) fn is_on_google(app: &App) -> bool {
-    app.meant().is_some_and(|c| c.spec.provider == "gcp")
+    app.meant().is_some_and(|c| c.spec.provider == Provider::Gcp)
 }
 
 pub(super) fn takes_workers(app: &App) -> bool {
-    app.meant().is_some_and(|c| matches!(c.spec.provider.as_str(), "gcp" | "local"))
+    app.meant().is_some_and(|c| matches!(c.spec.provider, Provider::Gcp | Provider::Local))
 }
 
 pub(super) fn has_operation(app: &App) -> bool {

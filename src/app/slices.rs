@@ -3,7 +3,7 @@
 use super::dialog::{Dialog, Question};
 use super::{App, Cluster, Effect, Tone, View};
 use crate::model::cloud::{CloudView, TpuHost};
-use crate::model::{Cleaned, Leftover, Problem, ProblemKind, Request, Timestamp};
+use crate::model::{Cleaned, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
 use crate::reconcile::Standing;
 use std::sync::Arc;
 
@@ -15,10 +15,9 @@ impl App {
     pub(super) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.meant_place() else { return Vec::new() };
         let spec = &self.fleet.clusters[place].spec;
-        if spec.provider != "gcp" {
-            let provider = if spec.provider.is_empty() { "none" } else { &spec.provider };
-            let text =
-                format!("TPUs are shown for Google Cloud only; the provider of {} is {provider}", spec.name);
+        if spec.provider != Provider::Gcp {
+            let (name, provider) = (&spec.name, spec.provider);
+            let text = format!("TPUs are shown for Google Cloud only; the provider of {name} is {provider}");
             self.toasts.say(Tone::Info, text, now);
             return Vec::new();
         }

@@ -1,6 +1,7 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
 use super::places::{make_folders, places};
+use super::reach::runtime;
 use super::{Arguments, Colors, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
@@ -72,7 +73,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
     }
     let theme = Theme::new(colors(arguments.look.colors, env));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime()?;
     runtime.block_on(async {
         let (updates, news) = mpsc::channel(NEWS);
         let supervisor = Supervisor::start(specs, options, &updates);

@@ -1,5 +1,6 @@
 //! `marin-tui demo`: the console on a simulated fleet, which is gone with it.
 
+use super::reach::runtime;
 use super::{Arguments, console};
 use crate::cli::output;
 use crate::config::{self, Env, Sources};
@@ -100,7 +101,7 @@ pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Resul
         console::check_terminal()?;
     }
     let plan = plan(options)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime()?;
     let ended = with_fleet(options, plan, arguments, env, &runtime);
     // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();

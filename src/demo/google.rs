@@ -455,14 +455,6 @@ fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
-/// The checksum that Secret Manager gives: CRC-32C (Castagnoli), reflected. By table, as no code of ours does it.
-fn crc32c(bytes: &[u8]) -> u32 {
-    let table: Vec<u32> = (0..256u32)
-        .map(|n| (0..8).fold(n, |c, _| if c & 1 == 1 { (c >> 1) ^ 0x82F6_3B78 } else { c >> 1 }))
-        .collect();
-    !bytes.iter().fold(!0u32, |c, b| (c >> 8) ^ table[((c ^ u32::from(*b)) & 0xff) as usize])
-}
-
 fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }

@@ -11,8 +11,8 @@ use super::trouble;
 use super::worker::{self, WorkerFacts};
 use crate::config;
 use crate::model::{
-    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, Snapshot, StepName, Task, Text,
-    Timestamp,
+    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, Provider, Snapshot, StepName,
+    Task, Text, Timestamp,
 };
 use crate::ray::{Poller, RayError};
 use crate::supervisor::{self, Access, Channel, Connection, Options};
@@ -99,10 +99,10 @@ pub struct Performer {
 /// Checks whether the operation is supported: for `local` and `gcp` clusters with a cluster file.
 pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
     let kind = task.kind();
-    let what = match (&spec.file, spec.provider.as_str()) {
-        (Some(_), "local") => return worker::check(spec, options, task),
+    let what = match (&spec.file, spec.provider) {
+        (Some(_), Provider::Local) => return worker::check(spec, options, task),
         // Project and zone are needed to find its machines.
-        (Some(_), "gcp") => {
+        (Some(_), Provider::Gcp) => {
             return supervisor::tpu_place(spec).and_then(|_| worker::check(spec, options, task));
         }
         (None, _) if kind.is_of_cluster() => {
@@ -491,11 +491,11 @@ mod tests {
 
     #[test]
     fn other_providers_are_refused_in_words() {
-        let spec = |provider: &str, file: Option<&str>| ClusterSpec {
+        let spec = |provider: Provider, file: Option<&str>| ClusterSpec {
             name: ClusterName::new("c"),
             file: file.map(PathBuf::from),
             accepted: None,
-            provider: provider.into(),
+            provider,
             zone: None,
             head: HeadAddress::AskRay,
             auth: SshAuth::default(),
@@ -505,16 +505,16 @@ mod tests {
         let (dir, restart) = (tempfile::tempdir().unwrap(), Task::Restart { preserve: true });
         let options = options(dir.path());
         let preflight = |spec: &ClusterSpec, task: &Task| super::preflight(spec, &options, task);
-        assert!(preflight(&spec("local", Some("c.yaml")), &restart).is_ok());
-        let aws = preflight(&spec("aws", Some("c.yaml")), &restart).unwrap_err();
+        assert!(preflight(&spec(Provider::Local, Some("c.yaml")), &restart).is_ok());
+        let aws = preflight(&spec(Provider::Other("aws"), Some("c.yaml")), &restart).unwrap_err();
         assert!(aws.what.contains("not supported for provider aws") && aws.hint.contains("backup-jobs"));
-        let gcp = preflight(&spec("gcp", Some("c.yaml")), &restart).unwrap_err();
+        let gcp = preflight(&spec(Provider::Gcp, Some("c.yaml")), &restart).unwrap_err();
         assert!(gcp.hint.contains("project_id"), "{gcp:?}");
-        assert!(preflight(&spec("", None), &Task::Stop).is_err());
+        assert!(preflight(&spec(Provider::None, None), &Task::Stop).is_err());
         let head = Task::RemoveWorker { worker: "10.0.0.1".into(), drain: None };
         let local = ClusterSpec {
             head: HeadAddress::Ssh(crate::model::HostName::parse("10.0.0.1").unwrap()),
-            ..spec("local", Some("c.yaml"))
+            ..spec(Provider::Local, Some("c.yaml"))
         };
         assert!(preflight(&local, &head).unwrap_err().what.contains("is the head"));
         let tpus = NewWorker::Queued { node_type: "v4-8".into(), capacity: "x".into(), names: Vec::new() };

@@ -8,7 +8,7 @@ use crate::config::Launch;
 use crate::gcp::{ChosenTpu, GcpError, Google, Head, TpuPlace};
 use crate::model::cloud::TpuVm;
 use crate::model::time::brief;
-use crate::model::{Problem, ProblemKind, Progress, Text, Timestamp};
+use crate::model::{Problem, ProblemKind, Progress, Provider, Text, Timestamp};
 use crate::supervisor;
 use futures_util::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> 
 
 impl Performer {
     pub(super) fn is_google(&self) -> bool {
-        self.spec.provider == "gcp"
+        self.spec.provider == Provider::Gcp
     }
 
     /// Whether Google, asked well, knows no head of this cluster.

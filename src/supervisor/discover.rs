@@ -4,7 +4,9 @@ use super::task::Out;
 use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head};
-use crate::model::{ClusterSpec, HeadAddress, HostName, Link, News, Problem, ProblemKind, Timestamp};
+use crate::model::{
+    ClusterSpec, HeadAddress, HostName, Link, News, Problem, ProblemKind, Provider, Timestamp,
+};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
@@ -41,7 +43,7 @@ pub async fn head_address(
 ) -> Result<Found, Problem> {
     let host = match &spec.head {
         HeadAddress::Ssh(host) => host.clone(),
-        HeadAddress::AskRay if spec.provider == "gcp" => return ask_google(spec, options, out).await,
+        HeadAddress::AskRay if spec.provider == Provider::Gcp => return ask_google(spec, options, out).await,
         HeadAddress::AskRay => ask_ray(spec, options).await?,
         HeadAddress::Direct { .. } => {
             let what = "SSH is not available: the dashboard is reached directly";

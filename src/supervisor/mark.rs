@@ -11,7 +11,7 @@ use super::cloud::tpu_place;
 use super::session::{Access, run_on};
 use super::task::Out;
 use super::{Options, discover};
-use crate::model::{ClusterSpec, News, OperationMark, Problem};
+use crate::model::{ClusterSpec, News, OperationMark, Problem, Provider};
 use crate::ssh::Remote;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +52,7 @@ impl OwnMarks {
 /// Whether marks are kept for that cluster: only the two providers whose clusters can be operated have a place for
 /// them.
 pub fn keeps_marks(spec: &ClusterSpec) -> bool {
-    spec.file.is_some() && matches!(spec.provider.as_str(), "gcp" | "local")
+    spec.file.is_some() && matches!(spec.provider, Provider::Gcp | Provider::Local)
 }
 
 /// The mark that is on the cluster now.
@@ -73,13 +73,13 @@ pub(super) async fn read_group(
 }
 
 fn is_at_google(spec: &ClusterSpec) -> bool {
-    spec.provider == "gcp"
+    spec.provider == Provider::Gcp
 }
 
 /// Reads the mark over an open connection to the head and reports it unless it is ours. Does nothing for a cluster
 /// whose marks are not stored on its head.
 pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options, out: &Out) -> bool {
-    if !keeps_marks(spec) || spec.provider != "local" {
+    if !keeps_marks(spec) || spec.provider != Provider::Local {
         return false;
     }
     let read = async {
@@ -107,7 +107,7 @@ pub(super) fn watch(
     options: Arc<Options>,
     out: Out,
 ) -> Option<AbortOnDrop> {
-    let is_there = keeps_marks(&spec) && spec.provider == "local";
+    let is_there = keeps_marks(&spec) && spec.provider == Provider::Local;
     is_there.then(|| {
         AbortOnDrop(tokio::spawn(async move {
             loop {

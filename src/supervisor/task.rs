@@ -355,7 +355,7 @@ fn needs_a_person(kind: &ProblemKind) -> bool {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::{GoogleNames, HeadAddress, HostName, SshAuth};
+    use crate::model::{GoogleNames, HeadAddress, HostName, Provider, SshAuth};
     use crate::supervisor::Supervisor;
     use crate::token::Places;
 
@@ -383,7 +383,7 @@ mod tests {
             name: ClusterName::new("a"),
             file: None,
             accepted: None,
-            provider: "local".into(),
+            provider: Provider::Local,
             zone: None,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth::default(),

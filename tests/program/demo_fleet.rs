@@ -5,8 +5,8 @@ use crate::soon::soon;
 use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
 use marin_tui::demo::{Fault, Fleet, Head, Member, Plan, Trouble};
 use marin_tui::model::{
-    ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Request,
-    Secret, StreamId, SubmissionId, Timestamp, Update,
+    ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Provider,
+    Request, Secret, StreamId, SubmissionId, Timestamp, Update,
 };
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token;
@@ -96,7 +96,11 @@ async fn the_default_fleet_arrives_and_its_troubles_say_so() {
     // The clusters whose cluster files are Marin's own.
     let (config, folders) = attached(&console.fleet);
     assert!(
-        config.entries.iter().filter_map(Entry::cluster).all(|c| c.provider == "gcp" && c.zone.is_some())
+        config
+            .entries
+            .iter()
+            .filter_map(Entry::cluster)
+            .all(|c| c.provider == Provider::Gcp && c.zone.is_some())
     );
     assert!(
         folders.tokens.join("clusters/marin-big-run").exists(),

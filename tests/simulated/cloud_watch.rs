@@ -6,7 +6,7 @@ use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::cloud::{CloudView, TpuHost};
 use marin_tui::model::{
     Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Problem, ProblemKind,
-    Request, SshAuth, Update, leftovers,
+    Provider, Request, SshAuth, Update, leftovers,
 };
 use marin_tui::supervisor::{Note, Options, Supervisor};
 use marin_tui::token::Places;
@@ -37,7 +37,7 @@ impl World {
             name: ClusterName::new("c1"),
             file: None,
             accepted: None,
-            provider: "gcp".into(),
+            provider: Provider::Gcp,
             zone: Some(ZONE.into()),
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth { port: Some(9), ..SshAuth::default() },
@@ -161,11 +161,12 @@ async fn a_login_on_a_tpu_host_goes_through_the_head_only_where_it_must() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_where_nothing_is_asked_hears_why() {
-    for (provider, refresh, hint) in [("local", SLOW, "provider gcp"), ("gcp", None, "cloud_refresh_seconds")]
+    for (provider, refresh, hint) in
+        [(Provider::Local, SLOW, "provider gcp"), (Provider::Gcp, None, "cloud_refresh_seconds")]
     {
         let mut world = World::new().await;
         world.adc();
-        world.spec.provider = provider.into();
+        world.spec.provider = provider;
         world.start(refresh);
         world.ask(Request::Cloud);
         let problem = world.cloud().await.unwrap_err();

@@ -5,7 +5,8 @@ use crate::soon::soon;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, ProblemKind, Request, Secret, SshAuth,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, ProblemKind, Provider, Request, Secret,
+    SshAuth,
 };
 use marin_tui::supervisor::{self, Connection, ConnectionState, Options, Supervisor};
 use marin_tui::token::Places;
@@ -69,7 +70,7 @@ impl Place {
             name: ClusterName::new("lab"),
             file: None,
             accepted: None,
-            provider: "local".into(),
+            provider: Provider::Local,
             zone: None,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth {

@@ -5,7 +5,8 @@ use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, Request, SshAuth, Update,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, Provider, Request, SshAuth,
+    Update,
 };
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::Places;
@@ -35,7 +36,7 @@ impl World {
             name: ClusterName::new("c1"),
             file: Some("c1.yaml".into()),
             accepted: None,
-            provider: "gcp".into(),
+            provider: Provider::Gcp,
             zone: None,
             head: HeadAddress::AskRay,
             auth: SshAuth::default(),

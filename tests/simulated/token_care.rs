@@ -6,7 +6,8 @@ use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, Stored};
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Secret, SecretName, SshAuth,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, Secret, SecretName,
+    SshAuth,
 };
 use marin_tui::supervisor::{Options, TokenCare};
 use marin_tui::token::Places;
@@ -44,7 +45,7 @@ impl World {
             name: ClusterName::new("c1"),
             file: None,
             accepted: None,
-            provider: "gcp".into(),
+            provider: Provider::Gcp,
             zone: None,
             head: HeadAddress::AskRay,
             auth: SshAuth::default(),

@@ -21,7 +21,7 @@ pub fn spec(name: &str) -> ClusterSpec {
         name: ClusterName::new(name),
         file: Some(format!("infra/{name}.yaml").into()),
         accepted: None,
-        provider: "gcp".into(),
+        provider: Provider::Gcp,
         zone: Some("us-central2-b".into()),
         head: HeadAddress::Ssh(HostName::parse("10.0.0.1").unwrap()),
         auth: SshAuth::default(),

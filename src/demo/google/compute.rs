@@ -1,6 +1,7 @@
 //! Compute Engine v1: aggregated instances, one instance and its deletion by name or id, zone operations.
 
-use super::{Answer, Asked, PROJECT, State, crc32c, groups, ok, status_of};
+use super::{Answer, Asked, PROJECT, State, groups, ok, status_of};
+use crc32c::crc32c;
 use http::Method;
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,9 @@
 //! Secret Manager v1: access, create, add a version, list secrets and versions.
 
-use super::{Answer, Asked, Fault, NUMBER, State, base64, crc32c, not_found, ok, refusal};
+use super::{Answer, Asked, Fault, NUMBER, State, base64, not_found, ok, refusal};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use crc32c::crc32c;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 

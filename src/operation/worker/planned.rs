@@ -5,12 +5,12 @@ use super::launch::{on_host, read};
 use super::machine::{self, Machine};
 use super::request::{QueuedRequest, plan};
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Task};
+use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task};
 use crate::supervisor::{self, Options};
 
 /// Checks the task against the cluster file and the settings.
 pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
-    let is_local = spec.provider == "local";
+    let is_local = spec.provider == Provider::Local;
     let worker = match task {
         Task::AddWorker(NewWorker::Queued { .. }) if is_local => {
             let what = format!("{} is not on Google Cloud, so it has no TPUs to request", spec.name);
@@ -62,7 +62,7 @@ pub(super) async fn find(
     worker: &str,
     whole: bool,
 ) -> Result<Option<Machine>, Problem> {
-    if spec.provider != "gcp" {
+    if spec.provider != Provider::Gcp {
         supervisor::find_host(spec, options, worker, |_| ()).await?;
         return Ok(Some(Machine::host(worker)));
     }

@@ -75,7 +75,7 @@ fn it_opens_on_the_cluster_that_is_meant_and_leads_back() {
 #[test]
 fn other_providers_have_no_such_view() {
     let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
-    let local = ClusterSpec { provider: "local".into(), ..spec("lab") };
+    let local = ClusterSpec { provider: marin_tui::model::Provider::Local, ..spec("lab") };
     let mut app = App::new(vec![marin_tui::app::Listed::Cluster(local)], keymap);
     app.start(None);
     assert!(press(&mut app, "T").is_empty());
