@@ -1,6 +1,7 @@
 //! Secret Manager: reads the latest version of a secret, creates secrets and adds versions.
 
-use super::{GcpError, Google, Tries};
+use super::client::Tries;
+use super::{GcpError, Google};
 use crate::model::Secret;
 use google_cloud_gax::options::RequestOptionsBuilder as _;
 use google_cloud_gax::retry_policy::NeverRetry;
