@@ -15,12 +15,16 @@ mod backups;
 mod columns;
 mod configs;
 mod console;
+#[cfg(feature = "demo")]
 mod demo;
+#[cfg(feature = "demo")]
 mod demo_ray;
 mod forward;
 mod jobs;
 mod list;
 pub mod manual;
+#[cfg(not(feature = "demo"))]
+mod no_demo;
 mod operate;
 mod places;
 mod reach;
@@ -30,6 +34,9 @@ mod token;
 mod tpus;
 mod trust;
 mod workers;
+
+#[cfg(not(feature = "demo"))]
+use no_demo as demo;
 
 pub use arguments::{Colors, GlobalArguments, LookArguments, SourceArguments};
 pub use output::error_line;
@@ -100,6 +107,7 @@ pub enum Command {
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
     /// Stand-in for the ray command in a demo
+    #[cfg(feature = "demo")]
     #[command(hide = true)]
     DemoRay(demo_ray::Words),
     /// Commands on jobs.
@@ -162,12 +170,13 @@ impl Command {
             | Self::Ssh(_)
             | Self::Forward(_)
             | Self::Demo(_)
-            | Self::DemoRay(_)
             | Self::Audit { .. }
             | Self::Backups(_)
             | Self::Trust(_)
             | Self::Help { .. }
             | Self::Config { .. } => None,
+            #[cfg(feature = "demo")]
+            Self::DemoRay(_) => None,
         }
     }
 }
@@ -181,6 +190,7 @@ pub enum ConfigAction {
 
 /// Runs the command of the arguments, or the console when there is none.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "demo")]
     if let Some(Command::DemoRay(asked)) = &arguments.command {
         return demo_ray::run(asked);
     }

@@ -10,7 +10,7 @@ mod fault;
 mod groups;
 pub mod registry;
 mod secrets;
-mod state;
+pub(super) mod state;
 pub mod tpu;
 mod zonal;
 

@@ -3,7 +3,8 @@
 
 use super::super::cluster::tpu_vm::{TpuVm, slice_kind};
 use super::super::google::answer::time;
-use super::super::google::{State, tpu};
+use super::super::google::state::State;
+use super::super::google::tpu;
 use super::head_machine::HeadMachine;
 use serde_json::{Value, json};
 use std::collections::HashSet;
