@@ -5,6 +5,7 @@
 
 mod claims;
 mod cluster;
+mod entry;
 mod env;
 #[cfg(test)]
 mod fuzz;
@@ -21,6 +22,7 @@ mod shared;
 mod trust;
 pub mod yaml;
 
+pub use entry::{Broken, Entry};
 pub use env::Env;
 pub use launch::{Launch, NodeLaunch};
 pub use locate::{is_block, line_of};
@@ -84,35 +86,6 @@ pub struct Sources {
     pub address: Option<String>,
     /// `--gcs`.
     pub gcs: Option<String>,
-}
-
-/// A file that could not be understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The file.
-    pub file: PathBuf,
-    /// The error with its place and hint.
-    pub problem: Problem,
-}
-
-/// A cluster or a broken file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
-pub enum Entry {
-    /// A cluster.
-    Cluster(ClusterSpec),
-    /// A broken file.
-    Broken(Broken),
-}
-
-impl Entry {
-    /// The cluster, unless the file is broken.
-    pub fn cluster(&self) -> Option<&ClusterSpec> {
-        match self {
-            Self::Cluster(spec) => Some(spec),
-            Self::Broken(_) => None,
-        }
-    }
 }
 
 /// The settings and all entries.

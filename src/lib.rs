@@ -12,7 +12,8 @@
 //! - [`diagnose`]: derives findings from a cluster's last state and a little history. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, the generated files, and the validation rules.
 //! - [`demo`]: simulated Ray heads behind SSH servers, for tests, measurements and demonstrations; one contract suite
-//!   compares them with the real Ray. It uses the model and the messages only.
+//!   compares them with the real Ray. It uses the model and the messages only, and is there with the feature `demo`
+//!   alone.
 //! - [`supervisor`]: one task per cluster that connects those modules: tunnel, token, poll, log streams, actions.
 //! - [`operation`]: restart, start, stop, adding workers, backup and restore: steps with a journal that survives a
 //!   crash, and the audit log.
@@ -24,6 +25,7 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+#[cfg(feature = "demo")]
 pub mod demo;
 pub mod diagnose;
 pub mod gcp;

@@ -2,7 +2,7 @@
 
 use super::places::{make_folders, places};
 use super::reach::runtime;
-use super::{Arguments, Colors, output};
+use super::{Colors, GlobalArguments, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::Timestamp;
@@ -30,7 +30,7 @@ pub fn check_terminal() -> anyhow::Result<()> {
 }
 
 /// Runs the console until the user quits.
-pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
+pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Result<()> {
     check_terminal()?;
     let folders = Folders::new(env);
     let places = places(env, &folders);

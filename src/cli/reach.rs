@@ -1,6 +1,6 @@
 //! From a command's arguments to a cluster that answers, with progress on stderr for what takes longer than a second.
 
-use super::Arguments;
+use super::GlobalArguments;
 use super::places::{make_folders, places};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem, ProblemKind};
@@ -40,7 +40,7 @@ pub(super) struct Reach {
 
 impl Reach {
     /// The cluster of `--cluster`, or the only configured one.
-    pub fn new(arguments: &Arguments, config: &Config, env: Env) -> anyhow::Result<Self> {
+    pub fn new(arguments: &GlobalArguments, config: &Config, env: Env) -> anyhow::Result<Self> {
         let name = arguments.sources.cluster.as_deref();
         let clusters = || config.entries.iter().filter_map(Entry::cluster);
         let spec = match (name, &clusters().collect::<Vec<_>>()[..]) {

@@ -1,6 +1,7 @@
 //! Secret Manager: reads the latest version of a secret, creates secrets and adds versions.
 
-use super::{GcpError, Google, Tries};
+use super::client::Tries;
+use super::{GcpError, Google};
 use crate::model::Secret;
 use crc32c::crc32c;
 use google_cloud_gax::options::RequestOptionsBuilder as _;

@@ -1,6 +1,6 @@
 //! Where a cluster's head is: in its file, in Google Cloud by the labels that Ray's launcher sets, or as Ray says.
 
-use super::task::Out;
+use super::out::Out;
 use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head};

@@ -1,8 +1,8 @@
 //! Logins on any machine of a cluster: which one is meant, whether it can be reached from here or through the head,
 //! and the command that does it.
 
-use super::connect::tunnel_spec;
 use super::discover::{head_address, host_name};
+use super::login::tunnel_spec;
 use super::{Options, SECRET_VARIABLES, ask_cloud};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
 use crate::model::{ClusterSpec, HeadAddress, HostName, Problem, ProblemKind, Provider, Timestamp};

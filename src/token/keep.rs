@@ -2,8 +2,9 @@
 //!
 //! A file is replaced atomically and is never readable by other users.
 
+use super::file::read;
 use super::layout::version_file;
-use super::{Places, TokenError, read};
+use super::{Places, TokenError};
 use crate::model::{Secret, SecretName};
 use crate::replace;
 use sha1::{Digest, Sha1};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+use unicode_width::UnicodeWidthStr;
 
 /// Wraps text into lines of that width. A line that goes on begins where the first one does; only a word longer than a
 /// line is split.

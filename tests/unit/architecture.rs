@@ -1,8 +1,48 @@
-//! Holds `src/` to its own map: imports go downward only, terminals, keys, colours and processes stay in their rooms.
+//! Holds `src/` to its own map: imports go downward only, between rooms and between files; terminals, keys, colours and
+//! processes stay in their rooms.
 
+mod circles;
+
+use circles::{Arrows, arrows, circles};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Circles of files that are still there. The list only ever gets shorter: a circle that is untied leaves it.
+const CIRCLES: &[&[&str]] = &[
+    &[
+        "app.rs",
+        "app/cluster.rs",
+        "app/describe.rs",
+        "app/dialog.rs",
+        "app/fleet.rs",
+        "app/merged.rs",
+        "app/mouse.rs",
+        "app/order.rs",
+        "app/paces.rs",
+        "app/plan.rs",
+        "app/tpus.rs",
+        "app/worker.rs",
+    ],
+    &[
+        "ui.rs",
+        "ui/alerts.rs",
+        "ui/autoscaler.rs",
+        "ui/buttons.rs",
+        "ui/chrome.rs",
+        "ui/dialog.rs",
+        "ui/fleet.rs",
+        "ui/form.rs",
+        "ui/jobs.rs",
+        "ui/log.rs",
+        "ui/merged.rs",
+        "ui/nodes.rs",
+        "ui/plan.rs",
+        "ui/progress.rs",
+        "ui/tpus.rs",
+        "ui/worker.rs",
+    ],
+];
 
 /// Each room and the rooms it may import. A room that is missing here fails the test.
 const ROOMS: &[(&str, &[&str])] = &[
@@ -133,6 +173,32 @@ fn imports_go_downward_only() {
 }
 
 #[test]
+fn files_name_each_other_in_no_circle() {
+    let arrows = arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let found = circles(&arrows);
+    let listed: BTreeSet<Vec<String>> =
+        CIRCLES.iter().map(|circle| circle.iter().map(|f| (*f).to_owned()).collect()).collect();
+    let tied = |circle: &Vec<String>| format!("a circle that is not in CIRCLES:\n{}", ties(&arrows, circle));
+    let gone = |circle: &Vec<String>| format!("untied, or smaller now; take it out of CIRCLES: {circle:?}");
+    let wrong: Vec<String> =
+        found.difference(&listed).map(tied).chain(listed.difference(&found).map(gone)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\nPut what two files share into a third one, or pass it in.",
+        wrong.join("\n")
+    );
+}
+
+/// Who names what of whom in a circle.
+fn ties(arrows: &Arrows, circle: &[String]) -> String {
+    let of = |from: &String| {
+        let to = arrows[from].iter().filter(|(to, _)| circle.contains(to));
+        to.map(|(to, names)| format!("  {from} -> {to}: {names:?}")).collect::<Vec<_>>()
+    };
+    circle.iter().flat_map(of).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
 fn crates_stay_in_their_rooms() {
     // (what the code may say, rooms that may say it)
     const OWNERS: &[(&str, &[&str])] = &[
@@ -254,6 +320,37 @@ fn a_room_begins_with_its_purpose() {
     for (_, path, text) in sources() {
         assert!(text.starts_with("//!"), "{} has no //! header", path.display());
     }
+}
+
+#[test]
+fn the_scanner_follows_names_to_the_file_that_defines_them() {
+    const FILES: &[(&str, &str)] = &[
+        ("lib.rs", "pub mod a; pub mod b;"),
+        ("a.rs", "mod inner; pub use inner::Thing as Renamed; pub fn make() -> Renamed { crate::b::LOW }"),
+        (
+            "a/inner.rs",
+            "//! Not [`super::make`].\npub struct Thing; fn x() -> impl Sized + use<'_> { super::super::b::up!(1) }",
+        ),
+        (
+            "b.rs",
+            "use crate::a::{self, Renamed}; pub const LOW: u8 = 1;\n#[cfg(test)]\nmod tests { fn x() { crate::a::make() } }",
+        ),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("a")).unwrap();
+    for (file, text) in FILES {
+        fs::write(dir.path().join(file), text).unwrap();
+    }
+    let arrows = arrows(dir.path());
+    let all = arrows.iter().flat_map(|(from, to)| {
+        to.iter().map(move |(to, names)| format!("{from} {to} {}", names.iter().cloned().collect::<String>()))
+    });
+    assert_eq!(all.collect::<Vec<_>>(), ["a.rs a/inner.rs Thing", "a.rs b.rs LOW", "b.rs a/inner.rs Thing"]);
+    assert!(circles(&arrows).is_empty());
+    let back = "pub struct Thing; fn x() { super::make(); }";
+    fs::write(dir.path().join("a/inner.rs"), back).unwrap();
+    let found = circles(&circles::arrows(dir.path()));
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [["a.rs", "a/inner.rs", "b.rs"]]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What Ray says of hosts: which of them have joined, and which have left.
 
-use super::super::cluster::Performer;
+use super::super::performer::Performer;
 use super::super::trouble;
-use super::LOOK;
+use super::machine::LOOK;
 use crate::model::{HostName, Node, NodeId, Problem, Snapshot, Timestamp};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
