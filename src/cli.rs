@@ -19,6 +19,7 @@ mod demo_ray;
 mod forward;
 mod jobs;
 mod list;
+mod looks;
 pub mod manual;
 mod operate;
 mod places;
@@ -99,6 +100,9 @@ pub struct LookArguments {
     /// Colours [default: detected from the terminal; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
+    /// Theme: auto, dark, light, color-blind, high-contrast, mono, or a theme file [settings: `theme`]
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<String>,
 }
 
 /// How many colours to use.

@@ -18,6 +18,7 @@ mod dialog;
 mod fleet;
 mod form;
 mod frame;
+mod glyphs;
 mod grid;
 mod jobs;
 mod log;
@@ -32,7 +33,8 @@ mod tpus;
 mod words;
 mod worker;
 
-pub use theme::{Colors, Theme};
+pub use glyphs::Glyphs;
+pub use theme::{BUILT_IN, Colors, Theme, ThemeFile};
 
 use crate::app::{Action, App, Area, Areas, Cluster, Filter, Pane, View};
 use crate::model::Timestamp;
@@ -86,6 +88,14 @@ impl Draw<'_> {
 
 /// Draws everything; returns where things are, for the mouse.
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
+    let areas = draw_parts(frame, app, theme, now);
+    let buf = frame.buffer_mut();
+    theme.fill(buf);
+    theme.glyphs.apply(buf);
+    areas
+}
+
+fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
     let area = frame.area();
     let buf = frame.buffer_mut();
     let d = Draw { app, theme, now };

@@ -144,7 +144,6 @@ fn crates_stay_in_their_rooms() {
         ("tonic::", &["ray", "demo"]),
         ("Command::new", &["ssh", "supervisor", "tui"]),
         ("arboard::", &["tui"]),
-        ("Color::", &["ui"]),
         ("println!", &["main", "cli"]),
         ("SystemTime::now", &["model"]),
         ("Timestamp::now", &["ssh", "ray", "supervisor", "operation", "tui", "cli", "demo", "main", "token"]),
@@ -166,6 +165,16 @@ fn crates_stay_in_their_rooms() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn colours_stand_in_themes() {
+    let outside =
+        |path: &Path| !path.ends_with("ui/theme.rs") && !path.to_string_lossy().contains("/ui/theme/");
+    let named =
+        sources().into_iter().filter(|(_, path, text)| outside(path) && code(text).contains("Color::"));
+    let wrong: Vec<String> = named.map(|(_, path, _)| path.display().to_string()).collect();
+    assert!(wrong.is_empty(), "a colour is named outside of the themes: {}", wrong.join(", "));
 }
 
 #[test]

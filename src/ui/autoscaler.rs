@@ -117,7 +117,7 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
         return (text, words::severity(finding.severity, d.theme));
     }
     match () {
-        () if wanted > 0 => (format!("demand {wanted}"), d.theme.warn),
+        () if wanted > 0 => (format!("demand {wanted}"), d.theme.text),
         () if report.version == AutoscalerVersion::None => ("-".into(), d.theme.dim),
         () => ("quiet".into(), d.theme.dim),
     }
@@ -134,11 +134,7 @@ fn row<'a>(t: &'a NodeTypeCount, tells_idle: bool, text: Style, d: &Draw<'_>) ->
         limit(t.max),
     ];
     cells.extend(up.iter().map(|n| count(*n, text)));
-    cells.extend([
-        count(t.pending, d.theme.warn),
-        count(t.launching, d.theme.warn),
-        count(t.failed, d.theme.bad),
-    ]);
+    cells.extend([count(t.pending, text), count(t.launching, text), count(t.failed, d.theme.bad)]);
     cells
 }
 
@@ -183,7 +179,7 @@ fn lines(cluster: &Cluster, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
         let age = age
             .filter(|age| *age >= Duration::from_secs(60))
             .map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
-        (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.warn))
+        (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.text))
     });
     section("LAUNCHING", pending.collect());
     lines

@@ -206,7 +206,7 @@ fn mark(cluster: &Cluster, d: &Draw<'_>) -> (&'static str, Style) {
     match (cluster.says(), &cluster.link) {
         (Some(Finding { kind: FindingKind::Unreachable, .. }), _) => ("✕", d.theme.bad),
         (Some(Finding { severity: Severity::Bad, .. }), _) => ("▲", d.theme.bad),
-        (_, None | Some(Link::Connecting { .. })) => ("◌", d.theme.warn),
+        (_, None | Some(Link::Connecting { .. })) => ("◌", d.theme.dim),
         (Some(Finding { severity: Severity::Warn, .. }), _) => ("!", d.theme.warn),
         (Some(Finding { kind: FindingKind::Idle, .. }), _) => ("○", d.theme.dim),
         _ if cluster.is_stale(d.now) => ("●", d.theme.warn),
@@ -226,7 +226,7 @@ fn link(cluster: &Cluster, d: &Draw<'_>, width: u16) -> (String, Style) {
             let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.good };
             (format!("● {}", words::trip(*latency)), tone)
         }
-        Some(Link::Connecting { .. }) if !roomy => ("◌ opening".into(), d.theme.warn),
+        Some(Link::Connecting { .. }) if !roomy => ("◌ opening".into(), d.theme.dim),
         Some(Link::Retrying { at, .. }) if !roomy => {
             (format!("✕ in {}", words::countdown(at.until(d.now))), d.theme.bad)
         }

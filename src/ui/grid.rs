@@ -166,9 +166,10 @@ impl Grid<'_> {
             for ((cell, column), width) in
                 row(position).iter().zip(self.columns).zip(&widths).filter(|(_, w)| **w > 0)
             {
+                // "None" is nothing to look at, whatever its column's colour is.
+                let style = if cell.text == "-" { theme.dim } else { cell.style };
                 // A selection that sets its own colours keeps them over the cell's.
-                let style =
-                    chosen.map_or(cell.style, |(_, s)| if s.fg.is_some() { s } else { cell.style.patch(s) });
+                let style = chosen.map_or(style, |(_, s)| if s.fg.is_some() { s } else { style.patch(s) });
                 let (width, right) =
                     if cell.spans { (body.right() - x, false) } else { (*width, column.right) };
                 let text = match cell.keeps {

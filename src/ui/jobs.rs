@@ -107,7 +107,7 @@ pub fn row<'a>(job: &'a Job, d: &Draw<'_>, cluster: &Cluster) -> Vec<Cell<'a>> {
         Cell::new(glyph, tone),
         Cell::named(id, if marked { d.theme.accent } else { text }),
         Cell::new(job.owner().map_or(Cow::Borrowed("-"), printable), text),
-        Cell::new(state, if stopping { d.theme.warn } else { tone }),
+        Cell::new(state, if stopping { text } else { tone }),
         Cell::new(age, text),
         Cell::new(took, text),
         Cell::new(job.entrypoint.shown(), text),

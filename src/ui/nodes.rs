@@ -120,7 +120,9 @@ pub fn row<'a>(
         physical.and_then(|p| share(p.memory)),
         physical.and_then(|p| share(p.disk)),
     ];
-    cells.extend(percents.map(|p| percent(p, text, d)));
+    // A busy CPU is what a TPU host is there for; full memory or a full disk ends jobs.
+    let fulls = [text, d.theme.bad, d.theme.bad];
+    cells.extend(percents.into_iter().zip(fulls).map(|(p, full)| percent(p, text, full, d)));
     let up = node.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(d.now)));
     cells.push(plain(up.into()));
     cells
@@ -140,10 +142,10 @@ fn gigabytes(value: f64) -> String {
     if gb < 9.95 { number((gb * 10.0).round() / 10.0) } else { format!("{gb:.0}") }
 }
 
-fn percent(value: Option<f64>, text: Style, d: &Draw<'_>) -> Cell<'static> {
+fn percent(value: Option<f64>, text: Style, full: Style, d: &Draw<'_>) -> Cell<'static> {
     match value {
         None => Cell::new("?", d.theme.dim),
-        Some(v) if v >= 90.0 => Cell::new(format!("{v:.0}%"), d.theme.bad),
+        Some(v) if v >= 90.0 => Cell::new(format!("{v:.0}%"), full),
         Some(v) => Cell::new(format!("{v:.0}%"), text),
     }
 }

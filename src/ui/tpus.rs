@@ -191,7 +191,7 @@ fn standing(standing: Standing, theme: &Theme) -> (&'static str, Style) {
             ("✕", theme.bad)
         }
         Standing::Stopped => ("■", theme.warn),
-        Standing::Joining | Standing::Waiting | Standing::Leaving => ("◐", theme.warn),
+        Standing::Joining | Standing::Waiting | Standing::Leaving => ("◐", theme.text),
         Standing::Up => ("○", theme.text),
         Standing::Registered => ("●", theme.good),
     }

@@ -14,7 +14,7 @@ pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
     match state {
         NodeState::Alive => ("●", theme.good),
         NodeState::Idle => ("○", theme.good),
-        NodeState::Draining => ("◐", theme.warn),
+        NodeState::Draining => ("◐", theme.text),
         NodeState::Dead => ("✕", theme.bad),
     }
 }
@@ -22,7 +22,7 @@ pub fn node(state: NodeState, theme: &Theme) -> (&'static str, Style) {
 /// The glyph and style of a job's state.
 pub fn job(status: JobStatus, theme: &Theme) -> (&'static str, Style) {
     match status {
-        JobStatus::Pending => ("◐", theme.warn),
+        JobStatus::Pending => ("◐", theme.text),
         JobStatus::Running => ("●", theme.good),
         JobStatus::Succeeded => ("✓", theme.dim),
         JobStatus::Stopped => ("■", theme.dim),
@@ -72,7 +72,7 @@ fn counted(n: usize, glyph: &str) -> String {
 pub fn link(cluster: &Cluster, now: Timestamp, theme: &Theme) -> (String, Style) {
     match &cluster.link {
         None => ("○ waiting".into(), theme.dim),
-        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), theme.warn),
+        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), theme.dim),
         Some(Link::Up { dashboard: Some(problem), .. }) => {
             (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), theme.warn)
         }
@@ -150,4 +150,33 @@ pub fn span(d: Duration) -> String {
 /// A duration without seconds, so that it does not change for a minute.
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::glyphs::plain;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// No state is told by its colour alone: each has a glyph of its own, also in ASCII.
+    #[test]
+    fn every_state_has_a_glyph_of_its_own() {
+        let theme = Theme::default();
+        let nodes = [NodeState::Alive, NodeState::Idle, NodeState::Draining, NodeState::Dead];
+        let jobs = [
+            JobStatus::Pending,
+            JobStatus::Running,
+            JobStatus::Succeeded,
+            JobStatus::Stopped,
+            JobStatus::Failed,
+            JobStatus::Unknown,
+        ];
+        for glyphs in [nodes.map(|s| node(s, &theme).0).to_vec(), jobs.map(|s| job(s, &theme).0).to_vec()] {
+            let ascii = |glyph: &str| glyph.chars().map(|c| plain(c).unwrap_or(c)).collect::<String>();
+            let full: BTreeSet<&str> = glyphs.iter().copied().collect();
+            let plain: BTreeSet<String> = glyphs.iter().map(|glyph| ascii(glyph)).collect();
+            assert!(plain.iter().all(|glyph| glyph.is_ascii()), "{plain:?}");
+            assert_eq!((full.len(), plain.len()), (glyphs.len(), glyphs.len()), "{glyphs:?}");
+        }
+    }
 }
