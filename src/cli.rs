@@ -16,6 +16,7 @@ mod configs;
 mod console;
 mod demo;
 mod demo_ray;
+mod feed;
 mod forward;
 mod jobs;
 mod list;
@@ -25,6 +26,7 @@ mod operate;
 mod places;
 mod reach;
 mod run;
+mod signals;
 mod ssh;
 mod token;
 mod tpus;
@@ -46,6 +48,7 @@ Examples:
   marin-tui --infra ~/src/marin/infra        cluster files in another folder
   marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
   marin-tui clusters --json                  list clusters as JSON
+  marin-tui --plain | tee events.txt         print what changes line by line
   marin-tui demo                             try it on simulated clusters
 
 Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of the manual, `marin-tui help` lists them.";
@@ -100,6 +103,9 @@ pub struct LookArguments {
     /// Colours [default: detected from the terminal; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
+    /// Print what changes line by line instead of the console, for screen readers and pipes
+    #[arg(long)]
+    pub plain: bool,
     /// Theme: auto, dark, light, color-blind, high-contrast, mono, or a theme file [settings: `theme`]
     #[arg(long, value_name = "THEME")]
     pub theme: Option<String>,
@@ -276,7 +282,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 "--accept-host-key works with commands only; the console shows both fingerprints and asks"
             );
         }
-        console::check_terminal()?;
+        console::check_terminal(&arguments.look)?;
     }
     let loaded = config::read(&sources, &env, Timestamp::now())?;
     let chosen = arguments.sources.cluster.as_deref();

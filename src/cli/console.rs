@@ -1,7 +1,7 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
 use super::places::{make_folders, places};
-use super::{Arguments, looks, output};
+use super::{Arguments, LookArguments, feed, looks, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders, Settings};
 use crate::model::Timestamp;
@@ -20,17 +20,19 @@ use tokio::sync::mpsc;
 /// Capacity of the channel to the front end; a cluster task that is faster waits.
 const NEWS: usize = 256;
 
-/// Fails when stdin or stdout is not a terminal.
-pub fn check_terminal() -> anyhow::Result<()> {
-    if !output::is_terminal() || !std::io::stdin().is_terminal() {
-        anyhow::bail!("the console needs a terminal; for scripts, use a command (see --help)");
+/// Fails when the console is wanted, and stdin or stdout is not a terminal.
+pub fn check_terminal(look: &LookArguments) -> anyhow::Result<()> {
+    if !look.plain && (!output::is_terminal() || !std::io::stdin().is_terminal()) {
+        anyhow::bail!(
+            "the console needs a terminal; use --plain to print what changes, or a command (see --help)"
+        );
     }
     Ok(())
 }
 
 /// Runs the console until the user quits.
 pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
-    check_terminal()?;
+    check_terminal(&arguments.look)?;
     let folders = Folders::new(env);
     let places = places(env, &folders);
     make_folders(&folders, &places)?;
@@ -64,6 +66,9 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         .reading_every(paces);
     if let Some(words) = super::backups::reminder(&folders, &config.settings) {
         app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
+    }
+    if arguments.look.plain {
+        return feed::run(app, specs, options, chosen.as_ref());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {

@@ -88,7 +88,7 @@ mod tests {
         fn look(&self, theme: &str) -> Result<Looks, String> {
             let home = self.0.path().to_str().unwrap();
             let env = Env::new(&[&[("HOME", home)], &self.1[..]].concat(), home);
-            let arguments = LookArguments { no_mouse: false, colors: None, theme: None };
+            let arguments = LookArguments { no_mouse: false, colors: None, plain: false, theme: None };
             let settings = Settings { theme: theme.into(), ..Settings::default() };
             chosen(&arguments, &settings, &env, &Folders::new(&env)).map_err(|e| format!("{e:#}"))
         }
