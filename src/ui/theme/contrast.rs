@@ -52,8 +52,11 @@ fn contrast(style: Style, text: Color, ground: Color) -> f64 {
     ratio(style.fg.unwrap_or(text), style.bg.unwrap_or(ground))
 }
 
+/// A role's name and style.
+type Named = (&'static str, Style);
+
 /// The roles of text, and those of lines and of text that matters less.
-fn roles(theme: &Theme) -> ([(&'static str, Style); 10], [(&'static str, Style); 3]) {
+fn roles(theme: &Theme) -> ([Named; 10], [Named; 3]) {
     let text = [
         ("text", theme.text),
         ("heading", theme.heading),
