@@ -19,9 +19,11 @@ mod console;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_ray;
+mod feed;
 mod forward;
 mod jobs;
 mod list;
+mod looks;
 pub mod manual;
 #[cfg(not(feature = "demo"))]
 mod no_demo;
@@ -29,6 +31,7 @@ mod operate;
 mod places;
 mod reach;
 mod run;
+mod signals;
 mod ssh;
 mod token;
 mod tpus;
@@ -53,6 +56,7 @@ Examples:
   marin-tui --infra ~/src/marin/infra        cluster files in another folder
   marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
   marin-tui clusters --json                  list clusters as JSON
+  marin-tui --plain | tee events.txt         print what changes line by line
   marin-tui demo                             try it on simulated clusters
 
 Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of the manual, `marin-tui help` lists them.";
@@ -231,7 +235,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 "--accept-host-key works with commands only; the console shows both fingerprints and asks"
             );
         }
-        console::check_terminal()?;
+        console::check_terminal(&arguments.global.look)?;
     }
     let loaded = config::read(&sources, &env, Timestamp::now())?;
     let chosen = arguments.global.sources.cluster.as_deref();

@@ -19,6 +19,7 @@ mod resolve;
 mod safe;
 mod settings;
 mod shared;
+mod theme;
 mod trust;
 pub mod yaml;
 
@@ -30,8 +31,9 @@ pub use nearest::nearest;
 pub use paths::{Folders, create_private};
 pub use resolve::{Unresolved, resolve};
 pub use safe::Unsafe;
-pub use settings::{CapacityField, DEFAULTS, Override, Settings, TpuVersion};
+pub use settings::{AUTO_THEME, CapacityField, DEFAULTS, Override, Settings, TpuVersion};
 
+pub use theme::{read_theme, theme_file};
 pub use trust::{Records, Review, Standing, Trusted};
 
 use crate::model::text::printable;

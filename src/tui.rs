@@ -3,11 +3,13 @@
 //! A key press is one call stack: input -> `App::update` -> effects -> draw. News come through one bounded channel.
 //! A key press awaits nothing: work that may take time runs beside the loop and comes back as an event.
 
+mod background;
 mod clipboard;
 mod input;
 mod perform;
 mod terminal;
 
+pub use background::{Background, Looks};
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
 pub use input::{Inputs, QuitSignals, quit_signals};
 pub use perform::{Performer, start_browser};
@@ -26,7 +28,7 @@ use std::io;
 use std::pin::pin;
 use std::process::Command;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// Shortest time between two frames that only news cause. A key is drawn at once.
@@ -48,7 +50,7 @@ pub enum Exit {
 pub async fn run(
     app: &mut App,
     first: Vec<Effect>,
-    theme: &Theme,
+    looks: &Looks,
     (supervisor, environment): (Supervisor, Environment),
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
@@ -57,13 +59,22 @@ pub async fn run(
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
     performer = performer.operating(environment);
     performer.perform_all(first);
+    let (themes, mut theme) = watch::channel(looks.on(looks.guess));
+    let mut asks = looks.asks;
     loop {
         let mut asked = Asked::Leave;
         let exit = {
             let mut guard = terminal::Guard::take(mouse)?;
             let quit = pin!(async { asked = signals.asked().await });
-            let mut inputs = Inputs { keys: input::Keys::read()?, quit, updates: &mut updates };
-            event_loop(guard.screen()?, app, theme, &mut performer, &mut inputs).await?
+            let asks = std::mem::take(&mut asks);
+            let (looks, themes) = (*looks, themes.clone());
+            let keys = input::Keys::read(asks, move |background| _ = themes.send(looks.on(background)))?;
+            if asks {
+                guard.ask(background::QUESTION)?;
+                let _ = tokio::time::timeout(background::WAIT, theme.changed()).await;
+            }
+            let mut inputs = Inputs { keys, quit, updates: &mut updates };
+            event_loop(guard.screen()?, app, &mut theme, &mut performer, &mut inputs).await?
         };
         match exit {
             Exit::Quit if asked == Asked::Leave => break,
@@ -83,11 +94,12 @@ pub async fn run(
     Ok(())
 }
 
-/// The loop, over any terminal and any source of input: the tests drive this very function.
+/// The loop, over any terminal and any source of input: the tests drive this very function. The theme may change
+/// meanwhile: a terminal may say late what its background is.
 pub async fn event_loop<B, K, Q>(
     screen: &mut Terminal<B>,
     app: &mut App,
-    theme: &Theme,
+    theme: &mut watch::Receiver<Theme>,
     performer: &mut Performer,
     inputs: &mut Inputs<'_, K, Q>,
 ) -> io::Result<Exit>
@@ -102,7 +114,8 @@ where
         if app.is_dirty() && (urgent || last_frame.is_none_or(|t| t.elapsed() >= FRAME)) {
             let now = Timestamp::now();
             let mut drawn = None;
-            screen.draw(|frame| drawn = Some(ui::draw(frame, app, theme, now)))?;
+            let theme = *theme.borrow();
+            screen.draw(|frame| drawn = Some(ui::draw(frame, app, &theme, now)))?;
             if let Some(areas) = drawn {
                 let effects = app.drawn(areas);
                 performer.perform_all(effects);
@@ -142,6 +155,8 @@ where
                 }
                 effects
             }
+            // As after a resize, all of it is drawn again.
+            Ok(()) = theme.changed() => app.update(Event::Resize, Timestamp::now()),
             () = sleep_or_forever(wait) => app.update(Event::Tick, Timestamp::now()),
         };
         for effect in effects {

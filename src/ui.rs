@@ -19,6 +19,7 @@ mod dialog;
 mod fleet;
 mod form;
 mod frame;
+mod glyphs;
 mod grid;
 mod log;
 mod plan;
@@ -29,7 +30,8 @@ mod theme;
 mod tpus;
 mod worker;
 
-pub use theme::{Colors, Theme};
+pub use glyphs::Glyphs;
+pub use theme::{BUILT_IN, Colors, Theme, ThemeFile};
 
 use crate::app::cell::Role;
 use crate::app::{Action, App, Areas, Cluster, ClusterPage, Pane, View, words};
@@ -74,6 +76,14 @@ impl Draw<'_> {
 
 /// Draws everything; returns where things are, for the mouse.
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
+    let areas = draw_parts(frame, app, theme, now);
+    let buf = frame.buffer_mut();
+    theme.fill(buf);
+    theme.glyphs.apply(buf);
+    areas
+}
+
+fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
     let area = frame.area();
     let buf = frame.buffer_mut();
     let d = Draw { app, theme, now };

@@ -113,6 +113,8 @@ pub enum Meaning {
 #[derive(Clone, Debug)]
 pub struct Keymap {
     bindings: Vec<Binding>,
+    /// Whether the screen names keys in ASCII words.
+    spelled: bool,
 }
 
 impl Keymap {
@@ -120,7 +122,7 @@ impl Keymap {
     pub fn with_changes(changes: &BTreeMap<String, Vec<String>>) -> Result<Self, KeymapError> {
         let mut keys: BTreeMap<String, Vec<String>> = serde_yaml::from_str(DEFAULT)?;
         keys.extend(changes.iter().map(|(k, v)| (k.clone(), v.clone())));
-        let mut keymap = Self { bindings: Vec::new() };
+        let mut keymap = Self { bindings: Vec::new(), spelled: false };
         for (name, words) in &keys {
             let action = Action::named(name).ok_or_else(|| KeymapError::UnknownAction(name.clone()))?;
             for word in words {
@@ -128,6 +130,12 @@ impl Keymap {
             }
         }
         Ok(keymap)
+    }
+
+    /// The same keys, which the screen names in ASCII words: `enter` in place of `⏎`.
+    #[must_use]
+    pub fn spelled_out(self, spelled: bool) -> Self {
+        Self { spelled, ..self }
     }
 
     fn bind(&mut self, action: Action, words: &str) -> Result<(), KeymapError> {
@@ -164,12 +172,12 @@ impl Keymap {
     pub fn elsewhere(&self, key: KeyEvent) -> impl Iterator<Item = (String, Action)> {
         let pressed = Chord::of(key);
         let of_key = self.bindings.iter().filter(move |b| b.keys == [pressed]);
-        of_key.map(|b| (pretty(&b.words), b.action))
+        of_key.map(|b| (self.pretty(&b.words), b.action))
     }
 
     /// The keys of an action as the screen shows them, the first one only or all.
     pub fn keys_of(&self, action: Action) -> impl Iterator<Item = String> {
-        self.bindings.iter().filter(move |b| b.action == action).map(|b| pretty(&b.words))
+        self.bindings.iter().filter(move |b| b.action == action).map(|b| self.pretty(&b.words))
     }
 
     /// Actions of a context with their first key, in the table's order.
@@ -177,16 +185,16 @@ impl Keymap {
         let here = ACTIONS.iter().filter(move |d| d.contexts.contains(&context));
         here.filter_map(|d| Some((d.action, self.keys_of(d.action).next()?)))
     }
-}
 
-/// `ctrl-r` as `^r`, `enter` as `⏎`.
-fn pretty(words: &str) -> String {
-    let word = |w: &str| match w {
-        "enter" => "⏎".to_owned(),
-        "backtab" => "shift-tab".to_owned(),
-        w => w.replace("ctrl-", "^"),
-    };
-    words.split_whitespace().map(word).collect::<String>()
+    /// `ctrl-r` as `^r`, `enter` as `⏎` unless keys are spelled out.
+    fn pretty(&self, words: &str) -> String {
+        let word = |w: &str| match w {
+            "enter" if !self.spelled => "⏎".to_owned(),
+            "backtab" => "shift-tab".to_owned(),
+            w => w.replace("ctrl-", "^"),
+        };
+        words.split_whitespace().map(word).collect::<String>()
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub fn node(state: NodeState) -> (&'static str, Role) {
     match state {
         NodeState::Alive => ("●", Role::Good),
         NodeState::Idle => ("○", Role::Good),
-        NodeState::Draining => ("◐", Role::Warn),
+        NodeState::Draining => ("◐", Role::Text),
         NodeState::Dead => ("✕", Role::Bad),
     }
 }
@@ -21,7 +21,7 @@ pub fn node(state: NodeState) -> (&'static str, Role) {
 /// The glyph and role of a job's state.
 pub fn job(status: JobStatus) -> (&'static str, Role) {
     match status {
-        JobStatus::Pending => ("◐", Role::Warn),
+        JobStatus::Pending => ("◐", Role::Text),
         JobStatus::Running => ("●", Role::Good),
         JobStatus::Succeeded => ("✓", Role::Dim),
         JobStatus::Stopped => ("■", Role::Dim),
@@ -71,7 +71,7 @@ fn counted(n: usize, glyph: &str) -> String {
 pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
     match &cluster.link {
         None => ("○ waiting".into(), Role::Dim),
-        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Warn),
+        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Dim),
         Some(Link::Up { dashboard: Some(problem), .. }) => {
             (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), Role::Warn)
         }
@@ -149,4 +149,33 @@ pub fn span(d: Duration) -> String {
 /// A duration without seconds, so that it does not change for a minute.
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::glyphs::plain;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// No state is told by its colour alone: each has a glyph of its own, also in ASCII.
+    #[test]
+    fn every_state_has_a_glyph_of_its_own() {
+        let theme = Theme::default();
+        let nodes = [NodeState::Alive, NodeState::Idle, NodeState::Draining, NodeState::Dead];
+        let jobs = [
+            JobStatus::Pending,
+            JobStatus::Running,
+            JobStatus::Succeeded,
+            JobStatus::Stopped,
+            JobStatus::Failed,
+            JobStatus::Unknown,
+        ];
+        for glyphs in [nodes.map(|s| node(s, &theme).0).to_vec(), jobs.map(|s| job(s, &theme).0).to_vec()] {
+            let ascii = |glyph: &str| glyph.chars().map(|c| plain(c).unwrap_or(c)).collect::<String>();
+            let full: BTreeSet<&str> = glyphs.iter().copied().collect();
+            let plain: BTreeSet<String> = glyphs.iter().map(|glyph| ascii(glyph)).collect();
+            assert!(plain.iter().all(|glyph| glyph.is_ascii()), "{plain:?}");
+            assert_eq!((full.len(), plain.len()), (glyphs.len(), glyphs.len()), "{glyphs:?}");
+        }
+    }
 }

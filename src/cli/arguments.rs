@@ -49,6 +49,12 @@ pub struct LookArguments {
     /// Colours [default: detected from the terminal; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
+    /// Print what changes line by line instead of the console, for screen readers and pipes
+    #[arg(long)]
+    pub plain: bool,
+    /// Theme: auto, dark, light, color-blind, high-contrast, mono, or a theme file [settings: `theme`]
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<String>,
 }
 
 /// How many colours to use.

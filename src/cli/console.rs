@@ -2,14 +2,14 @@
 
 use super::places::{make_folders, places};
 use super::reach::runtime;
-use super::{Colors, GlobalArguments, output};
+use super::{GlobalArguments, LookArguments, feed, looks, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
-use crate::config::{self, Config, Entry, Env, Folders};
+use crate::config::{self, Config, Entry, Env, Folders, Settings};
 use crate::model::Timestamp;
 use crate::operation::Environment;
 use crate::supervisor::{Note, Options, Supervisor};
+use crate::token;
 use crate::tui;
-use crate::ui::{self, Theme};
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -21,17 +21,19 @@ use tokio::sync::mpsc;
 /// Capacity of the channel to the front end; a cluster task that is faster waits.
 const NEWS: usize = 256;
 
-/// Fails when stdin or stdout is not a terminal.
-pub fn check_terminal() -> anyhow::Result<()> {
-    if !output::is_terminal() || !std::io::stdin().is_terminal() {
-        anyhow::bail!("the console needs a terminal; for scripts, use a command (see --help)");
+/// Fails when the console is wanted, and stdin or stdout is not a terminal.
+pub fn check_terminal(look: &LookArguments) -> anyhow::Result<()> {
+    if !look.plain && (!output::is_terminal() || !std::io::stdin().is_terminal()) {
+        anyhow::bail!(
+            "the console needs a terminal; use --plain to print what changes, or a command (see --help)"
+        );
     }
     Ok(())
 }
 
 /// Runs the console until the user quits.
 pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Result<()> {
-    check_terminal()?;
+    check_terminal(&arguments.look)?;
     let folders = Folders::new(env);
     let places = places(env, &folders);
     make_folders(&folders, &places)?;
@@ -40,15 +42,9 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         Some(name) => Some(config::resolve(name, &config.entries)?.name.clone()),
         None => None,
     };
-    let keymap = Keymap::with_changes(&config.settings.keys)?;
-    let mut options = Options::new(&config.settings, &folders, places);
-    options.who = super::audit::who(env);
-    let audit = super::audit::log(env, &folders);
-    options.note = Note::by(move |cluster, what, outcome| {
-        if let Err(e) = audit.note(cluster, what, outcome) {
-            tracing::error!("cannot write the audit log: {e}");
-        }
-    });
+    let looks = looks::chosen(&arguments.look, &config.settings, env, &folders)?;
+    let keymap = Keymap::with_changes(&config.settings.keys)?.spelled_out(config.settings.plain);
+    let options = options(&config.settings, env, &folders, places);
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
     let environment = Environment {
         clusters: specs.clone(),
@@ -72,14 +68,16 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     if let Some(words) = super::backups::reminder(&folders, &config.settings) {
         app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
     }
-    let theme = Theme::new(colors(arguments.look.colors, env));
+    if arguments.look.plain {
+        return feed::run(app, specs, options, chosen.as_ref());
+    }
     let runtime = runtime()?;
     runtime.block_on(async {
         let (updates, news) = mpsc::channel(NEWS);
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);
         let effects = app.start(chosen.as_ref());
-        tui::run(&mut app, effects, &theme, (supervisor, environment), news, !arguments.look.no_mouse).await
+        tui::run(&mut app, effects, &looks, (supervisor, environment), news, !arguments.look.no_mouse).await
     })?;
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();
@@ -89,24 +87,25 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     Ok(())
 }
 
+/// The clusters' options; what their tasks do is noted in the audit log.
+fn options(settings: &Settings, env: &Env, folders: &Folders, places: token::Places) -> Options {
+    let mut options = Options::new(settings, folders, places);
+    options.who = super::audit::who(env);
+    let audit = super::audit::log(env, folders);
+    options.note = Note::by(move |cluster, what, outcome| {
+        if let Err(e) = audit.note(cluster, what, outcome) {
+            tracing::error!("cannot write the audit log: {e}");
+        }
+    });
+    options
+}
+
 fn listed(entry: Entry) -> Listed {
     match entry {
         Entry::Cluster(spec) => Listed::Cluster(spec),
         Entry::Broken(broken) => {
             Listed::Broken { file: broken.file.display().to_string(), problem: broken.problem }
         }
-    }
-}
-
-/// The colours to use: the option, else what `NO_COLOR` (no-color.org), `COLORTERM` and `TERM` say.
-fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
-    let term = env.var("TERM").unwrap_or_default();
-    match asked {
-        Some(Colors::None) => ui::Colors::None,
-        Some(Colors::Full) => ui::Colors::Full,
-        None if env.var("NO_COLOR").is_some() || term == "dumb" => ui::Colors::None,
-        None if matches!(env.var("COLORTERM"), Some("truecolor" | "24bit")) => ui::Colors::Full,
-        Some(Colors::Sixteen) | None => ui::Colors::Sixteen,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `marin-tui demo`: the console on a simulated fleet, which is gone with it.
 
 use super::reach::runtime;
+use super::signals::Signals;
 use super::{GlobalArguments, console};
 use crate::cli::output;
 use crate::config::{self, Env, Sources};
@@ -13,7 +14,6 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(super) const EXAMPLES: &str = "\
 Scenarios: marin (Marin's 14 clusters with typical issues), calm (the same without issues), or a YAML file.
@@ -98,7 +98,7 @@ pub fn run(options: &Options, arguments: &GlobalArguments, env: &Env) -> anyhow:
         anyhow::bail!("demo uses its own clusters and settings; remove --infra, --config and --address");
     }
     if !options.serve {
-        console::check_terminal()?;
+        console::check_terminal(&arguments.look)?;
     }
     let plan = plan(options)?;
     let runtime = runtime()?;
@@ -116,7 +116,7 @@ fn with_fleet(
     runtime: &Runtime,
 ) -> anyhow::Result<()> {
     // Listen before the folder is created, so that no signal leaves it behind.
-    let mut signals = runtime.block_on(async { Signals::new() })?;
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
     let started = runtime.block_on(async {
         tokio::select! {
             fleet = start(plan) => fleet.map(Some),
@@ -240,26 +240,6 @@ fn time(text: &str) -> anyhow::Result<Timestamp> {
         .parse()
         .with_context(|| format!("`{text}` is not a time; use a format like 2026-01-31T12:00:00Z"))?;
     Ok(Timestamp::from_millis(parsed.as_millisecond()))
-}
-
-/// SIGTERM, SIGINT and SIGHUP.
-struct Signals([Signal; 3]);
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        let of = |kind: fn() -> SignalKind| signal(kind());
-        Ok(Self([of(SignalKind::terminate)?, of(SignalKind::interrupt)?, of(SignalKind::hangup)?]))
-    }
-
-    /// Waits for any of these signals.
-    async fn any(&mut self) {
-        let [terminate, interrupt, hangup] = &mut self.0;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! terminal and left unchanged in a file or a pipe, for scripts.
 
 use crate::model::text::{printable_json, printable_lines};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Arguments;
@@ -35,6 +36,14 @@ macro_rules! eprint {
 /// Whether stdout is a terminal, so that a person reads it.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+/// Whether nobody can read stdout any more: a pipe's other end is closed, or the terminal is gone.
+pub fn is_gone() -> bool {
+    let out = io::stdout();
+    let mut out = [PollFd::new(&out, PollFlags::empty())];
+    let asked = rustix::event::poll(&mut out, Some(&Timespec::default()));
+    asked.is_ok() && out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Whether stderr is a terminal, so that a person can be asked there.

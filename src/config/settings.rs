@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Every setting with its default, ready to be saved (`marin-tui config print`).
 pub const DEFAULTS: &str = include_str!("../../assets/config.yaml");
 
+/// The theme that suits the terminal's background.
+pub const AUTO_THEME: &str = "auto";
+
 /// The settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -45,6 +48,10 @@ pub struct Settings {
     pub backup_days: u64,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// The console's theme: `auto`, a built-in one, a file in the folder `themes`, or a path.
+    pub theme: String,
+    /// Whether the console shows ASCII only.
+    pub plain: bool,
 }
 
 /// How one kind of capacity is requested.
@@ -103,6 +110,8 @@ impl Default for Settings {
             google_credentials: None,
             backup_days: 30,
             keys: BTreeMap::new(),
+            theme: AUTO_THEME.into(),
+            plain: false,
         }
     }
 }

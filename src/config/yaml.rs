@@ -113,7 +113,13 @@ fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
 /// For a refused value the library reports the place of its mapping. The first line from there on that contains the
 /// value (which the error has between backticks) is nearer.
 fn nearer(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
-    let Some(value) = error.split('`').nth(1).filter(|_| error.contains("is not a host")) else { return at };
+    let Some(value) = error
+        .split('`')
+        .nth(1)
+        .filter(|_| ["is not a host", "is not a colour"].iter().any(|why| error.contains(why)))
+    else {
+        return at;
+    };
     let mut lines = text.lines().enumerate().skip(at.0.saturating_sub(1));
     let found = lines.find_map(|(i, line)| Some((i + 1, line.find(value)? + 1)));
     found.filter(|_| !value.is_empty()).unwrap_or(at)

@@ -1,11 +1,12 @@
 //! The inputs of the loop: keys and signals.
 
+use super::background::{Answers, Background, PAUSE};
 use crate::model::Update;
 use crossterm::event::{self, Event};
 use crossterm::terminal;
 use futures_util::{FutureExt, Stream};
 use nix::unistd::{getpgid, getppid, getsid};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{getpid, kill_process};
 use std::io;
 use std::pin::Pin;
@@ -42,15 +43,16 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads standard input until dropped.
-    pub fn read() -> io::Result<Self> {
+    /// Reads standard input until dropped. What the terminal says about its background goes to `told`; with `asked`
+    /// it is expected to say something.
+    pub fn read(asked: bool, told: impl Fn(Background) + Send + 'static) -> io::Result<Self> {
         let resized = signal(SignalKind::window_change())?;
         let (stopped, stop) = io::pipe()?;
         let (send, events) = mpsc::unbounded_channel();
         let (end, ended) = channel();
         std::thread::Builder::new().name("keys".into()).spawn(move || {
             let _end: std::sync::mpsc::Sender<()> = end;
-            forward(&stopped, &send);
+            forward(&stopped, &send, Answers::new(asked), told);
         })?;
         Ok(Self { events, resized, stop: Some(stop), ended })
     }
@@ -77,11 +79,18 @@ impl Stream for Keys {
 }
 
 /// Sends events until the terminal is gone or `stopped` is closed.
-fn forward(stopped: &io::PipeReader, send: &mpsc::UnboundedSender<io::Result<Event>>) {
+fn forward(
+    stopped: &io::PipeReader,
+    send: &mpsc::UnboundedSender<io::Result<Event>>,
+    mut answers: Answers,
+    told: impl Fn(Background),
+) {
+    let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(PAUSE.subsec_nanos()) };
     let terminal = io::stdin();
     loop {
         let mut ready = [PollFd::new(&terminal, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
-        match rustix::event::poll(&mut ready, None) {
+        match rustix::event::poll(&mut ready, answers.is_holding().then_some(&pause)) {
+            Ok(0) if answers.pause().into_iter().any(|event| send.send(Ok(event)).is_err()) => return,
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(e) => return drop(send.send(Err(e.into()))),
@@ -91,10 +100,15 @@ fn forward(stopped: &io::PipeReader, send: &mpsc::UnboundedSender<io::Result<Eve
             return;
         }
         while let Some(event) = next_event().transpose() {
-            let failed = event.is_err();
-            if send.send(event).is_err() || failed {
+            let event = match event {
+                Ok(event) => event,
+                Err(e) => return drop(send.send(Err(e))),
+            };
+            let (events, background) = answers.take(event);
+            if events.into_iter().any(|event| send.send(Ok(event)).is_err()) {
                 return;
             }
+            background.into_iter().for_each(&told);
         }
     }
 }

@@ -45,6 +45,13 @@ impl Guard {
     pub fn screen(&mut self) -> io::Result<&mut Screen> {
         self.screen.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
+
+    /// Sends the terminal a question, which it answers among its keys or not at all. Nothing is awaited.
+    pub fn ask(&mut self, question: &str) -> io::Result<()> {
+        let out = self.screen()?.backend_mut();
+        out.write_all(question.as_bytes())?;
+        Write::flush(out)
+    }
 }
 
 impl Drop for Guard {

@@ -113,7 +113,7 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
         return (text, d.theme.role(words::severity(finding.severity)));
     }
     match () {
-        () if wanted > 0 => (format!("demand {wanted}"), d.theme.warn),
+        () if wanted > 0 => (format!("demand {wanted}"), d.theme.text),
         () if report.version == AutoscalerVersion::None => ("-".into(), d.theme.dim),
         () => ("quiet".into(), d.theme.dim),
     }
@@ -130,7 +130,7 @@ fn row(t: &NodeTypeCount, tells_idle: bool, role: Role) -> Vec<Cell<'_>> {
     let name = Cell::new(t.name.shown(), if missing { Role::Warn } else { role }).ending();
     let mut cells = vec![name, limit(t.min), limit(t.max)];
     cells.extend(up.iter().map(|n| count(*n, role)));
-    cells.extend([count(t.pending, Role::Warn), count(t.launching, Role::Warn), count(t.failed, Role::Bad)]);
+    cells.extend([count(t.pending, role), count(t.launching, role), count(t.failed, Role::Bad)]);
     cells
 }
 
@@ -175,7 +175,7 @@ fn lines(cluster: &Cluster, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
         let age = age
             .filter(|age| *age >= Duration::from_secs(60))
             .map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
-        (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.warn))
+        (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.text))
     });
     section("LAUNCHING", pending.collect());
     lines

@@ -84,7 +84,7 @@ pub fn draw(
 /// The text below the rows: what is in progress, why the submission failed, or a hint for the focused row.
 fn words(form: &Form, d: &Draw<'_>, width: usize) -> (Vec<String>, Style) {
     let (words, tone) = match (&form.doing, form.said.as_str()) {
-        (Some(doing), _) => (format!("◌ {doing}"), d.theme.warn),
+        (Some(doing), _) => (format!("◌ {doing}"), d.theme.dim),
         (None, "") => match form.rows.get(form.at) {
             Some(row) => (row.field.hint().to_owned(), d.theme.dim),
             None => (String::new(), d.theme.dim),

@@ -69,7 +69,7 @@ pub fn more((above, below): (usize, usize), things: &str) -> String {
 fn on_lower_border(buf: &mut Buffer, area: Rect, theme: &Theme, text: &str) {
     let width = u16::try_from(text.width() + 2).unwrap_or(u16::MAX);
     if !text.is_empty() && area.height > 1 && area.width > width.saturating_add(4) {
-        buf.set_string(area.right() - 2 - width, area.bottom() - 1, format!(" {text} "), theme.warn);
+        buf.set_string(area.right() - 2 - width, area.bottom() - 1, format!(" {text} "), theme.dim);
     }
 }
 

@@ -124,7 +124,8 @@ impl Grid<'_> {
         }
         let mut x = line.x;
         for ((cell, head), width) in cells.iter().zip(self.heads).zip(widths).filter(|(_, w)| **w > 0) {
-            let style = theme.role(cell.role);
+            // "None" is nothing to look at, whatever its column's role is.
+            let style = if cell.text == "-" { theme.dim } else { theme.role(cell.role) };
             // A selection that sets its own colours keeps them over the cell's.
             let style = chosen.map_or(style, |s| if s.fg.is_some() { s } else { style.patch(s) });
             // The texts of a column are all whole or all in their shorter form.

@@ -172,7 +172,7 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
         _ if log.source().is_none() => (String::new(), d.theme.dim),
         (LogEnd::Failed(_), _) => ("FAILED".into(), d.theme.bad),
         (LogEnd::Interrupted(_), _) => ("INTERRUPTED".into(), d.theme.warn),
-        (_, false) => (format!("{} below", log.below(size)), d.theme.warn),
+        (_, false) => (format!("{} below", log.below(size)), d.theme.dim),
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),
         (LogEnd::Open, true) => ("FOLLOW".into(), d.theme.good),
     }

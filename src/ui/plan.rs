@@ -230,8 +230,8 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
                 say(&format!("  {}", keys(&problem.hint)), d.theme.text);
             }
         }
-        (Looked::Looking, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.warn),
-        (Looked::Looking, _) => say("◌ checking affected jobs", d.theme.warn),
+        (Looked::Looking, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.dim),
+        (Looked::Looking, _) => say("◌ checking affected jobs", d.theme.dim),
         (Looked::Seen, Some(trouble)) => {
             let what = format!("! cannot determine affected jobs: {}", trouble.what);
             say(&what, d.theme.warn);

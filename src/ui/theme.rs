@@ -1,7 +1,19 @@
-//! Colours by role. The only place that names one.
+//! The style of each role of the screen.
+//!
+//! No colour stands in code: colours stand in themes (`assets/themes`, and the user's own files), and drawing asks for
+//! a role. A role is a meaning: `bad` is broken now, `warn` needs a look, `good` is fine, `accent` is where you are.
 
-use crate::app::cell::Role;
-use ratatui::style::{Color, Modifier, Style};
+#[cfg(test)]
+mod contrast;
+mod file;
+
+pub use file::{BUILT_IN, ThemeFile};
+
+use super::glyphs::Glyphs;
+use crate::app::cell::Role as Meaning;
+use file::Role;
+use ratatui::buffer::Buffer;
+use ratatui::style::{Color, Style};
 
 /// How many colours the terminal has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,127 +26,104 @@ pub enum Colors {
     Full,
 }
 
-/// The style of each role.
-#[derive(Clone, Copy, Debug)]
+/// The style of each role, the background, and which glyphs are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
     /// Ordinary text.
     pub text: Style,
     /// Less important text, and stale data.
     pub dim: Style,
-    /// The one accent: focus, keys, titles.
+    /// Column titles.
+    pub heading: Style,
+    /// The one accent: where you are, keys, titles.
     pub accent: Style,
     /// Working or successful.
     pub good: Style,
-    /// In progress, or doubtful.
+    /// Needs a look.
     pub warn: Style,
-    /// Broken or failed.
+    /// Broken or failed now.
     pub bad: Style,
-    /// Column titles.
-    pub heading: Style,
-    /// The selected row of the focused table.
-    pub selected: Style,
-    /// The selected row of another table.
-    pub marked: Style,
     /// A pane's border.
     pub border: Style,
     /// The focused pane's border.
     pub focused: Style,
+    /// The selected row of the focused table.
+    pub selected: Style,
+    /// The selected row of another table.
+    pub marked: Style,
     /// A match of the search.
     pub found: Style,
     /// The current match of the search.
     pub found_here: Style,
+    /// Text and background where nothing else says so; none leaves the terminal's own.
+    canvas: Option<(Color, Color)>,
+    /// The glyphs in use.
+    pub glyphs: Glyphs,
 }
 
 impl Theme {
-    /// The theme for so many colours.
+    /// The default theme for so many colours, on the terminal's own background.
     pub fn new(colors: Colors) -> Self {
-        match colors {
-            Colors::None => Self::without_colors(),
-            Colors::Sixteen => Self::with(&Palette {
-                dim: Color::DarkGray,
-                accent: Color::Cyan,
-                good: Color::Green,
-                warn: Color::Yellow,
-                bad: Color::Red,
-                border: Color::DarkGray,
-                selected: Color::Blue,
-                on_selected: Color::White,
-            }),
-            Colors::Full => Self::with(&Palette {
-                dim: Color::Rgb(0x7a, 0x84, 0x94),
-                accent: Color::Rgb(0x5f, 0xb3, 0xe0),
-                good: Color::Rgb(0x7e, 0xc6, 0x8c),
-                warn: Color::Rgb(0xe0, 0xb4, 0x5c),
-                bad: Color::Rgb(0xe8, 0x6e, 0x6e),
-                border: Color::Rgb(0x4a, 0x52, 0x60),
-                selected: Color::Rgb(0x2c, 0x3e, 0x55),
-                on_selected: Color::Rgb(0xf0, 0xf4, 0xf8),
-            }),
+        // That every built-in theme can be read is tested.
+        ThemeFile::built_in("dark").map(|file| file.theme(colors)).unwrap_or_default().on_terminal()
+    }
+
+    /// The same on the terminal's own background, for a theme that was picked to suit it.
+    #[must_use]
+    pub fn on_terminal(self) -> Self {
+        Self { canvas: None, ..self }
+    }
+
+    /// The same with these glyphs.
+    #[must_use]
+    pub fn with(self, glyphs: Glyphs) -> Self {
+        Self { glyphs, ..self }
+    }
+
+    fn of(style: impl Fn(Role) -> Style, background: Option<Color>) -> Self {
+        let text = style(Role::Text);
+        Self {
+            // Its colour is that of the canvas: text lies on selected rows, too.
+            text: Style { fg: None, ..text },
+            dim: style(Role::Dim),
+            heading: style(Role::Heading),
+            accent: style(Role::Accent),
+            good: style(Role::Good),
+            warn: style(Role::Warn),
+            bad: style(Role::Bad),
+            border: style(Role::Border),
+            focused: style(Role::Focused),
+            selected: style(Role::Selected),
+            marked: style(Role::Marked),
+            found: style(Role::Found),
+            found_here: style(Role::FoundHere),
+            canvas: text.fg.zip(background),
+            glyphs: Glyphs::default(),
         }
     }
 
     /// The style of a text's role.
-    pub fn role(&self, role: Role) -> Style {
+    pub fn role(&self, role: Meaning) -> Style {
         match role {
-            Role::Text => self.text,
-            Role::Dim => self.dim,
-            Role::Accent => self.accent,
-            Role::Good => self.good,
-            Role::Warn => self.warn,
-            Role::Bad => self.bad,
+            Meaning::Text => self.text,
+            Meaning::Dim => self.dim,
+            Meaning::Accent => self.accent,
+            Meaning::Good => self.good,
+            Meaning::Warn => self.warn,
+            Meaning::Bad => self.bad,
         }
     }
 
-    fn with(p: &Palette) -> Self {
-        let fg = |c| Style::new().fg(c);
-        Self {
-            text: Style::new(),
-            dim: fg(p.dim),
-            accent: fg(p.accent),
-            good: fg(p.good),
-            warn: fg(p.warn),
-            bad: fg(p.bad),
-            heading: fg(p.dim).add_modifier(Modifier::BOLD),
-            selected: Style::new().bg(p.selected).fg(p.on_selected).add_modifier(Modifier::BOLD),
-            marked: Style::new().add_modifier(Modifier::BOLD),
-            border: fg(p.border),
-            focused: fg(p.accent),
-            found: Style::new().bg(p.warn).fg(Color::Black),
-            found_here: Style::new().bg(p.accent).fg(Color::Black).add_modifier(Modifier::BOLD),
+    /// Gives the cells that were drawn without colours those of the theme.
+    pub(super) fn fill(&self, buf: &mut Buffer) {
+        let Some((text, background)) = self.canvas else { return };
+        for cell in &mut buf.content {
+            if cell.fg == Color::Reset {
+                cell.fg = text;
+            }
+            if cell.bg == Color::Reset {
+                cell.bg = background;
+            }
         }
     }
-
-    fn without_colors() -> Self {
-        let (plain, bold, dim) = (
-            Style::new(),
-            Style::new().add_modifier(Modifier::BOLD),
-            Style::new().add_modifier(Modifier::DIM),
-        );
-        Self {
-            text: plain,
-            dim,
-            accent: bold,
-            good: plain,
-            warn: bold,
-            bad: bold,
-            heading: bold,
-            selected: Style::new().add_modifier(Modifier::REVERSED),
-            marked: Style::new().add_modifier(Modifier::UNDERLINED),
-            border: dim,
-            focused: bold,
-            found: Style::new().add_modifier(Modifier::UNDERLINED),
-            found_here: Style::new().add_modifier(Modifier::REVERSED),
-        }
-    }
-}
-
-struct Palette {
-    dim: Color,
-    accent: Color,
-    good: Color,
-    warn: Color,
-    bad: Color,
-    border: Color,
-    selected: Color,
-    on_selected: Color,
 }

@@ -154,7 +154,7 @@ fn row(
 fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let text = match (&form.offered, form.focused()) {
         (Offered::Looking, _) => {
-            return vec![("◌ checking which workers can be added".to_owned(), d.theme.warn)];
+            return vec![("◌ checking which workers can be added".to_owned(), d.theme.dim)];
         }
         (Offered::Failed(problem), _) => {
             let lines = |text: String, style| wrap(&text, width).into_iter().map(move |l| (l, style));

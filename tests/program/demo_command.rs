@@ -152,6 +152,72 @@ fn a_served_fleet_is_attached_to_and_ends_with_its_input_or_a_signal() {
     room.assert_empty();
 }
 
+impl Room {
+    /// `marin-tui --plain demo`, without a terminal, and its lines.
+    fn plain(&self, arguments: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
+            .args(["--plain", "demo"])
+            .args(arguments)
+            .envs(self.env())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        (child, lines)
+    }
+}
+
+/// Reads until each of the words was in a line; fails when the lines end before.
+fn await_lines(lines: &mut impl Iterator<Item = String>, words: &[&str]) -> Vec<String> {
+    let mut seen = Vec::new();
+    while !words.iter().all(|words| seen.iter().any(|line: &String| line.contains(words))) {
+        let Some(line) = lines.next() else { panic!("{words:?} is not in\n{}", seen.join("\n")) };
+        seen.push(line);
+    }
+    seen
+}
+
+#[test]
+fn plain_prints_what_changes_and_ends_by_a_signal() {
+    for signal in ["-INT", "-TERM"] {
+        let room = Room::new();
+        let (mut child, mut lines) = room.plain(&["--fault", "marin-big-run=unreachable"]);
+        let seen = await_lines(
+            &mut lines,
+            &[
+                "marin-us-central2: connected",
+                "marin-us-central2: Ray 2.",
+                "alive",
+                "marin-big-run: down, retrying: ",
+                "Hint: ",
+                "issue: ",
+            ],
+        );
+        for line in &seen {
+            let (clock, rest) = line.split_once(' ').unwrap();
+            assert!(clock.len() == 8 && clock.bytes().filter(|b| *b == b':').count() == 2, "{line}");
+            assert!(rest.contains(": ") && !rest.contains('\x1b'), "{line}");
+        }
+        let once = seen.iter().filter(|line| line.contains("marin-us-central2: connected")).count();
+        assert_eq!(once, 1, "a state is said once");
+        kill(signal, child.id());
+        assert!(child.wait().unwrap().success(), "{signal}");
+        room.assert_empty();
+    }
+}
+
+#[test]
+fn plain_ends_well_when_nobody_reads_it_any_more() {
+    let room = Room::new();
+    let (mut child, mut lines) = room.plain(&["--cluster", "marin-us-central2"]);
+    let seen = await_lines(&mut lines, &["marin-us-central2: connected"]);
+    assert!(seen.iter().all(|line| line.contains("marin-us-central2")), "{seen:?}");
+    drop(lines);
+    assert!(child.wait().unwrap().success());
+    room.assert_empty();
+}
+
 #[test]
 fn without_a_terminal_demo_says_so_and_makes_nothing() {
     let room = Room::new();

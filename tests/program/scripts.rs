@@ -77,7 +77,10 @@ fn the_settings_that_are_printed_are_read_back() {
 fn without_a_terminal_it_says_what_to_use_instead() {
     let (code, out, err) = run(&place(), &[]);
     assert_eq!((code, out.as_str()), (1, ""));
-    assert_eq!(err, "marin-tui: the console needs a terminal; for scripts, use a command (see --help)\n");
+    assert_eq!(
+        err,
+        "marin-tui: the console needs a terminal; use --plain to print what changes, or a command (see --help)\n"
+    );
 }
 
 #[test]

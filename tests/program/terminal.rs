@@ -18,17 +18,23 @@ struct Console {
     _runtime: Runtime,
 }
 
+/// The console on a head, in a terminal with sixteen colours.
+fn start(head: &Head, home: &TempDir, more: &[&str]) -> Pty {
+    let folder = home.path().to_str().unwrap();
+    let folders = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]
+        .map(|v| (v, folder));
+    let env = [&folders[..], &["COLORTERM", "NO_COLOR", "COLORFGBG"].map(|v| (v, ""))].concat();
+    let (dashboard, gcs) = (format!("http://{}", head.dashboard), head.gcs.to_string());
+    let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--address", &dashboard, "--gcs", &gcs];
+    Pty::start(&[&argv, more].concat(), &env, 120, 40)
+}
+
 impl Console {
     fn start() -> Self {
         let runtime = Runtime::new().unwrap();
         let head = runtime.block_on(Head::start(Scenario::default())).unwrap();
         let home = tempfile::tempdir().unwrap();
-        let folder = home.path().to_str().unwrap();
-        let folders = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]
-            .map(|v| (v, folder));
-        let (dashboard, gcs) = (format!("http://{}", head.dashboard), head.gcs.to_string());
-        let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--address", &dashboard, "--gcs", &gcs];
-        let pty = Pty::start(&argv, &folders, 120, 40);
+        let pty = start(&head, &home, &[]);
         pty.wait_text("● up");
         assert!(!pty.is_restored(), "the console has taken the terminal");
         Self { pty, _home: home, _head: head, _runtime: runtime }
@@ -60,6 +66,64 @@ fn signals_give_the_terminal_back() {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         console.ends_well();
     }
+}
+
+/// The terminal's answer about its background.
+const LIGHT: &str = "\x1b]11;rgb:ffff/ffff/ffff\x07";
+const DARK: &str = "\x1b]11;rgb:0000/0000/0000\x1b\\";
+
+/// The colour of the key of the footer's first hint: that of the theme's accent.
+fn accent(pty: &Pty) -> Option<vt100::Color> {
+    pty.screen(|screen| {
+        let (row, columns) = (screen.size().0.get() - 1, 0..screen.size().1.get());
+        let mut cells = columns.filter_map(|column| screen.cell(row, column));
+        cells.find(|cell| !cell.contents().trim().is_empty()).map(vt100::Cell::fgcolor)
+    })
+}
+
+#[test]
+fn the_theme_suits_the_background_and_the_answer_presses_no_key() {
+    let blue = Some(vt100::Color::Idx(4));
+    let cyan = Some(vt100::Color::Idx(6));
+    let mut console = Console::start();
+    let asked = |pty: &Pty| pty.raw().windows(7).filter(|bytes| *bytes == b"\x1b]11;?\x07").count();
+    assert_eq!(asked(&console.pty), 1);
+    let before = console.pty.wait("dark, until an answer comes", |_| accent(&console.pty) == cyan);
+    // Far too late, and then cut in pieces by a slow network.
+    console.pty.send(LIGHT);
+    console.pty.wait("light", |_| accent(&console.pty) == blue);
+    for piece in [&DARK[..9], &DARK[9..20], &DARK[20..]] {
+        console.pty.send(piece);
+        std::thread::sleep(std::time::Duration::from_millis(120));
+    }
+    let after = console.pty.wait("dark again", |_| accent(&console.pty) == cyan);
+    let footer = |text: &str| text.lines().last().map(str::to_owned);
+    assert_eq!(footer(&before), footer(&after), "no key was pressed");
+    console.pty.send("?");
+    console.pty.wait_text("(stop-job)");
+    console.pty.send("\x1b");
+    console.pty.wait("no help", |text| !text.contains("(stop-job)"));
+    console.pty.send("q");
+    console.ends_well();
+}
+
+#[test]
+fn an_answer_at_once_decides_the_first_picture() {
+    let runtime = Runtime::new().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let head = runtime.block_on(Head::start(Scenario::default())).unwrap();
+    let mut pty = start(&head, &home, &[]);
+    pty.send(LIGHT);
+    pty.wait_text("● up");
+    assert_eq!(accent(&pty), Some(vt100::Color::Idx(4)));
+    pty.send("q");
+    assert!(pty.wait_exit().success());
+    // A theme that was chosen needs no answer.
+    let mut pty = start(&head, &home, &["--theme", "high-contrast"]);
+    pty.wait_text("● up");
+    assert!(!pty.raw().windows(4).any(|bytes| bytes == b"\x1b]11"));
+    pty.send("q");
+    assert!(pty.wait_exit().success());
 }
 
 /// The child: this very test, in a terminal of its own. Were the process to survive the panic, it would end well.

@@ -4,6 +4,7 @@
 
 mod fleet;
 mod operate;
+mod plain;
 mod reach;
 mod room;
 #[path = "../support/sample.rs"]

@@ -210,7 +210,6 @@ fn crates_stay_in_their_rooms() {
         ("tonic::", &["ray", "demo"]),
         ("Command::new", &["ssh", "supervisor", "tui"]),
         ("arboard::", &["tui"]),
-        ("Color::", &["ui"]),
         ("println!", &["main", "cli"]),
         ("SystemTime::now", &["model"]),
         ("Timestamp::now", &["ssh", "ray", "supervisor", "operation", "tui", "cli", "demo", "main", "token"]),
@@ -243,6 +242,16 @@ fn the_gcs_gets_whole_node_ids_only() {
     let fields = client.split("Request {").skip(1).flat_map(|s| s.split('}').next().unwrap().lines());
     let ids: Vec<&str> = fields.map(str::trim).filter(|l| l.contains("node_id")).collect();
     assert_eq!(ids, ["node_id: bytes::Bytes::copy_from_slice(self.node.as_bytes()),"]);
+}
+
+#[test]
+fn colours_stand_in_themes() {
+    let outside =
+        |path: &Path| !path.ends_with("ui/theme.rs") && !path.to_string_lossy().contains("/ui/theme/");
+    let named =
+        sources().into_iter().filter(|(_, path, text)| outside(path) && code(text).contains("Color::"));
+    let wrong: Vec<String> = named.map(|(_, path, _)| path.display().to_string()).collect();
+    assert!(wrong.is_empty(), "a colour is named outside of the themes: {}", wrong.join(", "));
 }
 
 #[test]

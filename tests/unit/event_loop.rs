@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 const CLUSTER: &str = "marin-us-central2";
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -112,9 +112,9 @@ impl Console {
                 }));
             let quit = Box::pin(async move { drop(quits.await) });
             let mut inputs = Inputs { keys, quit, updates: &mut news };
-            let theme = Theme::new(Colors::Full);
+            let (_themes, mut theme) = watch::channel(Theme::new(Colors::Full));
             let exit =
-                event_loop(&mut terminal, &mut app, &theme, &mut performer, &mut inputs).await.unwrap();
+                event_loop(&mut terminal, &mut app, &mut theme, &mut performer, &mut inputs).await.unwrap();
             performer.shutdown().await;
             assert_eq!(app.view().clone(), View::Cluster(0));
             exit

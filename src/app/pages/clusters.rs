@@ -302,7 +302,7 @@ fn mark(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
         _ if cluster.mark.is_some() => ("◐", Role::Accent),
         (_, Some(Finding { kind: FindingKind::Unreachable, .. }), _) => ("✕", Role::Bad),
         (_, Some(Finding { severity: Severity::Bad, .. }), _) => ("▲", Role::Bad),
-        (_, _, None | Some(Link::Connecting { .. })) => ("◌", Role::Warn),
+        (_, _, None | Some(Link::Connecting { .. })) => ("◌", Role::Dim),
         (_, Some(Finding { severity: Severity::Warn, .. }), _) => ("!", Role::Warn),
         (_, Some(Finding { kind: FindingKind::Idle, .. }), _) => ("○", Role::Dim),
         _ if cluster.is_stale(look.now) => ("●", Role::Warn),

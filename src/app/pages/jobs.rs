@@ -170,7 +170,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         cell: |row, look| {
             let (_, role) = words::job(row.job.status);
             match row.job.submission_id() {
-                Some(id) if row.cluster.stopping.contains(id) => Cell::new("stopping…", Role::Warn),
+                Some(id) if row.cluster.stopping.contains(id) => Cell::new("stopping…", Role::Text),
                 _ => Cell::new(row.job.status.word(), role.unless(row.cluster.is_stale(look.now))),
             }
         },

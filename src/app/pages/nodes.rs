@@ -13,7 +13,7 @@ use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 
-/// The share of a machine's memory or disk from which it needs a look, in percent.
+/// The share of a machine's memory or disk from which jobs may end for it, in percent.
 const NEARLY_FULL: f64 = 90.0;
 
 /// The nodes of a cluster, or of all.
@@ -229,7 +229,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "CPU%",
         width: Width::number(4, 4),
         when: When::Usually,
-        // A busy host is what a host is for.
+        // A busy CPU is what a TPU host is there for; full memory or a full disk ends jobs.
         cell: |row, look| percent(row, look, |p| p.cpu_percent, f64::INFINITY),
         order: None,
     },
@@ -335,7 +335,7 @@ fn share(of: Option<(u64, u64)>) -> Option<f64> {
     of.filter(|(_, all)| *all > 0).map(|(used, all)| 100.0 * used as f64 / all as f64)
 }
 
-/// A share of the machine in percent, which needs a look from `much` on.
+/// A share of the machine in percent, which is bad from `much` on.
 fn percent(
     row: &Row<'_>,
     look: &Look<'_>,
@@ -344,7 +344,7 @@ fn percent(
 ) -> Cell<'static> {
     match row.cluster.physical(&row.node.id, look.now).and_then(of) {
         None => Cell::new("?", Role::Dim),
-        Some(v) if v >= much => Cell::new(format!("{v:.0}%"), Role::Warn),
+        Some(v) if v >= much => Cell::new(format!("{v:.0}%"), Role::Bad),
         Some(v) => Cell::new(format!("{v:.0}%"), text(row, look)),
     }
 }

@@ -244,7 +244,7 @@ fn standing(standing: Standing) -> (&'static str, Role) {
             ("✕", Role::Bad)
         }
         Standing::Stopped => ("■", Role::Warn),
-        Standing::Joining | Standing::Waiting | Standing::Leaving => ("◐", Role::Warn),
+        Standing::Joining | Standing::Waiting | Standing::Leaving => ("◐", Role::Text),
         Standing::Up => ("○", Role::Text),
         Standing::Registered => ("●", Role::Good),
     }

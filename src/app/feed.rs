@@ -1,0 +1,175 @@
+//! What changes in the fleet as lines of plain words, one per change: for screen readers and pipes.
+//!
+//! It reads the same state and findings as the screen and compares them with what it said last. What it remembers is
+//! bounded by the state itself.
+
+use super::Cluster;
+use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::text::printable;
+use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Problem, Pulse, Timestamp};
+use std::collections::HashMap;
+
+/// Maximum number of lines about jobs for one state; the others are counted.
+const MOST: usize = 20;
+
+/// What was said about each cluster.
+#[derive(Debug, Default)]
+pub struct Feed {
+    said: HashMap<ClusterName, Said>,
+}
+
+/// What was said about one cluster.
+#[derive(Debug, Default)]
+struct Said {
+    link: Option<Reach>,
+    /// Whether a state was known.
+    known: bool,
+    issues: Vec<(FindingKind, Severity)>,
+    jobs: HashMap<JobKey, JobStatus>,
+    /// Id, step and liveness of another operator's operation, and its words.
+    operation: Option<((String, usize, bool), String)>,
+}
+
+/// The state of a connection as far as it is said.
+#[derive(Debug, PartialEq, Eq)]
+enum Reach {
+    Up,
+    Down { what: String, for_good: bool },
+}
+
+impl Feed {
+    /// What has changed on a cluster since the last call, in the order in which it matters. The lines are safe to
+    /// print, and each begins with the cluster's name.
+    pub fn changes(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
+        let said = self.said.entry(cluster.name().clone()).or_default();
+        let mut lines = Vec::new();
+        lines.extend(said.reach(cluster.link.as_ref()));
+        said.operation(cluster, now, &mut lines);
+        if cluster.known {
+            let first = !std::mem::replace(&mut said.known, true);
+            if first {
+                lines.push(at_first(cluster, now));
+            }
+            said.issues(&cluster.findings, &mut lines);
+            said.jobs(cluster.snapshot.jobs.iter().map(AsRef::as_ref), first, &mut lines);
+        }
+        lines.iter().map(|line| format!("{}: {}", cluster.name(), printable(line))).collect()
+    }
+}
+
+impl Said {
+    fn reach(&mut self, link: Option<&Link>) -> Option<String> {
+        let down = |problem: &Problem, for_good| Reach::Down { what: problem.what.clone(), for_good };
+        let (reach, hint) = match link? {
+            // An attempt is no news, its outcome is.
+            Link::Connecting { .. } => return None,
+            Link::Up { .. } => (Reach::Up, ""),
+            Link::Retrying { problem, .. } => (down(problem, false), problem.hint.as_str()),
+            Link::Stopped { problem } => (down(problem, true), problem.hint.as_str()),
+        };
+        if self.link.as_ref() == Some(&reach) {
+            return None;
+        }
+        let words = match (&reach, &self.link) {
+            (Reach::Up, None) => "connected".to_owned(),
+            (Reach::Up, Some(_)) => "reconnected".to_owned(),
+            (Reach::Down { what, for_good: false }, _) => hinted(format!("down, retrying: {what}"), hint),
+            (Reach::Down { what, for_good: true }, _) => hinted(format!("down: {what}"), hint),
+        };
+        self.link = Some(reach);
+        Some(words)
+    }
+
+    fn issues(&mut self, findings: &[Finding], lines: &mut Vec<String>) {
+        // A broken connection is said by itself.
+        let told = |f: &&Finding| f.kind != FindingKind::Unreachable && f.severity != Severity::Info;
+        let mut now: Vec<(FindingKind, Severity)> = Vec::new();
+        for finding in findings.iter().filter(told) {
+            // Of several of a kind the worst is first.
+            if now.iter().any(|(kind, _)| *kind == finding.kind) {
+                continue;
+            }
+            now.push((finding.kind, finding.severity));
+            let before = self.issues.iter().find(|(kind, _)| *kind == finding.kind);
+            if before.is_none_or(|(_, severity)| *severity != finding.severity) {
+                let issue = if finding.severity == Severity::Bad { "issue" } else { "warning" };
+                let words = format!("{issue}: {}: {}", finding.kind.word(), finding.long);
+                lines.push(hinted(words, &finding.hint));
+            }
+        }
+        for (kind, _) in &self.issues {
+            if now.iter().all(|(still, _)| still != kind) {
+                lines.push(format!("resolved: {}", kind.word()));
+            }
+        }
+        self.issues = now;
+    }
+
+    /// Jobs that began, ended or left the list. At `first` they are only learnt.
+    fn jobs<'j>(&mut self, jobs: impl Iterator<Item = &'j Job>, first: bool, lines: &mut Vec<String>) {
+        let before = std::mem::take(&mut self.jobs);
+        let mut changed = Vec::new();
+        for job in jobs {
+            let was = before.get(&job.key).copied();
+            if was != Some(job.status) && !first {
+                changed.push(changed_job(job));
+            }
+            self.jobs.insert(job.key.clone(), job.status);
+        }
+        let gone = before.iter().filter(|(key, was)| !was.is_ended() && !self.jobs.contains_key(*key));
+        changed.extend(gone.map(|(key, _)| format!("job {key} is no longer listed")));
+        let more = changed.len().saturating_sub(MOST);
+        lines.extend(changed.into_iter().take(MOST));
+        if more > 0 {
+            lines.push(format!("and {more} more jobs changed"));
+        }
+    }
+
+    fn operation(&mut self, cluster: &Cluster, now: Timestamp, lines: &mut Vec<String>) {
+        let operation = cluster.mark.as_ref().map(|mark| {
+            let is_fresh = mark.pulse(now) == Pulse::Fresh;
+            ((mark.id.clone(), mark.step, is_fresh), mark.brief(now))
+        });
+        match (&self.operation, &operation) {
+            (Some((was, _)), Some((is, words))) if was != is => lines.push(format!("operation: {words}")),
+            (None, Some((_, words))) => lines.push(format!("operation: {words}")),
+            (Some((_, words)), None) => lines.push(format!("operation over: {words}")),
+            _ => {}
+        }
+        self.operation = operation;
+    }
+}
+
+/// The first state in a line.
+fn at_first(cluster: &Cluster, now: Timestamp) -> String {
+    let (alive, pending, lost) = cluster.node_counts();
+    let (running, waiting, failed) = cluster.job_counts(now);
+    let of = |n: usize, words: &str| if n > 0 { format!(", {n} {words}") } else { String::new() };
+    format!(
+        "Ray {}; nodes: {alive} alive{}{}; jobs: {running} running{}{}",
+        cluster.snapshot.ray_version.shown(),
+        of(pending, "pending"),
+        of(lost, "lost"),
+        of(waiting, "pending"),
+        of(failed, "failed today"),
+    )
+}
+
+fn changed_job(job: &Job) -> String {
+    let name = format!("job {} (owner {})", job.key, job.owner().unwrap_or("unknown"));
+    match job.status {
+        JobStatus::Pending => format!("{name} submitted"),
+        JobStatus::Running => format!("{name} started"),
+        JobStatus::Succeeded => format!("{name} succeeded"),
+        JobStatus::Stopped => format!("{name} was stopped"),
+        JobStatus::Failed => {
+            let why = job.message.raw().lines().next().unwrap_or_default();
+            if why.is_empty() { format!("{name} failed") } else { format!("{name} failed: {why}") }
+        }
+        JobStatus::Unknown => format!("{name} is in a state that is not known"),
+    }
+}
+
+fn hinted(words: String, hint: &str) -> String {
+    if hint.is_empty() { words } else { format!("{words}. Hint: {hint}") }
+}

@@ -1,0 +1,91 @@
+//! `marin-tui --plain`: what changes, line by line, with clock times. No screen is taken, and no key is read.
+
+use super::output;
+use super::signals::Signals;
+use crate::app::{App, Event, Feed};
+use crate::model::{ClusterName, ClusterSpec, News, Request, Timestamp, Update};
+use crate::supervisor::{Options, Supervisor};
+use std::io::{self, Write};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Capacity of the channel of news. When whatever reads the lines is slower, the clusters' tasks wait.
+const NEWS: usize = 256;
+/// How often it is checked whether anybody still reads the lines.
+const GONE: Duration = Duration::from_secs(1);
+
+/// Prints the changes of all clusters, or of the chosen one, until a signal, or until nobody reads them any more.
+pub(super) fn run(
+    mut app: App,
+    mut specs: Vec<ClusterSpec>,
+    options: Options,
+    chosen: Option<&ClusterName>,
+) -> anyhow::Result<()> {
+    specs.retain(|spec| chosen.is_none_or(|name| spec.name == *name));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let (updates, mut news) = mpsc::channel(NEWS);
+        let supervisor = Supervisor::start(specs, options, &updates);
+        drop(updates);
+        if let Some(name) = chosen {
+            supervisor.ask(name, Request::Focus(true));
+        }
+        let printed = tokio::select! {
+            printed = print(&mut app, chosen.is_none(), &mut news) => printed,
+            () = signals.any() => Ok(()),
+            () = gone() => Ok(()),
+        };
+        supervisor.shutdown().await;
+        printed
+    });
+    // A write that nobody reads must not keep the program.
+    runtime.shutdown_background();
+    match ended {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        ended => Ok(ended?),
+    }
+}
+
+async fn print(app: &mut App, all: bool, news: &mut mpsc::Receiver<Update>) -> io::Result<()> {
+    let mut feed = Feed::default();
+    let broken = app.fleet().broken.iter().filter(|_| all);
+    write(
+        broken.map(|(file, problem)| format!("{file}: {}. Hint: {}", problem.what, problem.hint)).collect(),
+    )
+    .await?;
+    while let Some(update) = news.recv().await {
+        let (name, now) = (update.cluster.clone(), Timestamp::now());
+        let note = match &update.news {
+            News::Note(note) => Some(format!("{name}: {note}")),
+            _ => None,
+        };
+        // The lines need none of the effects, which serve the screen.
+        app.update(Event::Update(update), now);
+        let cluster = app.clusters().iter().find(|cluster| *cluster.name() == name);
+        let changes = cluster.map(|cluster| feed.changes(cluster, now)).unwrap_or_default();
+        write(note.into_iter().chain(changes).collect()).await?;
+    }
+    Ok(())
+}
+
+/// Resolves when nobody can read the lines any more. Nothing may change for hours, so that no write would tell.
+async fn gone() {
+    while !output::is_gone() {
+        tokio::time::sleep(GONE).await;
+    }
+}
+
+/// Writes lines with the clock time. On a thread of its own: a pipe that is not read blocks it, but not ctrl-c.
+async fn write(lines: Vec<String>) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let written = tokio::task::spawn_blocking(move || {
+        let clock = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
+        let mut out = output::stdout();
+        lines.iter().try_for_each(|line| writeln!(out, "{clock} {line}"))?;
+        out.flush()
+    });
+    written.await.map_err(io::Error::other)?
+}

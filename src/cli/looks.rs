@@ -1,0 +1,153 @@
+//! How the console looks: the theme of the option or the settings, for the colours that the terminal has.
+
+use super::{Colors, LookArguments};
+use crate::config::{self, AUTO_THEME, Env, Folders, Settings, nearest};
+use crate::tui::{Background, Looks};
+use crate::ui::{self, BUILT_IN, Glyphs, ThemeFile};
+use anyhow::Context;
+
+/// Maximum number of themes that extend each other.
+const DEEPEST: usize = 8;
+
+/// The looks for a dark and a light terminal; the same when a theme was chosen.
+pub(super) fn chosen(
+    arguments: &LookArguments,
+    settings: &Settings,
+    env: &Env,
+    folders: &Folders,
+) -> anyhow::Result<Looks> {
+    let colors = colors(arguments.colors, env);
+    let name = arguments.theme.as_deref().unwrap_or(&settings.theme);
+    let glyphs = if settings.plain { Glyphs::Plain } else { Glyphs::Full };
+    if name == AUTO_THEME {
+        let look = |name| anyhow::Ok(ThemeFile::built_in(name)?.theme(colors).on_terminal().with(glyphs));
+        let asks = colors != ui::Colors::None && env.var("TERM") != Some("linux");
+        let guess = env.var("COLORFGBG").and_then(Background::of_colorfgbg).unwrap_or(Background::Dark);
+        return Ok(Looks { dark: look("dark")?, light: look("light")?, guess, asks });
+    }
+    let theme = load(name, env, folders, DEEPEST)?.theme(colors).with(glyphs);
+    Ok(Looks { dark: theme, light: theme, guess: Background::Dark, asks: false })
+}
+
+/// A theme with what it extends.
+fn load(name: &str, env: &Env, folders: &Folders, deepest: usize) -> anyhow::Result<ThemeFile> {
+    if BUILT_IN.iter().any(|(known, _)| *known == name) {
+        return ThemeFile::built_in(name).context("a built-in theme cannot be read");
+    }
+    let file = config::theme_file(name, env, folders);
+    if !file.exists() {
+        let known = || [AUTO_THEME].into_iter().chain(BUILT_IN.iter().map(|(known, _)| *known));
+        let meant =
+            nearest(name, known()).map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+        anyhow::bail!(
+            "unknown theme `{name}`: {} does not exist; {meant}use {}, or a theme file",
+            file.display(),
+            known().collect::<Vec<_>>().join(", ")
+        );
+    }
+    let theme: ThemeFile = config::read_theme(&file)?;
+    let base = theme.extends.clone().unwrap_or_else(|| "dark".into());
+    if deepest == 0 || base == name {
+        anyhow::bail!("{}: themes extend each other without end; extend a built-in theme", file.display());
+    }
+    let base = load(&base, env, folders, deepest - 1);
+    Ok(theme.over(base.with_context(|| format!("{}: cannot extend a theme", file.display()))?))
+}
+
+/// The colours to use: the option, else what `NO_COLOR` (no-color.org), `COLORTERM` and `TERM` say.
+fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
+    let term = env.var("TERM").unwrap_or_default();
+    match asked {
+        Some(Colors::None) => ui::Colors::None,
+        Some(Colors::Full) => ui::Colors::Full,
+        None if env.var("NO_COLOR").is_some() || term == "dumb" => ui::Colors::None,
+        None if matches!(env.var("COLORTERM"), Some("truecolor" | "24bit")) => ui::Colors::Full,
+        Some(Colors::Sixteen) | None => ui::Colors::Sixteen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::Theme;
+    use std::fs;
+
+    struct Home(tempfile::TempDir, Vec<(&'static str, &'static str)>);
+
+    impl Home {
+        fn new(vars: &[(&'static str, &'static str)]) -> Self {
+            let home = tempfile::tempdir().unwrap();
+            fs::create_dir_all(home.path().join(".config/marin-tui/themes")).unwrap();
+            Self(home, vars.to_vec())
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.0.path().join(format!(".config/marin-tui/themes/{name}.yaml")), text).unwrap();
+        }
+
+        fn look(&self, theme: &str) -> Result<Looks, String> {
+            let home = self.0.path().to_str().unwrap();
+            let env = Env::new(&[&[("HOME", home)], &self.1[..]].concat(), home);
+            let arguments = LookArguments { no_mouse: false, colors: None, plain: false, theme: None };
+            let settings = Settings { theme: theme.into(), ..Settings::default() };
+            chosen(&arguments, &settings, &env, &Folders::new(&env)).map_err(|e| format!("{e:#}"))
+        }
+    }
+
+    #[test]
+    fn auto_has_a_look_for_each_background_and_asks_unless_there_are_no_colours() {
+        let home = Home::new(&[("COLORTERM", "truecolor")]);
+        let looks = home.look("auto").unwrap();
+        assert!(looks.asks && looks.guess == Background::Dark && looks.dark != looks.light);
+        assert_eq!(looks.dark, Theme::new(ui::Colors::Full));
+        let looks = Home::new(&[("COLORFGBG", "0;15")]).look("auto").unwrap();
+        assert!(looks.asks && looks.guess == Background::Light);
+        assert_eq!(looks.dark, Theme::new(ui::Colors::Sixteen));
+        let looks = Home::new(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]).look("auto").unwrap();
+        assert!(!looks.asks && looks.dark == looks.light);
+        assert!(!home.look("light").unwrap().asks);
+    }
+
+    #[test]
+    fn a_theme_of_ones_own_extends_another() {
+        let home = Home::new(&[("COLORTERM", "truecolor")]);
+        home.write("mine", "extends: base\nfull: {bad: bold magenta}\n");
+        home.write("base", "extends: light\nfull: {warn: italic cyan}\n");
+        let (mine, light) = (home.look("mine").unwrap().dark, home.look("light").unwrap().dark);
+        assert_ne!(mine.bad, light.bad);
+        assert_ne!(mine.warn, light.warn);
+        let mut expected = light;
+        (expected.bad, expected.warn) = (mine.bad, mine.warn);
+        assert_eq!(mine, expected);
+        let path = home.0.path().join(".config/marin-tui/themes/mine.yaml");
+        assert_eq!(home.look(path.to_str().unwrap()).unwrap().dark, mine);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_file_line_and_names() {
+        let home = Home::new(&[("COLORTERM", "truecolor")]);
+        let why = |name: &str, text: &str| {
+            home.write(name, text);
+            home.look(name).unwrap_err()
+        };
+        let role = why("a", "extends: dark\nfull:\n  good: green\n  baad: red\n");
+        assert!(role.contains("themes/a.yaml:4:") && role.contains("unknown role `baad`"), "{role}");
+        assert!(role.contains("did you mean `bad`? use text, dim,"), "{role}");
+        let color = why("b", "full:\n  good: green\n  bad: bold reddish\n");
+        assert!(color.contains("themes/b.yaml:3:") && color.contains("`reddish` is not a colour"), "{color}");
+        assert!(color.contains("use default, black, red") && color.contains("#rrggbb"), "{color}");
+        let part = why("c", "extends: dark\nful: {}\n");
+        assert!(
+            part.contains("themes/c.yaml:2:") && part.contains("unknown part of a theme `ful`"),
+            "{part}"
+        );
+        let comment = why("d", "full:\n  bad: #ff0000\n");
+        assert!(comment.contains("quote a colour"), "{comment}");
+        let rgb = why("e", "sixteen: {bad: '#ff0000'}\n");
+        assert!(rgb.contains("`#ff0000` is not a colour"), "{rgb}");
+        let turn = why("f", "extends: f\n");
+        assert!(turn.contains("extend each other"), "{turn}");
+        let name = home.look("drak").unwrap_err();
+        assert!(name.contains("did you mean `dark`? use auto, dark, light, color-blind"), "{name}");
+    }
+}

@@ -1,0 +1,25 @@
+//! The signals that end a command which runs until it is told to stop.
+
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGTERM, SIGINT (ctrl-c) and SIGHUP.
+pub(super) struct Signals([Signal; 3]);
+
+impl Signals {
+    /// Listens from now on; none of them ends the process by itself any more.
+    pub(super) fn listen() -> io::Result<Self> {
+        let of = |kind: fn() -> SignalKind| signal(kind());
+        Ok(Self([of(SignalKind::terminate)?, of(SignalKind::interrupt)?, of(SignalKind::hangup)?]))
+    }
+
+    /// Waits for any of these signals.
+    pub(super) async fn any(&mut self) {
+        let [terminate, interrupt, hangup] = &mut self.0;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Glyphs, and what stands for each where only plain characters may be shown.
+//!
+//! Drawing uses the glyphs of this table freely. With [`Glyphs::Plain`] the finished screen is translated cell by
+//! cell, so that a terminal, font or screen reader without them shows ASCII in the same columns. What clusters and
+//! people say keeps its letters; box art, blocks and braille in it are translated, too.
+
+use ratatui::buffer::Buffer;
+
+/// Which glyphs are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Glyphs {
+    /// Boxes, bars and symbols of Unicode.
+    #[default]
+    Full,
+    /// ASCII only.
+    Plain,
+}
+
+impl Glyphs {
+    /// Translates a drawn screen.
+    pub(super) fn apply(self, buf: &mut Buffer) {
+        if self == Self::Full {
+            return;
+        }
+        for cell in &mut buf.content {
+            let mut characters = cell.symbol().chars();
+            if let (Some(glyph), None) = (characters.next(), characters.next())
+                && let Some(plain) = plain(glyph)
+            {
+                cell.set_char(plain);
+            }
+        }
+    }
+}
+
+/// Glyphs, and the ASCII character in place of each of them.
+const PLAIN: &[(&str, char)] = &[
+    // States.
+    ("●", '*'),
+    ("○", 'o'),
+    ("◐", '~'),
+    ("◌", ':'),
+    ("✕", 'x'),
+    ("✓", '+'),
+    ("■", '#'),
+    ("◇", '?'),
+    ("▲⚑", '!'),
+    ("⌂", '@'),
+    // Marks and directions.
+    ("◆", '+'),
+    ("▸›→≥", '>'),
+    ("‹←≤", '<'),
+    ("▾▼↓", 'v'),
+    ("▴↑", '^'),
+    // Punctuation.
+    ("…", '~'),
+    ("·┆", '|'),
+    ("•", '*'),
+    ("×", 'x'),
+    ("–—−", '-'),
+    // Bars and trends, from low to high.
+    ("▁", '_'),
+    ("░▂", '.'),
+    ("▃▒", '-'),
+    ("▄▓", '='),
+    ("▅", '+'),
+    ("▆", '*'),
+    ("▇█▉▊▋", '#'),
+    ("▌▍▎▏▐", '|'),
+    // Box art.
+    ("─━═╌╍┄┅┈┉╴╶╸╺", '-'),
+    ("│┃║╎╏┇┊┋╵╷╹╻", '|'),
+    ("╱", '/'),
+    ("╲", '\\'),
+    // Braille without dots.
+    ("\u{2800}", ' '),
+];
+
+/// The ASCII character in place of a glyph; none for any other character.
+pub(super) fn plain(glyph: char) -> Option<char> {
+    if glyph.is_ascii() {
+        return None;
+    }
+    let row = PLAIN.iter().find(|(glyphs, _)| glyphs.contains(glyph));
+    row.map(|(_, plain)| *plain).or(match glyph {
+        // What joins lines of a box, other blocks, braille.
+        '\u{2500}'..='\u{257f}' => Some('+'),
+        '\u{2580}'..='\u{259f}' => Some('#'),
+        '\u{2801}'..='\u{28ff}' => Some('*'),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    #[test]
+    fn a_screen_keeps_its_columns_and_its_letters() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 1));
+        buf.set_string(0, 0, "╭─ ●▇░ 日é ⠿│", Style::new());
+        Glyphs::Full.apply(&mut buf);
+        assert_eq!(buf[(3, 0)].symbol(), "●");
+        Glyphs::Plain.apply(&mut buf);
+        let seen: Vec<&str> = buf.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+        assert_eq!(seen.concat().replace("日 ", "日"), "+- *#. 日é *");
+    }
+
+    #[test]
+    fn bars_and_trends_keep_their_order() {
+        let steps = "▁▂▃▄▅▆▇".chars().map(|c| plain(c).unwrap());
+        assert_eq!(steps.collect::<String>(), "_.-=+*#");
+    }
+}

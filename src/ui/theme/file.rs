@@ -1,0 +1,207 @@
+//! A theme's file: styles by role, in words, for 24-bit colours and for the terminal's own sixteen.
+
+use super::{Colors, Theme};
+use ratatui::style::{Color, Modifier, Style};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The themes that are part of the program, by name.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("dark", include_str!("../../../assets/themes/dark.yaml")),
+    ("light", include_str!("../../../assets/themes/light.yaml")),
+    ("color-blind", include_str!("../../../assets/themes/color-blind.yaml")),
+    ("high-contrast", include_str!("../../../assets/themes/high-contrast.yaml")),
+    (MONO, include_str!("../../../assets/themes/mono.yaml")),
+];
+
+/// The theme for terminals without colours.
+const MONO: &str = "mono";
+
+/// Words of a style that are no colour.
+const MODIFIERS: &[(&str, Modifier)] = &[
+    ("bold", Modifier::BOLD),
+    ("dim", Modifier::DIM),
+    ("italic", Modifier::ITALIC),
+    ("underlined", Modifier::UNDERLINED),
+    ("reversed", Modifier::REVERSED),
+];
+
+/// The terminal's own colours, by name.
+const NAMED: &[(&str, Color)] = &[
+    ("default", Color::Reset),
+    ("black", Color::Black),
+    ("red", Color::Red),
+    ("green", Color::Green),
+    ("yellow", Color::Yellow),
+    ("blue", Color::Blue),
+    ("magenta", Color::Magenta),
+    ("cyan", Color::Cyan),
+    ("white", Color::Gray),
+    ("dark-gray", Color::DarkGray),
+    ("light-red", Color::LightRed),
+    ("light-green", Color::LightGreen),
+    ("light-yellow", Color::LightYellow),
+    ("light-blue", Color::LightBlue),
+    ("light-magenta", Color::LightMagenta),
+    ("light-cyan", Color::LightCyan),
+    ("light-white", Color::White),
+];
+
+/// A meaning that has a style.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Role {
+    Text,
+    Dim,
+    Heading,
+    Accent,
+    Good,
+    Warn,
+    Bad,
+    Border,
+    Focused,
+    Selected,
+    Marked,
+    Found,
+    FoundHere,
+}
+
+/// A theme as its file has it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ThemeFile {
+    /// The theme whose styles count where this one has none; [`BUILT_IN`] or another file.
+    pub extends: Option<String>,
+    background: Option<Words<true>>,
+    full: BTreeMap<Role, Words<true>>,
+    sixteen: BTreeMap<Role, Words<false>>,
+}
+
+impl ThemeFile {
+    /// A theme of [`BUILT_IN`], with what it extends.
+    pub fn built_in(name: &str) -> Result<Self, serde_yaml::Error> {
+        let text = BUILT_IN.iter().find(|(known, _)| *known == name).map_or("{}", |(_, text)| text);
+        let file: Self = serde_yaml::from_str(text)?;
+        match file.extends.clone() {
+            Some(base) if base != name => Ok(file.over(Self::built_in(&base)?)),
+            _ => Ok(file),
+        }
+    }
+
+    /// The file's own styles, and those of `base` for the other roles.
+    #[must_use]
+    pub fn over(self, mut base: Self) -> Self {
+        base.full.extend(self.full);
+        base.sixteen.extend(self.sixteen);
+        Self { background: self.background.or(base.background), extends: self.extends, ..base }
+    }
+
+    /// The theme for so many colours. Without colours it is always `mono`.
+    pub fn theme(&self, colors: Colors) -> Theme {
+        let sixteen = |role| self.sixteen.get(&role).map(|words| words.0);
+        let full = |role| self.full.get(&role).map(|words| words.0);
+        match colors {
+            Colors::None => {
+                let mono = Self::built_in(MONO).unwrap_or_default();
+                Theme::of(|role| mono.sixteen.get(&role).map(|words| words.0).unwrap_or_default(), None)
+            }
+            Colors::Sixteen => Theme::of(|role| sixteen(role).unwrap_or_default(), None),
+            Colors::Full => {
+                let background = self.background.and_then(|words| words.0.fg);
+                Theme::of(|role| full(role).or(sixteen(role)).unwrap_or_default(), background)
+            }
+        }
+    }
+}
+
+/// A style in words: `bold red on #112233`. `FULL` also allows 24-bit colours.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Words<const FULL: bool>(Style);
+
+impl<const FULL: bool> TryFrom<String> for Words<FULL> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            // For YAML a # begins a comment.
+            return Err("a style is empty; quote a colour that begins with #, or write `default`".into());
+        }
+        let mut style = Style::new();
+        let mut is_background = false;
+        for word in text.split_whitespace() {
+            if word == "on" {
+                is_background = true;
+            } else if let Some((_, modifier)) = MODIFIERS.iter().find(|(name, _)| *name == word) {
+                style = style.add_modifier(*modifier);
+            } else {
+                let color = color(word).filter(|color| FULL || !matches!(color, Color::Rgb(..)));
+                let color = color.ok_or_else(|| unknown(word, FULL))?;
+                style = match color {
+                    // Drawn where another style lies, it must not undo that one.
+                    Color::Reset => style,
+                    color if is_background => style.bg(color),
+                    color => style.fg(color),
+                };
+            }
+        }
+        Ok(Self(style))
+    }
+}
+
+/// A colour by its name, or `#rrggbb`.
+fn color(word: &str) -> Option<Color> {
+    let named = NAMED.iter().find(|(name, _)| *name == word).map(|(_, color)| *color);
+    named.or_else(|| word.starts_with('#').then(|| word.parse().ok()).flatten())
+}
+
+fn unknown(word: &str, full: bool) -> String {
+    let names = NAMED.iter().map(|(name, _)| *name).chain(full.then_some("#rrggbb"));
+    let words = MODIFIERS.iter().map(|(name, _)| *name).chain(["on"]);
+    let list = |names: Vec<&str>| names.join(", ");
+    format!("`{word}` is not a colour; use {}, with {}", list(names.collect()), list(words.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Result<Style, String> {
+        Words::<true>::try_from(text.to_owned()).map(|words| words.0)
+    }
+
+    #[test]
+    fn a_style_is_said_in_words() {
+        let style = words("bold light-red on #102030").unwrap();
+        assert_eq!(style.fg, Some(Color::LightRed));
+        assert_eq!(style.bg, Some(Color::Rgb(0x10, 0x20, 0x30)));
+        assert_eq!(style.add_modifier, Modifier::BOLD);
+        assert_eq!(words("default").unwrap(), Style::new());
+        for wrong in ["teal", "#12345", "#12345é", "12", "bold blink"] {
+            let why = words(wrong).unwrap_err();
+            assert!(why.contains("is not a colour; use default, black") && why.contains("#rrggbb"), "{why}");
+        }
+        assert!(Words::<false>::try_from("#102030".to_owned()).is_err(), "not one of the sixteen");
+    }
+
+    #[test]
+    fn a_theme_names_only_what_it_changes() {
+        let mine: ThemeFile = serde_yaml::from_str("{extends: light, full: {bad: '#ff00ff'}}").unwrap();
+        let light = ThemeFile::built_in("light").unwrap();
+        let (theme, base) = (mine.over(light.clone()).theme(Colors::Full), light.theme(Colors::Full));
+        assert_eq!(theme.bad.fg, Some(Color::Rgb(0xff, 0, 0xff)));
+        assert_eq!(Theme { bad: base.bad, ..theme }, base);
+    }
+
+    #[test]
+    fn every_built_in_theme_names_every_role() {
+        for (name, text) in BUILT_IN {
+            let file = ThemeFile::built_in(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let raw: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+            let base = raw.get("extends").and_then(serde_yaml::Value::as_str).unwrap_or(name);
+            assert!(BUILT_IN.iter().any(|(known, _)| *known == base), "{name} extends {base}");
+            assert_eq!(file.sixteen.len(), 13, "{name}");
+            assert!(*name == "mono" || file.full.len() == 13, "{name}");
+        }
+    }
+}

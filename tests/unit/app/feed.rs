@@ -1,0 +1,115 @@
+//! The feed: one line per change, and nothing twice.
+
+use super::*;
+use marin_tui::app::Feed;
+
+const LAB: &str = "marin-us-central2";
+
+struct Watched {
+    app: App,
+    feed: Feed,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Self { app: app(&[LAB]), feed: Feed::default() }
+    }
+
+    fn tell(&mut self, news: News) -> Vec<String> {
+        tell(&mut self.app, LAB, news);
+        self.feed.changes(&self.app.clusters()[0], NOW)
+    }
+
+    fn state(&mut self, change: impl FnOnce(&mut Vec<Job>)) -> Vec<String> {
+        let mut snapshot = snapshot();
+        let mut jobs: Vec<Job> = snapshot.jobs.iter().map(|job| (**job).clone()).collect();
+        change(&mut jobs);
+        snapshot.jobs = Arc::new(jobs.into_iter().map(Arc::new).collect());
+        self.tell(News::Snapshot(Arc::new(snapshot)))
+    }
+}
+
+fn one(lines: &[String]) -> &str {
+    let [line] = lines else { panic!("{lines:#?}") };
+    line.strip_prefix("marin-us-central2: ").unwrap()
+}
+
+#[test]
+fn a_connection_is_said_when_it_changes() {
+    let mut lab = Watched::new();
+    let connecting = News::Link(Link::Connecting { phase: Phase::Tunnel, since: before(1) });
+    assert!(lab.tell(connecting.clone()).is_empty());
+    assert_eq!(one(&lab.tell(News::Link(up()))), "connected");
+    assert!(lab.tell(News::Link(up())).is_empty());
+    let refused = problem(ProblemKind::Unreachable, "connection refused", "check sshd");
+    let retrying = |secs| {
+        News::Link(Link::Retrying { problem: refused.clone(), at: NOW.plus(Duration::from_secs(secs)) })
+    };
+    assert_eq!(one(&lab.tell(retrying(4))), "down, retrying: connection refused. Hint: check sshd");
+    assert!(lab.tell(connecting).is_empty() && lab.tell(retrying(8)).is_empty());
+    assert_eq!(
+        one(&lab.tell(News::Link(Link::Stopped { problem: refused }))),
+        "down: connection refused. Hint: check sshd"
+    );
+    assert_eq!(one(&lab.tell(News::Link(up()))), "reconnected");
+}
+
+#[test]
+fn the_first_state_is_summed_up_and_then_jobs_are_said_one_by_one() {
+    let mut lab = Watched::new();
+    lab.tell(News::Link(up()));
+    let first = lab.state(|_| ());
+    assert!(
+        first[0].contains(" alive") && first[0].contains(" running, 1 pending, 1 failed today"),
+        "{first:#?}"
+    );
+    assert!(!first.iter().any(|line| line.contains(": job ")), "{first:#?}");
+    assert!(lab.state(|_| ()).is_empty());
+    let started = lab.state(|jobs| jobs[1].status = JobStatus::Running);
+    assert_eq!(one(&started), "job tokenize-fineweb-a28167 (owner bo) started");
+    let ended = lab.state(|jobs| {
+        jobs[1].status = JobStatus::Failed;
+        jobs[1].message = "exit code 1\nand much more\x1b[31m".into();
+    });
+    assert_eq!(one(&ended), "job tokenize-fineweb-a28167 (owner bo) failed: exit code 1");
+    let gone = lab.state(|jobs| _ = (jobs.remove(1), jobs.remove(0)));
+    assert_eq!(
+        one(&gone),
+        "job ray-run-alice-exp1395_qwen3_32b-4f1c is no longer listed",
+        "the ended one is no news"
+    );
+    let many = lab.state(|jobs| {
+        jobs.remove(1);
+        jobs.remove(0);
+        jobs.extend((0..50).map(|n| job(&format!("sweep-{n}"), JobStatus::Pending, "dan", 1)));
+    });
+    assert_eq!(many.len(), 21);
+    assert!(many[0].ends_with("job sweep-0 (owner dan) submitted"), "{}", many[0]);
+    assert!(many[20].ends_with("and 30 more jobs changed"), "{}", many[20]);
+}
+
+#[test]
+fn issues_come_and_go_once() {
+    let mut lab = Watched::new();
+    lab.tell(News::Link(up()));
+    let first = lab.state(|_| ());
+    let issues: Vec<_> =
+        first.iter().filter(|line| line.contains("issue: ") || line.contains("warning: ")).collect();
+    assert!(!issues.is_empty(), "{first:#?}");
+    let calm = Snapshot { taken: NOW, ray_version: "2.53.0".into(), ..Snapshot::default() };
+    let over = lab.tell(News::Snapshot(Arc::new(calm)));
+    assert_eq!(over.iter().filter(|line| line.contains(": resolved: ")).count(), issues.len(), "{over:#?}");
+}
+
+#[test]
+fn operations_of_others_are_said_step_by_step() {
+    let mut lab = Watched::new();
+    let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(LAB));
+    let mark = OperationMark::new("0123456789abcdef".into(), &restart, "alice@laptop", 7, NOW);
+    let said = |lab: &mut Watched, mark: Option<&OperationMark>| lab.tell(News::Mark(mark.cloned()));
+    assert_eq!(one(&said(&mut lab, Some(&mark))), "operation: restart by alice, step 1 of 9");
+    assert!(said(&mut lab, Some(&mark)).is_empty());
+    let next = OperationMark { step: 2, ..mark };
+    assert_eq!(one(&said(&mut lab, Some(&next))), "operation: restart by alice, step 2 of 9");
+    assert_eq!(one(&said(&mut lab, None)), "operation over: restart by alice, step 2 of 9");
+}
