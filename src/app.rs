@@ -12,6 +12,7 @@ mod fleet;
 pub mod form;
 mod forms;
 mod keymap;
+pub mod line;
 mod logview;
 mod marks;
 mod merged;
@@ -56,6 +57,7 @@ pub use trend::{FULL, Trend};
 use crate::model::{ClusterName, Job, JobKey, Link, Node, NodeId, Problem, Request, StreamId, Timestamp};
 use crossterm::event::{KeyCode, KeyEvent};
 use keymap::Meaning;
+use line::Edit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,10 +203,10 @@ impl App {
             Event::Paste(text) => {
                 // Outside an input line, pasted text would press keys.
                 if let Some(line) = self.field() {
-                    prompt::paste(line, &text);
+                    line.paste(&text);
                     self.dirty = true;
                 } else if let Some(prompt) = &mut self.prompt {
-                    prompt.paste(&text);
+                    prompt.line.paste(&text);
                     self.typed();
                     self.dirty = true;
                 }
@@ -249,9 +251,9 @@ impl App {
         if let Some(Dialog::Worker(form)) = &mut self.dialog {
             form.sees(key);
         }
-        if self.field().is_some_and(|line| prompt::edit(line, key))
+        if self.field().is_some_and(|line| line.key(key) != Edit::Nothing)
             || self.chooses(key)
-            || (self.is_form_at_work() && prompt::edit(&mut String::new(), key))
+            || (self.is_form_at_work() && line::is_typed(key))
         {
             return Vec::new();
         }

@@ -20,6 +20,7 @@ mod form;
 mod frame;
 mod grid;
 mod jobs;
+mod line;
 mod log;
 mod merged;
 mod names;

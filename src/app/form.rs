@@ -1,5 +1,6 @@
 //! The form that submits a job, empty or filled with the settings of an earlier submission.
 
+use super::line::Line;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, SubmissionId};
 
@@ -85,8 +86,8 @@ impl Field {
 pub struct Row {
     /// The setting that it holds.
     pub field: Field,
-    /// The text typed so far.
-    pub text: String,
+    /// What is typed.
+    pub line: Line,
 }
 
 /// It may hold a secret.
@@ -99,7 +100,7 @@ impl std::fmt::Debug for Row {
 impl Row {
     /// The row as it is shown; the value of a variable is masked.
     pub fn shown(&self) -> String {
-        let text = crate::model::text::printable(&self.text);
+        let text = crate::model::text::printable(self.line.text());
         match text.split_once('=') {
             Some((name, value)) if self.field == Field::Variable && value != AS_IT_WAS => {
                 format!("{name}={}", "•".repeat(value.chars().count()))
@@ -159,7 +160,7 @@ impl Form {
     /// Fills the rows from a draft.
     pub fn fill(&mut self, draft: &Draft) {
         self.like.clone_from(&draft.like);
-        let row = |field: Field, text: &str| Row { field, text: text.to_owned() };
+        let row = |field: Field, text: &str| Row { field, line: Line::new(text) };
         self.rows.clear();
         for field in Field::ALL {
             let one = match field {
@@ -185,7 +186,7 @@ impl Form {
 
     /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
     pub fn holds_on(&mut self) -> bool {
-        let typed = |rows: &[Row]| rows.iter().filter(|r| !r.text.is_empty()).cloned().collect::<Vec<_>>();
+        let typed = |rows: &[Row]| rows.iter().filter(|r| !r.line.is_empty()).cloned().collect::<Vec<_>>();
         let now = typed(&self.rows);
         if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
             return false;
@@ -207,7 +208,8 @@ impl Form {
     /// The draft of the job that the rows describe.
     pub fn draft(&self) -> Draft {
         let mut draft = Draft { like: self.like.clone(), ..Draft::default() };
-        for Row { field, text } in &self.rows {
+        for Row { field, line } in &self.rows {
+            let text = line.text();
             let one = match field {
                 Field::Command => &mut draft.entrypoint,
                 Field::WorkingDir => &mut draft.working_dir,
@@ -218,15 +220,15 @@ impl Form {
                 Field::Resources => &mut draft.resources,
                 Field::Id => &mut draft.id,
                 Field::Variable => {
-                    draft.variables.push(text.clone());
+                    draft.variables.push(text.to_owned());
                     continue;
                 }
                 Field::Metadata => {
-                    draft.metadata.push(text.clone());
+                    draft.metadata.push(text.to_owned());
                     continue;
                 }
             };
-            one.clone_from(text);
+            text.clone_into(one);
         }
         draft
     }
@@ -234,13 +236,13 @@ impl Form {
     /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
         self.said.clear();
-        if let Some(Row { field, text }) = self.rows.get(self.at)
+        if let Some(Row { field, line }) = self.rows.get(self.at)
             && field.repeats()
         {
             let (field, is_last) =
                 (*field, self.rows.get(self.at + 1).is_none_or(|next| next.field != *field));
-            if !text.is_empty() && is_last {
-                self.rows.insert(self.at + 1, Row { field, text: String::new() });
+            if !line.is_empty() && is_last {
+                self.rows.insert(self.at + 1, Row { field, line: Line::default() });
             }
         }
         let places = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);

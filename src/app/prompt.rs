@@ -1,14 +1,15 @@
 //! The input line at the bottom: a filter, a search, a command.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use super::line::{Edit, Line};
+use crossterm::event::{KeyCode, KeyEvent};
 
 /// An open input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The purpose of the prompt.
     pub kind: PromptKind,
-    /// The text typed so far.
-    pub text: String,
+    /// What is typed.
+    pub line: Line,
     /// The text before, which Esc restores.
     pub before: String,
 }
@@ -42,7 +43,7 @@ pub enum Typed {
 impl Prompt {
     /// A prompt that starts with the text that was there before.
     pub fn new(kind: PromptKind, before: &str) -> Self {
-        Self { kind, text: before.to_owned(), before: before.to_owned() }
+        Self { kind, line: Line::new(before), before: before.to_owned() }
     }
 
     /// A key while it is open. These are the editing keys of any line, not part of the keymap.
@@ -51,37 +52,11 @@ impl Prompt {
             KeyCode::Enter => Typed::Enter,
             KeyCode::Esc => Typed::Escape,
             KeyCode::Tab => Typed::Complete,
-            KeyCode::Backspace if self.text.is_empty() => Typed::Escape,
-            _ if edit(&mut self.text, key) => Typed::Changed,
+            KeyCode::Backspace if self.line.is_empty() => Typed::Escape,
+            _ if self.line.key(key) == Edit::Changed => Typed::Changed,
             _ => Typed::Nothing,
         }
     }
-
-    /// Pasted text: one line of it.
-    pub fn paste(&mut self, text: &str) {
-        paste(&mut self.text, text);
-    }
-}
-
-/// Edits a line at its end. False when the key is none that edits.
-pub(super) fn edit(text: &mut String, key: KeyEvent) -> bool {
-    let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-    match key.code {
-        KeyCode::Backspace => drop(text.pop()),
-        KeyCode::Char('u') if control => text.clear(),
-        KeyCode::Char('w') if control => {
-            let kept = text.trim_end().rfind(' ').map_or(0, |i| i + 1);
-            text.truncate(kept);
-        }
-        KeyCode::Char(c) if !control => text.push(c),
-        _ => return false,
-    }
-    true
-}
-
-/// Puts the first line of pasted text at the end.
-pub(super) fn paste(line: &mut String, text: &str) {
-    line.extend(text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()));
 }
 
 /// What `text` can be completed to: as far as all of `candidates` agree.
@@ -109,14 +84,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_edited_as_everywhere() {
-        let mut prompt = Prompt::new(PromptKind::Filter, "a b");
-        let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
-        assert_eq!(prompt.key(control('w')), Typed::Changed);
-        assert_eq!(prompt.text, "a ");
-        prompt.paste("q\x1b[31m!\nsecond line");
-        assert_eq!(prompt.text, "a q[31m!");
-        prompt.key(control('u'));
-        assert_eq!(prompt.key(KeyEvent::from(KeyCode::Backspace)), Typed::Escape);
+    fn backspace_in_an_empty_line_closes_it() {
+        let mut prompt = Prompt::new(PromptKind::Filter, "ab");
+        let mut press = |code| prompt.key(KeyEvent::from(code));
+        assert_eq!(press(KeyCode::Left), Typed::Nothing);
+        assert_eq!((press(KeyCode::Backspace), press(KeyCode::Delete)), (Typed::Changed, Typed::Changed));
+        assert_eq!(press(KeyCode::Backspace), Typed::Escape);
     }
 }

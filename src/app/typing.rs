@@ -1,6 +1,7 @@
 //! Typed text: live filters and searches, and the commands of the palette.
 
 use super::actions::{ACTIONS, Action, Context};
+use super::line::Line;
 use super::prompt::{Prompt, PromptKind, Typed, complete};
 use super::{App, Cluster, Effect, Pane, Tone, View};
 use crate::model::Timestamp;
@@ -18,7 +19,7 @@ impl App {
         let mut prompt = Prompt::new(kind, before);
         if kind == PromptKind::Search {
             // Another search is typed, as in `less`; a filter is made narrower.
-            prompt.text.clear();
+            prompt.line = Line::default();
         }
         self.prompt = Some(prompt);
         Vec::new()
@@ -79,8 +80,8 @@ impl App {
 
     /// The prompt's text changed: filters and searches are live.
     pub(super) fn typed(&mut self) {
-        if let Some(Prompt { kind: PromptKind::Filter | PromptKind::Search, text, .. }) = &self.prompt {
-            let text = text.clone();
+        if let Some(Prompt { kind: PromptKind::Filter | PromptKind::Search, line, .. }) = &self.prompt {
+            let text = line.text().to_owned();
             self.set_filter(&text);
         }
     }
@@ -90,10 +91,10 @@ impl App {
         match prompt.key(key) {
             Typed::Changed => self.typed(),
             Typed::Complete if prompt.kind == PromptKind::Command => {
-                let text = prompt.text.clone();
+                let text = prompt.line.text().to_owned();
                 let completed = complete(&text, self.commands());
                 if let (Some(prompt), Some(completed)) = (&mut self.prompt, completed) {
-                    prompt.text = completed;
+                    prompt.line.set(&completed);
                 }
             }
             Typed::Escape => {
@@ -106,10 +107,10 @@ impl App {
             Typed::Enter => {
                 let done = self.prompt.take();
                 match done {
-                    Some(Prompt { kind: PromptKind::Command, text, .. }) => {
-                        return self.command(text.trim(), now);
+                    Some(Prompt { kind: PromptKind::Command, line, .. }) => {
+                        return self.command(line.text().trim(), now);
                     }
-                    Some(Prompt { kind: PromptKind::Search, text, .. }) if !text.is_empty() => {
+                    Some(Prompt { kind: PromptKind::Search, line, .. }) if !line.is_empty() => {
                         return self.match_step(false, now);
                     }
                     _ => {}

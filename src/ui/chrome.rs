@@ -1,9 +1,9 @@
 //! The frame around the panes: header, banner, tabs, footer, toasts.
 
 use super::frame::{Title, clear, pane};
-use super::grid::{cut_front, put};
+use super::grid::put;
 use super::text::wrap;
-use super::{Draw, autoscaler, log, words};
+use super::{Draw, autoscaler, line, log, words};
 use crate::app::describe::bytes;
 use crate::app::{Action, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View};
 use crate::model::text::printable;
@@ -185,15 +185,14 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
             PromptKind::Search => "search: ",
             PromptKind::Command => ":",
         };
-        let text = printable(&prompt.text);
-        let room = area.width.saturating_sub(2);
-        // The end of the text stays visible.
-        let text = cut_front(&text, usize::from(room).saturating_sub(sign.width()));
-        put(buf, area.x + 1, area.y, room, false, &format!("{sign}{text}"), d.theme.text);
-        let column = area.x + 1 + u16::try_from(sign.width() + text.width()).unwrap_or(u16::MAX - 2);
+        let text = printable(prompt.line.text());
+        let (x, before) = (area.x + 1, u16::try_from(sign.width()).unwrap_or(0));
+        put(buf, x, area.y, before, false, sign, d.theme.text);
+        let place = Rect { x: x + before, width: area.width.saturating_sub(before + 1), height: 1, ..area };
+        let column = line::draw(buf, place, &text, prompt.line.cursor(), d.theme.text);
         if prompt.kind == PromptKind::Command {
             let fits: Vec<String> =
-                d.app.commands().into_iter().filter(|c| c.starts_with(&prompt.text)).collect();
+                d.app.commands().into_iter().filter(|c| c.starts_with(prompt.line.text())).collect();
             let hint = fits.join("  ");
             let at = column.saturating_add(3);
             put(buf, at, area.y, area.right().saturating_sub(at + 1), false, &hint, d.theme.dim);

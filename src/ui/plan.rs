@@ -4,6 +4,7 @@ use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::{Cell, Column, Grid, cut_middle, put};
+use super::line;
 use super::text::wrap;
 use crate::app::plan::{Looked, Plan, Spot};
 use crate::app::{Action, Area, Areas, Sort};
@@ -33,20 +34,45 @@ struct Line {
     spot: Option<Spot>,
     /// It goes on from the line before.
     goes_on: bool,
+    /// The column of the cursor, where it is typed.
+    cursor: Option<u16>,
 }
 
 impl Line {
     /// Lines that nothing can focus.
     fn told(text: &str, style: Style, width: usize) -> impl Iterator<Item = Self> {
-        wrap(text, width).into_iter().map(move |text| Self { text, style, spot: None, goes_on: false })
+        wrap(text, width).into_iter().map(move |text| Self {
+            text,
+            style,
+            spot: None,
+            goes_on: false,
+            cursor: None,
+        })
     }
 
     /// What can have the focus, over as many lines as it needs.
     fn of(spot: Spot, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
         let room = width.saturating_sub(MARK.width()).max(1);
         let lines = if text.width() <= room { vec![text] } else { wrap(&text, room) };
-        let line = move |(i, text)| Self { text, style, spot: Some(spot), goes_on: i > 0 };
+        let line = move |(i, text)| Self { text, style, spot: Some(spot), goes_on: i > 0, cursor: None };
         lines.into_iter().enumerate().map(line)
+    }
+
+    /// The name that is typed, beside its label or, where there is no room, below it.
+    fn of_name(plan: &Plan, style: Style, width: usize) -> Vec<Self> {
+        const LABEL: &str = "type the cluster's name to continue: ";
+        /// Columns that the name has at least.
+        const LEAST: usize = 12;
+        let room = width.saturating_sub(MARK.width()).max(1);
+        let is_beside = LABEL.width() + LEAST <= room;
+        let label = if is_beside { LABEL } else { "" };
+        let typed = printable(plan.name.text());
+        let (text, column) = line::window(&typed, plan.name.cursor(), room - label.width());
+        let cursor = u16::try_from(MARK.width() + label.width() + column).ok();
+        let text = format!("{label}{text}");
+        let line = Self { text, style, spot: Some(Spot::Name), goes_on: !is_beside, cursor };
+        let above = (!is_beside).then(|| Self::of(Spot::Name, LABEL.trim_end().to_owned(), style, width));
+        above.into_iter().flatten().chain([line]).collect()
     }
 }
 
@@ -166,8 +192,7 @@ fn sheet(
         put(&mut lines, 0, y, width, false, &text, style);
         if line.spot == Some(plan.spot) {
             focus = Some(usize::from(y));
-            let column = u16::try_from(text.width()).unwrap_or(u16::MAX).min(width.saturating_sub(1));
-            cursor = (plan.spot == Spot::Name).then_some((column, y));
+            cursor = line.cursor.map(|column| (column.min(width.saturating_sub(1)), y));
         }
     }
     if !plan.said.is_empty() {
@@ -299,8 +324,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
     lines.extend(Line::told(&steps, d.theme.dim, width).map(whole));
     if spots.contains(&Spot::Name) {
-        let text = format!("type the cluster's name to continue: {}", printable(&plan.name));
-        lines.extend(Line::of(Spot::Name, text, d.theme.text, width));
+        lines.extend(Line::of_name(plan, d.theme.text, width));
     }
     // Why the operation did not start, or a blank line before the buttons.
     lines.extend(Line::told(&plan.said, d.theme.bad, width));

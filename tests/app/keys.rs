@@ -108,7 +108,7 @@ fn pasted_text_presses_no_keys() {
     assert!(app.dialog().is_some());
     press(&mut app, "<esc>/");
     assert_eq!(app.update(Event::Paste("tul\x1b\nmore".into()), NOW), []);
-    assert_eq!(app.prompt().unwrap().text, "tul");
+    assert_eq!(app.prompt().unwrap().line.text(), "tul");
     assert_eq!(rows(&app), ["eval-tulu-99"]);
 }
 
