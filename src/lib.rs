@@ -4,6 +4,7 @@
 //! the table):
 //!
 //! - [`model`]: the plain data types that all modules share. No I/O.
+//! - [`manual`]: the pages of the manual, which are part of the program.
 //! - [`regular`]: opens regular files, and refuses pipes and devices.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
@@ -26,6 +27,7 @@ pub mod demo;
 pub mod diagnose;
 pub mod gcp;
 pub mod infra;
+pub mod manual;
 pub mod model;
 pub mod operation;
 pub mod ray;
