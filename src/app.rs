@@ -8,9 +8,11 @@ pub mod cluster;
 pub mod describe;
 mod dialog;
 mod event;
+mod filter;
 mod fleet;
 pub mod form;
 mod forms;
+mod history;
 mod keymap;
 pub mod line;
 mod logview;
@@ -21,6 +23,7 @@ mod news;
 mod operate;
 mod order;
 mod paces;
+mod palette;
 pub mod plan;
 mod ports;
 mod prompt;
@@ -39,6 +42,7 @@ pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};
 pub use dialog::{Dialog, Question};
 pub use event::{Effect, Event, Outcome};
+pub use filter::{Filter, FilterError};
 pub use fleet::{Sum, Totals};
 pub use keymap::{Keymap, KeymapError};
 pub use logview::{LogView, Window, pieces};
@@ -46,10 +50,11 @@ pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
 pub use mouse::{Area, Areas};
 pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
 pub use paces::Paces;
+pub use palette::Offer;
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
-pub use table::{Filter, Sort, Table};
+pub use table::{Sort, Table};
 pub use toast::{Toast, Toasts, Tone};
 pub use tpus::{TPU_COLUMNS, Tpus};
 pub use trend::{FULL, Trend};
@@ -117,6 +122,9 @@ pub struct App {
     all_jobs: Merged<JobKey>,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
+    history: history::History,
+    /// The answer to a key that is not available in the open dialog.
+    note: String,
     toasts: Toasts,
     keymap: Keymap,
     /// Keys of a sequence pressed so far.
@@ -149,6 +157,8 @@ impl App {
             all_jobs: Merged::default(),
             dialog: None,
             prompt: None,
+            history: history::History::default(),
+            note: String::new(),
             toasts: Toasts::default(),
             keymap,
             pressed: Vec::new(),
@@ -206,7 +216,7 @@ impl App {
                     line.paste(&text);
                     self.dirty = true;
                 } else if let Some(prompt) = &mut self.prompt {
-                    prompt.line.paste(&text);
+                    prompt.paste(&text);
                     self.typed();
                     self.dirty = true;
                 }
@@ -245,8 +255,12 @@ impl App {
             let quits = key.code == KeyCode::Char('q') && key.modifiers.is_empty();
             return if quits { self.act(Action::Quit, now) } else { Vec::new() };
         }
+        self.note.clear();
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
+        }
+        if self.text_key(key) || self.recalls(key) {
+            return Vec::new();
         }
         if let Some(Dialog::Worker(form)) = &mut self.dialog {
             form.sees(key);
@@ -507,6 +521,11 @@ impl App {
     /// The open prompt, if there is one.
     pub fn prompt(&self) -> Option<&Prompt> {
         self.prompt.as_ref()
+    }
+
+    /// The answer to the last key where it is not available in the open dialog; empty otherwise.
+    pub fn note(&self) -> &str {
+        if self.dialog.is_some() { &self.note } else { "" }
     }
 
     /// The messages, shown and past.

@@ -91,8 +91,9 @@ mod tests {
     #[test]
     fn no_word_of_a_page_is_lost() {
         for (topic, text) in PAGES {
-            let shown =
-                rows(text).into_iter().map(|(label, text)| format!("{label} {text}")).collect::<String>();
+            let shown: Vec<String> =
+                rows(text).into_iter().map(|(label, text)| format!("{label} {text}")).collect();
+            let shown = shown.join("\n");
             let words = |text: &str| {
                 let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
                 words.map(str::to_owned).collect::<Vec<_>>()

@@ -25,8 +25,10 @@ mod log;
 mod merged;
 mod names;
 mod nodes;
+mod palette;
 mod plan;
 mod progress;
+mod prompt;
 mod text;
 mod theme;
 mod tpus;
@@ -120,6 +122,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
+    palette::draw(buf, body, &d);
     if let Some(column) = chrome::footer(buf, footer, &d) {
         cursor = Some((column, footer.y));
     }

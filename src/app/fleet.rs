@@ -78,8 +78,13 @@ impl App {
     pub(super) fn arrange_list(&mut self) {
         let (clusters, broken) = (&self.clusters, &self.broken);
         let admits = |i: usize, filter: &Filter| match clusters.get(i) {
-            Some(c) => filter.admits([c.name().as_str(), c.says().map_or("", |f| f.kind.word())]),
-            None => filter.admits([broken[i - clusters.len()].0.as_str(), "broken file"]),
+            Some(c) => {
+                let issue = c.says().map_or("", |f| f.kind.word());
+                filter.admits([("cluster", c.name().as_str()), ("issue", issue)])
+            }
+            None => {
+                filter.admits([("cluster", broken[i - clusters.len()].0.as_str()), ("issue", "broken file")])
+            }
         };
         self.list.arrange(
             clusters.len() + broken.len(),
@@ -205,7 +210,7 @@ impl Cluster {
         let nodes = self.snapshot.clone();
         self.nodes.select(&id, |i| nodes.nodes[i].id);
         if self.node().is_none_or(|n| n.id != id) {
-            self.nodes.set_filter("");
+            self.nodes.set_filter(Filter::default());
             self.arrange_nodes();
         }
     }
@@ -215,7 +220,7 @@ impl Cluster {
         let jobs = self.snapshot.clone();
         self.jobs.select(key, |i| jobs.jobs[i].key.clone());
         if self.job().is_none_or(|j| j.key != *key) {
-            self.jobs.set_filter("");
+            self.jobs.set_filter(Filter::default());
             self.arrange_jobs();
         }
     }

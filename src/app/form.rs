@@ -1,5 +1,6 @@
 //! The form that submits a job, empty or filled with the settings of an earlier submission.
 
+use super::history::Recall;
 use super::line::Line;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, SubmissionId};
@@ -131,6 +132,8 @@ pub struct Form {
     pub top: usize,
     /// The highest value of `top`, known once drawn.
     pub last: usize,
+    /// How far the entrypoint has gone back to what was submitted before.
+    pub(super) recall: Recall,
     /// The rows as the form was opened.
     filled: Vec<Row>,
     /// The typed rows that Esc has warned about; a second Esc discards exactly these.
@@ -150,6 +153,7 @@ impl Form {
             said: String::new(),
             top: 0,
             last: 0,
+            recall: Recall::default(),
             filled: Vec::new(),
             warned: Vec::new(),
         };

@@ -198,11 +198,11 @@ mod tests {
             (vec![control('b'), plain(KeyCode::Delete)], "owner:dara state:failed ", 24),
             (vec![plain(KeyCode::Home), control('d')], "wner:dara state:failed x", 0),
             (vec![control('a'), control('e'), plain(KeyCode::Backspace)], "owner:dara state:failed ", 24),
-            (vec![control('w'), control('w')], "owner:dara state:", 17),
-            (vec![alt('b'), alt('b'), control('k')], "owner:dara state:", 17),
-            (vec![(KeyCode::Left, CONTROL), (KeyCode::Left, ALT), control('u')], "failed x", 0),
-            (vec![control('a'), alt('f'), alt('d')], "owner:state:failed x", 6),
-            (vec![control('a'), (KeyCode::Right, CONTROL), control('f')], text, 7),
+            (vec![control('w'), control('w')], "owner:dara ", 11),
+            (vec![alt('b'), alt('b'), control('k')], "owner:dara ", 11),
+            (vec![(KeyCode::Left, CONTROL), (KeyCode::Left, ALT), control('u')], "state:failed x", 0),
+            (vec![control('a'), alt('f'), alt('d')], "owner:dara x", 11),
+            (vec![control('a'), (KeyCode::Right, CONTROL), control('f')], text, 12),
             (vec![control('u'), control('y'), control('h')], "owner:dara state:failed ", 24),
         ] {
             assert_eq!(after(text, &keys), (left.to_owned(), cursor), "{keys:?}");

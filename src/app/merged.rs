@@ -54,7 +54,7 @@ impl<K: Clone + PartialEq> Merged<K> {
         clusters: &'c [Cluster],
         rows: impl Fn(&'c Cluster) -> &'c [R],
         key: impl Fn(&'c R) -> K,
-        fields: impl Fn(&'c R) -> [&'c str; N],
+        fields: impl Fn(&'c R) -> [(&'c str, &'c str); N],
         placed: impl Fn(&'c Cluster, &'c R) -> P,
         compare: impl Fn(&P, &P, Sort) -> Ordering,
     ) {
@@ -71,7 +71,7 @@ impl<K: Clone + PartialEq> Merged<K> {
             |i| (places[i].cluster, places[i].key.clone()),
             |i, filter| {
                 let (c, row) = (all[i].0, all[i].1);
-                filter.admits(fields(row).into_iter().chain([c.name().as_str()]))
+                filter.admits(fields(row).into_iter().chain([("cluster", c.name().as_str())]))
             },
             |a, b, sort| match sort.column {
                 Some(0) => {

@@ -92,6 +92,7 @@ impl App {
                 form.rows.get_mut(form.at).map(|row| &mut row.line)
             }
             Some(Dialog::Worker(form)) => form.line(),
+            Some(Dialog::Tell { search, .. }) if search.is_open => Some(&mut search.line),
             _ => None,
         }
     }

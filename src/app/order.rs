@@ -133,18 +133,29 @@ pub fn jobs(a: &Job, b: &Job, sort: Sort) -> Ordering {
     by.then_with(|| b.started.cmp(&a.started)).then_with(|| a.key.cmp(&b.key))
 }
 
-/// Fields of a node that a filter searches.
-pub fn node_fields(n: &Node) -> [&str; 5] {
-    [n.name.raw(), n.address.raw(), n.hostname.raw(), n.node_type.raw(), n.state.word()]
+/// The names of a node's fields in a filter; among all nodes the cluster's follows.
+pub const NODE_FIELDS: [&str; 6] = ["node", "address", "host", "type", "state", "cluster"];
+/// The names of a job's fields in a filter; among all jobs the cluster's follows.
+pub const JOB_FIELDS: [&str; 6] = ["job", "owner", "state", "entrypoint", "message", "cluster"];
+
+/// Fields of a node that a filter searches, with their names.
+pub fn node_fields(n: &Node) -> [(&str, &str); 5] {
+    let texts = [n.name.raw(), n.address.raw(), n.hostname.raw(), n.node_type.raw(), n.state.word()];
+    named(&NODE_FIELDS, texts)
 }
 
-/// Fields of a job that a filter searches.
-pub fn job_fields(j: &Job) -> [&str; 5] {
+fn named<'a>(names: &[&'static str], texts: [&'a str; 5]) -> [(&'a str, &'a str); 5] {
+    std::array::from_fn(|i| (names[i], texts[i]))
+}
+
+/// Fields of a job that a filter searches, with their names.
+pub fn job_fields(j: &Job) -> [(&str, &str); 5] {
     let id = match &j.key {
         JobKey::Submission(id) => id.0.raw(),
         JobKey::Driver(id) => id.0.raw(),
     };
-    [id, j.owner().unwrap_or_default(), j.status.word(), j.entrypoint.raw(), j.message.raw()]
+    let owner = j.owner().unwrap_or_default();
+    named(&JOB_FIELDS, [id, owner, j.status.word(), j.entrypoint.raw(), j.message.raw()])
 }
 
 /// The job whose log is opened first: the newest running submission.

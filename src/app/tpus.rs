@@ -2,6 +2,7 @@
 
 use super::describe::{self, ago};
 use super::dialog::{Dialog, Question};
+use super::filter::Filter;
 use super::table::{Sort, Table};
 use super::{App, Cluster, Effect, Tone, View};
 use crate::model::cloud::{Capacity, CloudView, TpuHost};
@@ -159,8 +160,11 @@ impl Tpus {
     }
 }
 
-/// Fields that a filter searches.
-fn fields(row: &Row) -> impl Iterator<Item = &str> {
+/// The names of a TPU's fields in a filter.
+pub(super) const TPU_FIELDS: [&str; 6] = ["name", "type", "state", "managed-by", "capacity", "address"];
+
+/// Fields that a filter searches, with their names.
+fn fields(row: &Row) -> impl Iterator<Item = (&str, &str)> + Clone {
     let words = [
         row.name.raw(),
         row.accelerator_type.raw(),
@@ -168,7 +172,8 @@ fn fields(row: &Row) -> impl Iterator<Item = &str> {
         row.keeper.word(),
         row.capacity.map_or("", Capacity::word),
     ];
-    words.into_iter().chain(row.logins.iter().map(|h| h.internal.raw()))
+    let addresses = row.logins.iter().map(|h| ("address", h.internal.raw()));
+    TPU_FIELDS.into_iter().zip(words).chain(addresses)
 }
 
 fn order(a: &Row, b: &Row, sort: Sort) -> Ordering {
@@ -275,9 +280,9 @@ impl App {
         }
     }
 
-    pub(super) fn filter_tpus(&mut self, text: &str) {
+    pub(super) fn filter_tpus(&mut self, filter: Filter) {
         if let Some(tpus) = self.tpus_mut() {
-            tpus.table.set_filter(text);
+            tpus.table.set_filter(filter);
             tpus.arrange();
         }
     }

@@ -32,9 +32,11 @@ impl App {
             let after = lines.iter().position(|(label, _)| label == "state").map_or(0, |at| at + 1);
             lines.insert(after, (AWAITED.0.to_owned(), AWAITED.1.to_owned()));
         }
-        let awaits = asked.clone().map(|job| (cluster.clone(), job));
-        self.dialog =
-            Some(Dialog::Tell { title: "job".to_owned(), lines, awaits, top: 0, last: 0, under: None });
+        let mut dialog = Dialog::tell("job", lines);
+        if let Dialog::Tell { awaits, .. } = &mut dialog {
+            *awaits = asked.clone().map(|job| (cluster.clone(), job));
+        }
+        self.dialog = Some(dialog);
         asked.map(|job| Effect::Ask(cluster, Request::Work(job))).into_iter().collect()
     }
 

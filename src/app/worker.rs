@@ -72,6 +72,8 @@ pub struct WorkerForm {
     pub last: usize,
     /// Whether Next was pressed: from then on an empty field is an error, too.
     pub tried: bool,
+    /// What was typed when Esc warned that it would be lost.
+    warned: Option<[String; 3]>,
     /// Whether the number is still the one that the form came with, which the first digit replaces.
     is_given: bool,
 }
@@ -91,6 +93,7 @@ impl WorkerForm {
             top: 0,
             last: 0,
             tried: false,
+            warned: None,
             is_given: true,
         }
     }
@@ -144,8 +147,24 @@ impl WorkerForm {
         self.at.checked_sub(self.rows().len()).map(|button| button > 0 && self.offer().is_some())
     }
 
+    /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
+    pub fn holds_on(&mut self) -> bool {
+        let now = [&self.count, &self.name, &self.address].map(|line| line.text().to_owned());
+        if now == ["1", "", ""] || self.warned.as_ref() == Some(&now) {
+            return false;
+        }
+        self.warned = Some(now);
+        true
+    }
+
+    /// Whether the form says that Esc would discard what was typed.
+    pub fn is_warning(&self) -> bool {
+        self.warned.is_some()
+    }
+
     /// Moves the focus by `by` places and wraps around.
     pub fn turn(&mut self, by: isize) {
+        self.warned = None;
         let places = if self.offer().is_some() { self.rows().len() + 2 } else { 1 };
         let places = isize::try_from(places).unwrap_or(isize::MAX);
         let at = isize::try_from(self.at).unwrap_or(0);

@@ -3,9 +3,9 @@
 use super::frame::{Title, clear, pane};
 use super::grid::put;
 use super::text::wrap;
-use super::{Draw, autoscaler, line, log, words};
+use super::{Draw, autoscaler, log, prompt, words};
 use crate::app::describe::bytes;
-use crate::app::{Action, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View};
+use crate::app::{Action, Cluster, Context, Dialog, Pane, Running, Tone, View};
 use crate::model::text::printable;
 use crate::model::{Job, Link, ProblemKind};
 use ratatui::buffer::Buffer;
@@ -179,25 +179,12 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
 
 /// Keys valid now, or the prompt. Returns the cursor's column when something is typed.
 pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
-    if let Some(prompt) = d.app.prompt() {
-        let sign = match prompt.kind {
-            PromptKind::Filter => "filter (! inverts): ",
-            PromptKind::Search => "search: ",
-            PromptKind::Command => ":",
-        };
-        let text = printable(prompt.line.text());
-        let (x, before) = (area.x + 1, u16::try_from(sign.width()).unwrap_or(0));
-        put(buf, x, area.y, before, false, sign, d.theme.text);
-        let place = Rect { x: x + before, width: area.width.saturating_sub(before + 1), height: 1, ..area };
-        let column = line::draw(buf, place, &text, prompt.line.cursor(), d.theme.text);
-        if prompt.kind == PromptKind::Command {
-            let fits: Vec<String> =
-                d.app.commands().into_iter().filter(|c| c.starts_with(prompt.line.text())).collect();
-            let hint = fits.join("  ");
-            let at = column.saturating_add(3);
-            put(buf, at, area.y, area.right().saturating_sub(at + 1), false, &hint, d.theme.dim);
-        }
-        return Some(column.min(area.right().saturating_sub(1)));
+    if let Some(column) = prompt::draw(buf, area, d) {
+        return Some(column);
+    }
+    if !d.app.note().is_empty() {
+        put(buf, area.x + 1, area.y, area.width.saturating_sub(2), false, d.app.note(), d.theme.warn);
+        return None;
     }
     let area = alerts(buf, area, d);
     let mut x = area.x + 1;
@@ -277,7 +264,11 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             hints.into_iter().flatten().collect()
         }
         Context::Tell => {
-            vec![(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Back), "close")]
+            let is_help = matches!(d.app.dialog(), Some(Dialog::Tell { pages: true, .. }));
+            let manual = is_help.then(|| (key(Action::Open), "manual"));
+            let scroll =
+                [(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Filter), "search")];
+            scroll.into_iter().chain(manual).chain([(key(Action::Back), "close")]).collect()
         }
         context => {
             let shown =

@@ -7,6 +7,7 @@ use super::grid::put;
 use super::text::wrap;
 use super::{form, plan, progress, worker};
 use crate::app::{Area, Areas, Dialog};
+use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
@@ -22,9 +23,9 @@ pub fn draw(
 ) -> Option<(u16, u16)> {
     let (title, rows, top, pressed) = match dialog {
         Dialog::Ask { title, lines, yes, on_yes, top, .. } => {
-            (title, lines, *top, Some((yes.as_str(), *on_yes)))
+            (title, lines.iter().collect(), *top, Some((yes.as_str(), *on_yes)))
         }
-        Dialog::Tell { title, lines, top, .. } => (title, lines, *top, None),
+        Dialog::Tell { title, lines, top, search, .. } => (title, search.of(lines), *top, None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
         Dialog::Worker(form) => return worker::draw(buf, area, d, form, areas),
@@ -40,7 +41,7 @@ pub fn draw(
     let inside = usize::from(width.saturating_sub(4));
     let label =
         rows.iter().filter(|(_, t)| !t.is_empty()).map(|(l, _)| l.width()).max().unwrap_or(0).min(inside / 3);
-    let lines = lay_out(rows, label, inside);
+    let lines = lay_out(&rows, label, inside);
     let extra = if pressed.is_some() { 4 } else { 2 };
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(extra).min(area.height);
     let frame = middle(area, width, height);
@@ -48,7 +49,14 @@ pub fn draw(
     let body = usize::from(height.saturating_sub(extra));
     let last = lines.len().saturating_sub(body);
     let top = top.min(last);
-    let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
+    let searched = match dialog {
+        Dialog::Tell { search, lines, .. } if !search.line.is_empty() => {
+            format!("/{}  {} of {}", printable(search.line.text()), rows.len(), lines.len())
+        }
+        _ => String::new(),
+    };
+    let title = Title { left: title, right: &searched, tone: None, focused: true };
+    let inner = pane(buf, frame, d.theme, &title);
     more_around(buf, frame, d.theme, (top, last - top), "");
     for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top).take(body)) {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
@@ -66,7 +74,7 @@ pub fn draw(
 
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
 /// takes the whole width, and so does a label that is longer than its column.
-fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String, String)> {
+fn lay_out(rows: &[&(String, String)], label: usize, width: usize) -> Vec<(String, String)> {
     let indent = if label > 0 { label + 2 } else { 0 };
     let mut lines = Vec::with_capacity(rows.len());
     for (name, text) in rows {

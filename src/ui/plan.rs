@@ -58,21 +58,27 @@ impl Line {
         lines.into_iter().enumerate().map(line)
     }
 
-    /// The name that is typed, beside its label or, where there is no room, below it.
+    /// The name that is typed, beside the end of its label or, where there is no room, below it.
     fn of_name(plan: &Plan, style: Style, width: usize) -> Vec<Self> {
-        const LABEL: &str = "type the cluster's name to continue: ";
         /// Columns that the name has at least.
         const LEAST: usize = 12;
         let room = width.saturating_sub(MARK.width()).max(1);
-        let is_beside = LABEL.width() + LEAST <= room;
-        let label = if is_beside { LABEL } else { "" };
+        let mut label = wrap("type the cluster's name to continue:", room);
+        let beside = label.pop_if(|end| end.width() + 1 + LEAST <= room);
+        let beside = beside.map_or_else(String::new, |end| format!("{end} "));
         let typed = printable(plan.name.text());
-        let (text, column) = line::window(&typed, plan.name.cursor(), room - label.width());
-        let cursor = u16::try_from(MARK.width() + label.width() + column).ok();
-        let text = format!("{label}{text}");
-        let line = Self { text, style, spot: Some(Spot::Name), goes_on: !is_beside, cursor };
-        let above = (!is_beside).then(|| Self::of(Spot::Name, LABEL.trim_end().to_owned(), style, width));
-        above.into_iter().flatten().chain([line]).collect()
+        let (text, column) = line::window(&typed, plan.name.cursor(), room - beside.width());
+        let cursor = u16::try_from(MARK.width() + beside.width() + column).ok();
+        label.push(format!("{beside}{text}"));
+        let last = label.len() - 1;
+        let line = |(i, text)| Self {
+            text,
+            style,
+            spot: Some(Spot::Name),
+            goes_on: i > 0,
+            cursor: cursor.filter(|_| i == last),
+        };
+        label.into_iter().enumerate().map(line).collect()
     }
 }
 

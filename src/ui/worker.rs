@@ -155,6 +155,10 @@ fn row(
 
 /// The text below the rows: a hint or an error.
 fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+    if form.is_warning() {
+        let lines = wrap("press esc again to discard what was typed", width);
+        return lines.into_iter().map(|line| (line, d.theme.warn)).collect();
+    }
     let text = match (&form.offered, form.focused()) {
         (Offered::Looking, _) => {
             return vec![("◌ checking which workers can be added".to_owned(), d.theme.warn)];

@@ -8,10 +8,12 @@ mod jobs;
 mod keys;
 mod mouse;
 mod operate;
+mod palette;
 #[path = "../sample/mod.rs"]
 mod sample;
 mod screen;
 mod tpus;
+mod typing;
 mod workers;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};

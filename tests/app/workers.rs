@@ -143,6 +143,8 @@ fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
     press(&mut app, "<esc>");
     assert_eq!(form(&app).name.text(), "mine", "and the form is there");
     press(&mut app, "<esc>");
+    assert!(form(&app).is_warning(), "typed text is discarded by a second esc only");
+    press(&mut app, "<esc>");
     assert!(app.dialog().is_none());
     // What a plan is refused for meanwhile is not lost either.
     press(&mut app, "R?");
