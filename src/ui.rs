@@ -118,7 +118,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
         (View::Jobs, _) => areas.merged = Some(merged::jobs(buf, body, &d)),
         _ => areas.list = Some(fleet::draw(buf, body, &d)),
     }
-    chrome::toasts(buf, body, &d);
+    chrome::toasts(buf, palette::above(body, &d), &d);
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }

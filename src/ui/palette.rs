@@ -16,6 +16,20 @@ const VISIBLE: usize = 12;
 /// Columns of the names at most.
 const NAME: usize = 34;
 
+/// The part of the area above the list, which messages take.
+pub fn above(area: Rect, d: &Draw<'_>) -> Rect {
+    let list = match d.app.offers().len() {
+        0 => 0,
+        offers => visible(area, offers) + 2,
+    };
+    Rect { height: area.height.saturating_sub(u16::try_from(list).unwrap_or(area.height)), ..area }
+}
+
+/// The number of commands that are visible at once.
+fn visible(area: Rect, offers: usize) -> usize {
+    offers.min(VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1))
+}
+
 /// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     let Some(prompt) = d.app.prompt() else { return };
@@ -28,7 +42,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     if offers.is_empty() {
         return;
     }
-    let visible = offers.len().min(VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1));
+    let visible = visible(area, offers.len());
     let height = u16::try_from(visible + 2).unwrap_or(area.height).min(area.height);
     let frame = Rect { y: area.bottom() - height, height, width: area.width.min(WIDEST), ..area };
     clear(buf, frame);
