@@ -14,10 +14,13 @@ mod drawn;
 mod end_jobs;
 mod event;
 mod feed;
+mod filter;
 mod fleet;
 pub mod form;
 mod forms;
+mod history;
 mod keymap;
+pub mod line;
 mod list;
 mod logview;
 mod look;
@@ -30,6 +33,7 @@ mod offers;
 mod operate;
 mod paces;
 pub mod pages;
+mod palette;
 pub mod plan;
 mod ports;
 mod prompt;
@@ -53,6 +57,7 @@ pub use dialog::{Dialog, Question};
 pub use drawn::{Area, Areas, Headed};
 pub use event::{Effect, Event, Outcome};
 pub use feed::Feed;
+pub use filter::{Filter, FilterError};
 pub use fleet::{Fleet, Sum, Totals};
 pub use keymap::{Keymap, KeymapError};
 pub use list::{By, List, Listing};
@@ -61,10 +66,11 @@ pub use look::Look;
 pub use marks::Marks;
 pub use paces::Paces;
 pub use pages::{Asked, ClusterPage, Details, Pages, Pane, TpusPage, View};
+pub use palette::Offer;
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
-pub use table::{Filter, Sort, Table};
+pub use table::{Sort, Table};
 pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
 pub use tpus::Tpus;
@@ -75,6 +81,7 @@ use crate::reconcile::Row as Slice;
 use column::Kind;
 use crossterm::event::KeyEvent;
 use keymap::Meaning;
+use line::Edit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,6 +101,9 @@ pub struct App {
     marks: Marks,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
+    history: history::History,
+    /// The answer to a key that is not available in the open dialog.
+    note: String,
     toasts: Toasts,
     keymap: Keymap,
     /// Keys of a sequence pressed so far.
@@ -122,6 +132,8 @@ impl App {
             marks: Marks::default(),
             dialog: None,
             prompt: None,
+            history: history::History::default(),
+            note: String::new(),
             toasts: Toasts::default(),
             keymap,
             pressed: Vec::new(),
@@ -170,7 +182,7 @@ impl App {
             Event::Paste(text) => {
                 // Outside an input line, pasted text would press keys.
                 if let Some(line) = self.field() {
-                    prompt::paste(line, &text);
+                    line.paste(&text);
                     self.dirty = true;
                 } else if let Some(prompt) = &mut self.prompt {
                     prompt.paste(&text);
@@ -212,15 +224,19 @@ impl App {
             let quits = meaning == Meaning::Action(Action::Quit);
             return if quits { self.act(Action::Quit, now) } else { Vec::new() };
         }
+        self.note.clear();
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
+        }
+        if self.text_key(key) || self.recalls(key) {
+            return Vec::new();
         }
         if let Some(Dialog::Worker(form)) = &mut self.dialog {
             form.sees(key);
         }
-        if self.field().is_some_and(|line| prompt::edit(line, key))
+        if self.field().is_some_and(|line| line.key(key) != Edit::Nothing)
             || self.chooses(key)
-            || (self.is_form_at_work() && prompt::edit(&mut String::new(), key))
+            || (self.is_form_at_work() && line::is_typed(key))
         {
             return Vec::new();
         }
@@ -444,6 +460,11 @@ impl App {
     /// The open prompt, if there is one.
     pub fn prompt(&self) -> Option<&Prompt> {
         self.prompt.as_ref()
+    }
+
+    /// The answer to the last key where it is not available in the open dialog; empty otherwise.
+    pub fn note(&self) -> &str {
+        if self.dialog.is_some() { &self.note } else { "" }
     }
 
     /// The messages, shown and past.

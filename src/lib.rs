@@ -4,6 +4,7 @@
 //! (`tests/unit/architecture.rs` has the table):
 //!
 //! - [`model`]: the plain data types that all modules share. No I/O.
+//! - [`manual`]: the pages of the manual, which are part of the program.
 //! - [`regular`]: opens regular files, and refuses pipes and devices.
 //! - [`replace`]: writes files that only their owner can read, in one piece.
 //! - `proto`: the messages of Ray's GCS, generated from `assets/ray/*.proto`.
@@ -30,6 +31,7 @@ pub mod demo;
 pub mod diagnose;
 pub mod gcp;
 pub mod infra;
+pub mod manual;
 pub mod model;
 pub mod operation;
 mod proto;

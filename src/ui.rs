@@ -21,9 +21,12 @@ mod form;
 mod frame;
 mod glyphs;
 mod grid;
+mod line;
 mod log;
+mod palette;
 mod plan;
 mod progress;
+mod prompt;
 mod table;
 mod text;
 mod theme;
@@ -102,10 +105,11 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     let (footer, body) = split_bottom(rest, 1);
     chrome::header(buf, header, &d);
     draw_page(buf, body, &d, &mut areas);
-    chrome::toasts(buf, body, &d);
+    chrome::toasts(buf, palette::above(body, &d), &d);
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
+    palette::draw(buf, body, &d);
     if let Some(column) = chrome::footer(buf, footer, &d) {
         cursor = Some((column, footer.y));
     }

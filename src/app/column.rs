@@ -36,6 +36,9 @@ pub trait Kind: Debug + 'static {
         }
     }
 
+    /// The names of the texts that a filter searches.
+    const FIELDS: &'static [&'static str];
+
     /// All columns, in the order of the screen.
     fn columns() -> &'static [Column<Self>];
 
@@ -57,8 +60,8 @@ pub trait Kind: Debug + 'static {
     /// The order when no column decides, and among rows that are equal in their column.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering;
 
-    /// The texts that a filter searches, each with its column's id.
-    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)>;
+    /// The texts that a filter searches, each with one of [`Self::FIELDS`].
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone;
 
     /// What actions on the row act on.
     fn target(row: &Self::Row<'_>) -> Target;

@@ -1,8 +1,11 @@
 //! Dialogs over the panes: confirmations, texts, forms and the progress of operations.
 
+use super::filter::Filter;
 use super::form::Form;
+use super::line::Line;
 use super::plan::{Plan, Spot};
 use super::worker::WorkerForm;
+use crate::manual;
 use crate::model::{ClusterName, JobIds, Leftover, Order, SubmissionId};
 
 /// A dialog over the panes; at most one is open.
@@ -37,6 +40,10 @@ pub enum Dialog {
         top: usize,
         /// Highest first line, known once drawn.
         last: usize,
+        /// The search, which leaves the lines that match.
+        search: Search,
+        /// Whether it is the list of keys: enter leads to the pages of the manual.
+        pages: bool,
         /// The dialog that help was opened over; closing help returns to it.
         under: Option<Box<Dialog>>,
     },
@@ -55,6 +62,26 @@ pub enum Dialog {
         /// The highest value of `top`, known once drawn.
         last: usize,
     },
+}
+
+/// The search of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The words that lines must contain.
+    pub line: Line,
+    /// Whether it is being typed.
+    pub is_open: bool,
+}
+
+impl Search {
+    /// The lines that contain every word, in their label or their text; all lines when nothing is searched.
+    pub fn of<'l>(&self, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
+        let filter = Filter::parse(self.line.text(), &[]).unwrap_or_default();
+        let is_shown = |(label, text): &&(String, String)| {
+            filter.is_empty() || filter.admits([("", label.as_str()), ("", text.as_str())])
+        };
+        lines.iter().filter(is_shown).collect()
+    }
 }
 
 /// What is done when a question is confirmed.
@@ -97,23 +124,56 @@ pub enum Question {
 impl Dialog {
     /// A dialog that shows a text.
     pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
-        Self::Tell { title: title.into(), lines, awaits: None, top: 0, last: 0, under: None }
+        let (title, search) = (title.into(), Search::default());
+        Self::Tell { title, lines, awaits: None, top: 0, last: 0, search, pages: false, under: None }
     }
 
-    /// Help, over another dialog if one is open. Help over help replaces it.
-    pub fn help(lines: Vec<(String, String)>, over: Option<Self>) -> Self {
-        let under = match over {
-            Some(Self::Tell { under: Some(under), .. }) => Some(under),
-            over => over.map(Box::new),
-        };
-        Self::Tell { title: "keys".to_owned(), lines, awaits: None, top: 0, last: 0, under }
+    /// Help, over another dialog if one is open, with the pages of the manual at its end. Help over help replaces it.
+    pub fn help(mut lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+        let blank = || (String::new(), String::new());
+        lines.extend([
+            blank(),
+            (String::new(), "manual: enter lists its pages, `:help TOPIC` shows one".into()),
+        ]);
+        let page = |(topic, text): (&str, &str)| (topic.to_owned(), manual::summary(text).to_owned());
+        lines.extend(manual::PAGES.map(page));
+        let mut under = over.map(Box::new);
+        while let Some(dialog) = under {
+            match *dialog {
+                Self::Tell { pages: true, under: lower, .. } | Self::Tell { under: lower @ Some(_), .. } => {
+                    under = lower;
+                }
+                other => {
+                    under = Some(Box::new(other));
+                    break;
+                }
+            }
+        }
+        let (title, search) = ("keys".to_owned(), Search::default());
+        Self::Tell { title, lines, awaits: None, top: 0, last: 0, search, pages: true, under }
+    }
+
+    /// A page of the manual, over another dialog if one is open.
+    pub fn page_of_manual(topic: &str, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+        let (title, search) = (format!("manual: {topic}"), Search::default());
+        let under = over.map(Box::new);
+        Self::Tell { title, lines, awaits: None, top: 0, last: 0, search, pages: false, under }
     }
 
     /// The dialog that news concern: the one under help, or itself.
     pub fn meant(&mut self) -> &mut Self {
         match self {
-            Self::Tell { under: Some(under), .. } => under,
+            Self::Tell { under: Some(under), .. } => under.meant(),
             dialog => dialog,
+        }
+    }
+
+    /// Whether typed text would be lost if it were closed, and it has not said so yet.
+    pub fn holds_on(&mut self) -> bool {
+        match self {
+            Self::Form(form) => form.holds_on(),
+            Self::Worker(form) => form.holds_on(),
+            _ => false,
         }
     }
 

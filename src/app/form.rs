@@ -1,5 +1,7 @@
 //! The form that submits a job, empty or filled with the settings of an earlier submission.
 
+use super::history::Recall;
+use super::line::Line;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, SubmissionId};
 
@@ -85,8 +87,8 @@ impl Field {
 pub struct Row {
     /// The setting that it holds.
     pub field: Field,
-    /// The text typed so far.
-    pub text: String,
+    /// What is typed.
+    pub line: Line,
 }
 
 /// It may hold a secret.
@@ -99,7 +101,7 @@ impl std::fmt::Debug for Row {
 impl Row {
     /// The row as it is shown; the value of a variable is masked.
     pub fn shown(&self) -> String {
-        let text = crate::model::text::printable(&self.text);
+        let text = crate::model::text::printable(self.line.text());
         match text.split_once('=') {
             Some((name, value)) if self.field == Field::Variable && value != AS_IT_WAS => {
                 format!("{name}={}", "•".repeat(value.chars().count()))
@@ -130,6 +132,8 @@ pub struct Form {
     pub top: usize,
     /// The highest value of `top`, known once drawn.
     pub last: usize,
+    /// How far the entrypoint has gone back to what was submitted before.
+    pub(super) recall: Recall,
     /// The rows as the form was opened.
     filled: Vec<Row>,
     /// The typed rows that Esc has warned about; a second Esc discards exactly these.
@@ -149,6 +153,7 @@ impl Form {
             said: String::new(),
             top: 0,
             last: 0,
+            recall: Recall::default(),
             filled: Vec::new(),
             warned: Vec::new(),
         };
@@ -159,7 +164,7 @@ impl Form {
     /// Fills the rows from a draft.
     pub fn fill(&mut self, draft: &Draft) {
         self.like.clone_from(&draft.like);
-        let row = |field: Field, text: &str| Row { field, text: text.to_owned() };
+        let row = |field: Field, text: &str| Row { field, line: Line::new(text) };
         self.rows.clear();
         for field in Field::ALL {
             let one = match field {
@@ -185,7 +190,7 @@ impl Form {
 
     /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
     pub fn holds_on(&mut self) -> bool {
-        let typed = |rows: &[Row]| rows.iter().filter(|r| !r.text.is_empty()).cloned().collect::<Vec<_>>();
+        let typed = |rows: &[Row]| rows.iter().filter(|r| !r.line.is_empty()).cloned().collect::<Vec<_>>();
         let now = typed(&self.rows);
         if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
             return false;
@@ -207,7 +212,8 @@ impl Form {
     /// The draft of the job that the rows describe.
     pub fn draft(&self) -> Draft {
         let mut draft = Draft { like: self.like.clone(), ..Draft::default() };
-        for Row { field, text } in &self.rows {
+        for Row { field, line } in &self.rows {
+            let text = line.text();
             let one = match field {
                 Field::Command => &mut draft.entrypoint,
                 Field::WorkingDir => &mut draft.working_dir,
@@ -218,15 +224,15 @@ impl Form {
                 Field::Resources => &mut draft.resources,
                 Field::Id => &mut draft.id,
                 Field::Variable => {
-                    draft.variables.push(text.clone());
+                    draft.variables.push(text.to_owned());
                     continue;
                 }
                 Field::Metadata => {
-                    draft.metadata.push(text.clone());
+                    draft.metadata.push(text.to_owned());
                     continue;
                 }
             };
-            one.clone_from(text);
+            text.clone_into(one);
         }
         draft
     }
@@ -234,13 +240,13 @@ impl Form {
     /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
         self.said.clear();
-        if let Some(Row { field, text }) = self.rows.get(self.at)
+        if let Some(Row { field, line }) = self.rows.get(self.at)
             && field.repeats()
         {
             let (field, is_last) =
                 (*field, self.rows.get(self.at + 1).is_none_or(|next| next.field != *field));
-            if !text.is_empty() && is_last {
-                self.rows.insert(self.at + 1, Row { field, text: String::new() });
+            if !line.is_empty() && is_last {
+                self.rows.insert(self.at + 1, Row { field, line: Line::default() });
             }
         }
         let places = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);

@@ -2,6 +2,7 @@
 
 use super::dialog::Dialog;
 use super::form::Form;
+use super::history::Entered;
 use super::worker::Offered;
 use super::{Action, App, Effect, Tone};
 use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
@@ -69,7 +70,9 @@ impl App {
             Some(true) => {
                 form.said.clear();
                 form.doing = Some("submitting".to_owned());
-                vec![Effect::Submit(form.cluster.clone(), form.id, Box::new(form.draft()))]
+                let draft = form.draft();
+                self.history.keep(Entered::Entrypoint, &draft.entrypoint);
+                vec![Effect::Submit(form.cluster.clone(), form.id, Box::new(draft))]
             }
         }
     }

@@ -3,9 +3,10 @@
 use super::actions::Action;
 use super::cell::Cell;
 use super::column::{Column, Head, Kind, When};
+use super::filter::Filter;
 use super::fleet::Fleet;
 use super::look::Look;
-use super::table::{Filter, Sort, Table};
+use super::table::{Sort, Table};
 use super::target::Target;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -70,7 +71,7 @@ impl<K: Kind> List<K> {
         let is_there = |list: &Self| list.table.selected().is_some_and(|(p, k)| (*p, k) == (place, key));
         self.pick(fleet, place, key);
         if !(is_there(self) && self.selected(fleet).is_some_and(|row| K::key(&row) == *key)) {
-            self.table.set_filter("");
+            self.table.set_filter(Filter::default());
             self.arrange(fleet);
         }
     }
@@ -115,7 +116,9 @@ pub trait Listing: Debug {
     /// Takes in the height at which it was drawn.
     fn drawn(&mut self, height: usize);
     /// Replaces the filter.
-    fn set_filter(&mut self, fleet: &Fleet, text: &str);
+    fn set_filter(&mut self, fleet: &Fleet, filter: Filter);
+    /// The names that may stand before a colon in its filter.
+    fn fields(&self) -> &'static [&'static str];
     /// Sorts by another column: the next one, the previous one, or that one (again: reversed).
     fn sort_by(&mut self, fleet: &Fleet, by: By);
     /// Shows more columns, or fewer again.
@@ -191,7 +194,7 @@ impl<K: Kind> Listing for List<K> {
         self.table.arrange(
             rows.len(),
             |i| Some((K::place(&rows[i]), K::key(&rows[i]))),
-            |i, filter| filter.admits(K::fields(&rows[i]).map(|(_, text)| text)),
+            |i, filter| filter.admits(K::fields(&rows[i])),
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
         );
         if self.holds_top && !self.moved {
@@ -213,8 +216,12 @@ impl<K: Kind> Listing for List<K> {
         self.table.drawn(height);
     }
 
-    fn set_filter(&mut self, fleet: &Fleet, text: &str) {
-        self.table.set_filter(text);
+    fn fields(&self) -> &'static [&'static str] {
+        K::FIELDS
+    }
+
+    fn set_filter(&mut self, fleet: &Fleet, filter: Filter) {
+        self.table.set_filter(filter);
         self.arrange(fleet);
     }
 

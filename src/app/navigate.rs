@@ -163,9 +163,7 @@ impl App {
     /// Leaves the innermost dialog, mark, filter, zoom or page. Help returns to the dialog under it, and a plan made in
     /// a form returns to the form, so that typed text is kept.
     pub(super) fn back(&mut self) -> Vec<Effect> {
-        if let Some(Dialog::Form(form)) = &mut self.dialog
-            && form.holds_on()
-        {
+        if self.dialog.as_mut().is_some_and(Dialog::holds_on) {
             return Vec::new();
         }
         if let Some(dialog) = self.dialog.take() {

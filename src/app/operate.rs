@@ -1,6 +1,7 @@
 //! Operations on clusters and their workers: confirm, watch, resume, skip, cancel, abandon.
 
 use super::dialog::{Dialog, Question};
+use super::line::Line;
 use super::plan::{Looked, Plan, Spot};
 use super::running::{Mark, Running, Stand};
 use super::workers::stays;
@@ -79,7 +80,7 @@ impl App {
     }
 
     /// The dialog's input line, if one has the focus.
-    pub(super) fn field(&mut self) -> Option<&mut String> {
+    pub(super) fn field(&mut self) -> Option<&mut Line> {
         match &mut self.dialog {
             Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => {
                 // The line that is typed in is visible.
@@ -87,9 +88,10 @@ impl App {
                 Some(&mut plan.name)
             }
             Some(Dialog::Form(form)) if form.doing.is_none() => {
-                form.rows.get_mut(form.at).map(|row| &mut row.text)
+                form.rows.get_mut(form.at).map(|row| &mut row.line)
             }
             Some(Dialog::Worker(form)) => form.line(),
+            Some(Dialog::Tell { search, .. }) if search.is_open => Some(&mut search.line),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! The confirmation of an operation: affected jobs, obstacles, options, and the cluster's name to type.
 
+use super::line::Line;
 use super::worker::WorkerForm;
 use crate::model::text::printable;
 use crate::model::{
@@ -70,7 +71,7 @@ pub struct Plan {
     /// The form that it came from and that Cancel returns to.
     pub form: Option<Box<WorkerForm>>,
     /// The part of the name typed so far.
-    pub name: String,
+    pub name: Line,
     /// What has the focus.
     pub spot: Spot,
     /// Why it did not start when the button was pressed.
@@ -98,7 +99,7 @@ impl Plan {
             note: String::new(),
             called: String::new(),
             form: None,
-            name: String::new(),
+            name: Line::default(),
             spot: Spot::Cancel,
             said: String::new(),
             top: 0,
@@ -257,7 +258,11 @@ impl Plan {
             },
             // The dialog shows what runs on the worker.
             now: !self.operation.kind().is_of_cluster(),
-            confirmed: if self.wants_name() { Confirmed::Typed(self.name.clone()) } else { Confirmed::Yes },
+            confirmed: if self.wants_name() {
+                Confirmed::Typed(self.name.text().to_owned())
+            } else {
+                Confirmed::Yes
+            },
             ..Consent::default()
         }
     }

@@ -1,5 +1,7 @@
 //! The input line at the bottom: a filter, a search, a command.
 
+use super::history::{Entered, History, Recall};
+use super::line::{Edit, Line};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// An open input line.
@@ -7,10 +9,17 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub struct Prompt {
     /// The purpose of the prompt.
     pub kind: PromptKind,
-    /// The text typed so far.
-    pub text: String,
+    /// What is typed.
+    pub line: Line,
     /// The text before, which Esc restores.
     pub before: String,
+    /// What is wrong with the text; empty when it is valid.
+    pub wrong: String,
+    /// The chosen line of the palette's list.
+    pub chosen: usize,
+    /// Whether that line was chosen with the arrows, and not by what is typed.
+    pub is_chosen: bool,
+    recall: Recall,
 }
 
 /// The purpose of a prompt.
@@ -22,6 +31,8 @@ pub enum PromptKind {
     Search,
     /// Runs an action by name.
     Command,
+    /// Opens a page of the manual.
+    Page,
 }
 
 /// The effect of a key on a prompt.
@@ -31,6 +42,16 @@ pub enum Typed {
     Changed,
     /// Tab: the text is to be completed.
     Complete,
+    /// An arrow or its letter: the entry before is to be recalled, or the one after it.
+    Recall {
+        /// Whether it is the one before.
+        is_older: bool,
+    },
+    /// An arrow in a list: the line above is chosen, or the one below.
+    Choose {
+        /// Whether it is the one below.
+        is_down: bool,
+    },
     /// Enter: the text is complete.
     Enter,
     /// Esc: the prompt is closed.
@@ -39,60 +60,115 @@ pub enum Typed {
     Nothing,
 }
 
+impl PromptKind {
+    /// Whether a list is above the line, from which the arrows choose.
+    pub fn has_list(self) -> bool {
+        matches!(self, Self::Command | Self::Page)
+    }
+
+    /// What is recalled in such a line.
+    fn entered(self) -> Option<Entered> {
+        match self {
+            Self::Filter => Some(Entered::Filter),
+            Self::Search => Some(Entered::Search),
+            Self::Command => Some(Entered::Command),
+            Self::Page => None,
+        }
+    }
+}
+
 impl Prompt {
     /// A prompt that starts with the text that was there before.
     pub fn new(kind: PromptKind, before: &str) -> Self {
-        Self { kind, text: before.to_owned(), before: before.to_owned() }
+        Self {
+            kind,
+            line: Line::new(before),
+            before: before.to_owned(),
+            wrong: String::new(),
+            chosen: 0,
+            is_chosen: false,
+            recall: Recall::default(),
+        }
     }
 
     /// A key while it is open. These are the editing keys of any line, not part of the keymap.
     pub fn key(&mut self, key: KeyEvent) -> Typed {
-        match key.code {
-            KeyCode::Enter => Typed::Enter,
-            KeyCode::Esc => Typed::Escape,
-            KeyCode::Tab => Typed::Complete,
-            KeyCode::Backspace if self.text.is_empty() => Typed::Escape,
-            _ if edit(&mut self.text, key) => Typed::Changed,
-            _ => Typed::Nothing,
+        match (key.code, arrow(key)) {
+            (KeyCode::Enter, _) => Typed::Enter,
+            (KeyCode::Esc, _) => Typed::Escape,
+            (KeyCode::Tab, _) => Typed::Complete,
+            (KeyCode::Up | KeyCode::Down, Some(is_older)) if self.kind.has_list() => {
+                Typed::Choose { is_down: !is_older }
+            }
+            (_, Some(is_older)) => Typed::Recall { is_older },
+            (KeyCode::Backspace, _) if self.line.is_empty() => Typed::Escape,
+            _ => match self.line.key(key) {
+                Edit::Changed => {
+                    self.recall = Recall::default();
+                    (self.chosen, self.is_chosen) = (0, false);
+                    Typed::Changed
+                }
+                Edit::Kept | Edit::Nothing => Typed::Nothing,
+            },
         }
     }
 
-    /// Pasted text: one line of it.
+    /// Puts the first line of pasted text at the cursor.
     pub fn paste(&mut self, text: &str) {
-        paste(&mut self.text, text);
+        self.line.paste(text);
+        (self.chosen, self.is_chosen) = (0, false);
     }
-}
 
-/// Edits a line at its end. False when the key is none that edits.
-pub(super) fn edit(text: &mut String, key: KeyEvent) -> bool {
-    let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-    match key.code {
-        KeyCode::Backspace => drop(text.pop()),
-        KeyCode::Char('u') if control => text.clear(),
-        KeyCode::Char('w') if control => {
-            let kept = text.trim_end().rfind(' ').map_or(0, |i| i + 1);
-            text.truncate(kept);
+    /// Replaces the text by a command that was chosen.
+    pub fn complete(&mut self, words: &str) {
+        self.line.set(words);
+        (self.chosen, self.is_chosen) = (0, false);
+    }
+
+    /// Chooses the line below or above in a list of so many, and goes on at the other end. While nothing is typed, no
+    /// line is chosen before.
+    pub fn choose(&mut self, is_down: bool, of: usize) {
+        if of > 0 {
+            let is_first = !self.has_choice();
+            self.chosen = match is_down {
+                true if is_first => 0,
+                true => (self.chosen + 1) % of,
+                false => (self.chosen + of - 1) % of,
+            };
+            self.is_chosen = true;
         }
-        KeyCode::Char(c) if !control => text.push(c),
-        _ => return false,
     }
-    true
+
+    /// Whether a line of the list is chosen: with the arrows, or as the best for what is typed.
+    pub fn has_choice(&self) -> bool {
+        self.is_chosen || !self.line.text().trim().is_empty()
+    }
+
+    /// Recalls what was entered before, or the entry after it. Whether there is one.
+    pub fn recall(&mut self, history: &History, is_older: bool) -> bool {
+        (self.chosen, self.is_chosen) = (0, false);
+        let kind = self.kind.entered();
+        kind.is_some_and(|kind| history.recall(kind, &mut self.recall, &mut self.line, is_older))
+    }
+
+    /// Keeps what is typed, to be recalled.
+    pub fn keep(&self, history: &mut History) {
+        if let Some(kind) = self.kind.entered() {
+            history.keep(kind, self.line.text());
+        }
+    }
 }
 
-/// Puts the first line of pasted text at the end.
-pub(super) fn paste(line: &mut String, text: &str) {
-    line.extend(text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()));
-}
-
-/// What `text` can be completed to: as far as all of `candidates` agree.
-pub fn complete(text: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
-    let mut matching = candidates.into_iter().filter(|c| c.starts_with(text));
-    let first = matching.next()?;
-    let common = matching.fold(first, |common, c| {
-        let same = common.chars().zip(c.chars()).take_while(|(a, b)| a == b);
-        same.map(|(a, _)| a).collect()
-    });
-    (common.len() > text.len()).then_some(common)
+/// Up and `^p` lead to what was entered before, down and `^n` back from there.
+pub(super) fn arrow(key: KeyEvent) -> Option<bool> {
+    let is_control = key.modifiers == KeyModifiers::CONTROL;
+    match key.code {
+        KeyCode::Up => Some(true),
+        KeyCode::Down => Some(false),
+        KeyCode::Char('p') if is_control => Some(true),
+        KeyCode::Char('n') if is_control => Some(false),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -100,23 +176,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completion_goes_as_far_as_all_agree() {
-        let words = || ["sort-next", "sort-previous", "ssh"].map(String::from);
-        assert_eq!(complete("so", words()).as_deref(), Some("sort-"));
-        assert_eq!(complete("ss", words()).as_deref(), Some("ssh"));
-        assert_eq!(complete("sort-", words()), None);
-        assert_eq!(complete("x", words()), None);
+    fn backspace_in_an_empty_line_closes_it() {
+        let mut prompt = Prompt::new(PromptKind::Filter, "ab");
+        let mut press = |code| prompt.key(KeyEvent::from(code));
+        assert_eq!(press(KeyCode::Left), Typed::Nothing);
+        assert_eq!((press(KeyCode::Backspace), press(KeyCode::Delete)), (Typed::Changed, Typed::Changed));
+        assert_eq!(press(KeyCode::Backspace), Typed::Escape);
     }
 
     #[test]
-    fn a_line_is_edited_as_everywhere() {
-        let mut prompt = Prompt::new(PromptKind::Filter, "a b");
-        let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
-        assert_eq!(prompt.key(control('w')), Typed::Changed);
-        assert_eq!(prompt.text, "a ");
-        prompt.paste("q\x1b[31m!\nsecond line");
-        assert_eq!(prompt.text, "a q[31m!");
-        prompt.key(control('u'));
-        assert_eq!(prompt.key(KeyEvent::from(KeyCode::Backspace)), Typed::Escape);
+    fn arrows_recall_where_there_is_no_list() {
+        let up = KeyEvent::from(KeyCode::Up);
+        let control = KeyEvent::new(KeyCode::Char('p'), KeyModifiers::CONTROL);
+        for (kind, of_up) in [
+            (PromptKind::Filter, Typed::Recall { is_older: true }),
+            (PromptKind::Command, Typed::Choose { is_down: false }),
+        ] {
+            let mut prompt = Prompt::new(kind, "");
+            assert_eq!(prompt.key(up), of_up);
+            assert_eq!(prompt.key(control), Typed::Recall { is_older: true });
+        }
+        let mut prompt = Prompt::new(PromptKind::Command, "");
+        prompt.choose(false, 3);
+        assert_eq!((prompt.chosen, prompt.is_chosen), (2, true));
+        prompt.choose(true, 3);
+        assert_eq!(prompt.chosen, 0);
+        prompt.key(KeyEvent::from(KeyCode::Char('x')));
+        assert!(!prompt.is_chosen, "another list");
     }
 }

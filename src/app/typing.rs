@@ -1,10 +1,16 @@
-//! Typed text: live filters and searches, and the commands of the palette.
+//! Typed text: live filters and searches, the palette's line, the search of a text, and the answers to keys that are not
+//! available here.
 
-use super::actions::{ACTIONS, Action, Context};
-use super::prompt::{Prompt, PromptKind, Typed, complete};
-use super::{App, Cluster, Effect, Tone};
+use super::actions::{Action, Context};
+use super::dialog::Dialog;
+use super::filter::Filter;
+use super::form::Field;
+use super::history::Entered;
+use super::line::Line;
+use super::prompt::{Prompt, PromptKind, Typed, arrow};
+use super::{App, Effect, Tone};
 use crate::model::Timestamp;
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyCode, KeyEvent};
 
 impl App {
     /// Opens the line for the filter of the table that has the focus, or for the search in the log.
@@ -15,7 +21,7 @@ impl App {
                 let before = self.log_mut().map(|log| log.search().to_owned()).unwrap_or_default();
                 let mut prompt = Prompt::new(PromptKind::Search, &before);
                 // Another search is typed, as in `less`; a filter is made narrower.
-                prompt.text.clear();
+                prompt.line = Line::default();
                 Some(prompt)
             }
             (None, _) => None,
@@ -36,50 +42,60 @@ impl App {
         is_set
     }
 
+    /// Searches the log, or filters the table. A text that is no filter leaves the table as it is; the line says why.
     fn set_filter(&mut self, text: &str) {
-        if let Some((listing, fleet)) = self.listing_mut() {
-            listing.set_filter(fleet, text);
-        } else if let Some(log) = self.log_mut() {
-            log.set_search(text);
+        let Some((listing, fleet)) = self.listing_mut() else {
+            if let Some(log) = self.log_mut() {
+                log.set_search(text);
+            }
+            return;
+        };
+        let parsed = Filter::parse(text, listing.fields());
+        let wrong = parsed.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        if let Ok(filter) = parsed {
+            listing.set_filter(fleet, filter);
+        }
+        if let Some(prompt) = &mut self.prompt {
+            prompt.wrong = wrong;
         }
     }
 
     /// The prompt's text changed: filters and searches are live.
     pub(super) fn typed(&mut self) {
-        if let Some(Prompt { kind: PromptKind::Filter | PromptKind::Search, text, .. }) = &self.prompt {
-            let text = text.clone();
+        if let Some(Prompt { kind: PromptKind::Filter | PromptKind::Search, line, .. }) = &self.prompt {
+            let text = line.text().to_owned();
             self.set_filter(&text);
         }
     }
 
     pub(super) fn prompt_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
+        let offers = if arrow(key).is_some() { self.offers().len() } else { 0 };
         let Some(prompt) = &mut self.prompt else { return Vec::new() };
         match prompt.key(key) {
             Typed::Changed => self.typed(),
-            Typed::Complete if prompt.kind == PromptKind::Command => {
-                let text = prompt.text.clone();
-                let completed = complete(&text, self.commands());
-                if let (Some(prompt), Some(completed)) = (&mut self.prompt, completed) {
-                    prompt.text = completed;
+            Typed::Recall { is_older } => {
+                if prompt.recall(&self.history, is_older) {
+                    self.typed();
                 }
             }
+            Typed::Choose { is_down } => prompt.choose(is_down, offers),
+            Typed::Complete if prompt.kind.has_list() => self.complete_command(),
             Typed::Escape => {
-                let before = (prompt.kind != PromptKind::Command).then(|| String::clone(&prompt.before));
+                let before = (!prompt.kind.has_list()).then(|| String::clone(&prompt.before));
                 self.prompt = None;
                 if let Some(before) = before {
                     self.set_filter(&before);
                 }
             }
+            Typed::Enter if prompt.kind.has_list() => return self.enter_command(now),
+            // A text that is no filter is to be put right.
+            Typed::Enter if !prompt.wrong.is_empty() => {}
             Typed::Enter => {
-                let done = self.prompt.take();
-                match done {
-                    Some(Prompt { kind: PromptKind::Command, text, .. }) => {
-                        return self.command(text.trim(), now);
-                    }
-                    Some(Prompt { kind: PromptKind::Search, text, .. }) if !text.is_empty() => {
-                        return self.match_step(false, now);
-                    }
-                    _ => {}
+                prompt.keep(&mut self.history);
+                let searched = prompt.kind == PromptKind::Search && !prompt.line.is_empty();
+                self.prompt = None;
+                if searched {
+                    return self.match_step(false, now);
                 }
             }
             Typed::Complete | Typed::Nothing => {}
@@ -87,41 +103,45 @@ impl App {
         Vec::new()
     }
 
-    /// All commands that the palette offers in this context.
-    pub fn commands(&self) -> Vec<String> {
-        let context = self.context();
-        let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(|d| d.name.to_owned());
-        here.chain(self.clusters().iter().map(|c| format!("cluster {}", c.name()))).collect()
-    }
-
-    fn command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
-        if text.is_empty() {
-            return Vec::new();
-        }
-        if let Some(name) = text.strip_prefix("cluster ").map(str::trim) {
-            return match self.cluster_named(name) {
-                Ok(place) => self.visit(place, now),
-                Err(why) => {
-                    self.toasts.say(Tone::Bad, why, now);
-                    Vec::new()
-                }
-            };
-        }
-        if let Some(action) = Action::named(text).or_else(|| (text == "q").then_some(Action::ForceQuit)) {
-            if action.describe().contexts.contains(&self.context()) {
-                return self.act(action, now);
+    /// A key while a text is shown: enter and esc end its search, and the key of filters begins one. False when the
+    /// key is none of these.
+    pub(super) fn text_key(&mut self, key: KeyEvent) -> bool {
+        let is_filter = self.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
+        let Some(Dialog::Tell { search, pages, top, .. }) = &mut self.dialog else { return false };
+        match (key.code, search.is_open) {
+            (KeyCode::Enter, true) => search.is_open = false,
+            (KeyCode::Backspace, true) if search.line.is_empty() => search.is_open = false,
+            (KeyCode::Esc, _) if search.is_open || !search.line.is_empty() => {
+                (search.line, search.is_open) = (Line::default(), false);
             }
-            let places = action.describe().places();
-            self.toasts.say(Tone::Bad, format!("`{text}` is not available here; use it in {places}"), now);
-            return Vec::new();
+            (_, false) if is_filter => {
+                (search.is_open, *top) = (true, 0);
+            }
+            (KeyCode::Enter, false) if *pages => self.prompt = Some(Prompt::new(PromptKind::Page, "")),
+            _ => return false,
         }
-        self.toasts.say(Tone::Bad, format!("no action `{text}`; ? lists them"), now);
-        Vec::new()
+        true
     }
 
-    /// Says where a key is available that is not available here; silent for keys of dialogs and unknown keys.
+    /// An arrow in the entrypoint of a job's form recalls what was submitted before. Without such an entry it changes
+    /// the field.
+    pub(super) fn recalls(&mut self, key: KeyEvent) -> bool {
+        let Some(is_older) = arrow(key) else { return false };
+        let Some(Dialog::Form(form)) = &mut self.dialog else { return false };
+        let Some(row) = form.rows.get_mut(form.at).filter(|row| row.field == Field::Command) else {
+            return false;
+        };
+        form.doing.is_none()
+            && self.history.recall(Entered::Entrypoint, &mut form.recall, &mut row.line, is_older)
+    }
+
+    /// Says where a key is available that is not available here; silent for unknown keys. In a dialog, which lies over
+    /// the messages, the footer says it.
     pub(super) fn say_where(&mut self, key: KeyEvent, now: Timestamp) {
-        if self.dialog.is_some() {
+        if let Some(dialog) = self.dialog.take() {
+            let below = self.context();
+            self.dialog = Some(dialog);
+            self.say_in_dialog(key, below);
             return;
         }
         // The key that opens a page needs no message on that page.
@@ -145,32 +165,17 @@ impl App {
         );
     }
 
-    /// The place of the cluster with that name, as on the command line: the full name, the name without `marin-`, or a
-    /// prefix that no other cluster has.
-    fn cluster_named(&self, name: &str) -> Result<usize, String> {
-        /// Clusters that the message names at most.
-        const NAMED: usize = 4;
-        let short =
-            |c: &Cluster| c.name().as_str().strip_prefix("marin-").unwrap_or(c.name().as_str()).to_owned();
-        let places = |is: &dyn Fn(&Cluster) -> bool| -> Vec<usize> {
-            self.clusters().iter().enumerate().filter(|(_, c)| is(c)).map(|(place, _)| place).collect()
+    fn say_in_dialog(&mut self, key: KeyEvent, below: Context) {
+        let found: Vec<(String, Action)> = self.keymap.elsewhere(key).collect();
+        let Some((shown, _)) = found.first() else { return };
+        let on_page = found.iter().map(|(_, action)| action.describe()).find(|d| d.contexts.contains(&below));
+        self.note = if let Some(d) = on_page {
+            let back = self.key_of(Action::Back);
+            format!("{shown} is not available in this dialog; {back} closes it, then {shown} is {}", d.name)
+        } else {
+            let means = found.iter().map(|(_, action)| action.describe());
+            let means: Vec<String> = means.map(|d| format!("{} in {}", d.name, d.places())).collect();
+            format!("{shown} is not available in this dialog; it is {}", means.join("; "))
         };
-        let exact = places(&|c| c.name().as_str() == name || short(c) == name);
-        if let Some(place) = exact.first() {
-            return Ok(*place);
-        }
-        let begin = places(&|c| c.name().as_str().starts_with(name) || short(c).starts_with(name));
-        match begin.as_slice() {
-            [only] => Ok(*only),
-            [] => Err(format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters))),
-            several => {
-                let mut names: Vec<&str> =
-                    several.iter().take(NAMED).map(|place| self.clusters()[*place].name().as_str()).collect();
-                let more = several.len().saturating_sub(NAMED);
-                let more = if more > 0 { format!("{more} more") } else { String::new() };
-                names.extend((!more.is_empty()).then_some(more.as_str()));
-                Err(format!("`{name}` is ambiguous: {}; type more of the name", names.join(", ")))
-            }
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! The form that adds workers: type, number and name, or the address of a host.
 
+use super::line::Line;
 use super::natural::natural;
 use crate::model::{
     ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,
@@ -58,11 +59,11 @@ pub struct WorkerForm {
     /// Index of the capacity among the offered ones.
     pub capacity: usize,
     /// The number of workers, as typed.
-    pub count: String,
+    pub count: Line,
     /// The name, as typed.
-    pub name: String,
+    pub name: Line,
     /// The host's address, as typed.
-    pub address: String,
+    pub address: Line,
     /// The focused row; after the rows come Cancel and Next.
     pub at: usize,
     /// First line shown, where there are no rows.
@@ -71,6 +72,8 @@ pub struct WorkerForm {
     pub last: usize,
     /// Whether Next was pressed: from then on an empty field is an error, too.
     pub tried: bool,
+    /// What was typed when Esc warned that it would be lost.
+    warned: Option<[String; 3]>,
     /// Whether the number is still the one that the form came with, which the first digit replaces.
     is_given: bool,
 }
@@ -83,13 +86,14 @@ impl WorkerForm {
             offered: Offered::Looking,
             node_type: 0,
             capacity: 0,
-            count: "1".to_owned(),
-            name: String::new(),
-            address: String::new(),
+            count: Line::new("1"),
+            name: Line::default(),
+            address: Line::default(),
             at: 0,
             top: 0,
             last: 0,
             tried: false,
+            warned: None,
             is_given: true,
         }
     }
@@ -143,8 +147,24 @@ impl WorkerForm {
         self.at.checked_sub(self.rows().len()).map(|button| button > 0 && self.offer().is_some())
     }
 
+    /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
+    pub fn holds_on(&mut self) -> bool {
+        let now = [&self.count, &self.name, &self.address].map(|line| line.text().to_owned());
+        if now == ["1", "", ""] || self.warned.as_ref() == Some(&now) {
+            return false;
+        }
+        self.warned = Some(now);
+        true
+    }
+
+    /// Whether the form says that Esc would discard what was typed.
+    pub fn is_warning(&self) -> bool {
+        self.warned.is_some()
+    }
+
     /// Moves the focus by `by` places and wraps around.
     pub fn turn(&mut self, by: isize) {
+        self.warned = None;
         let places = if self.offer().is_some() { self.rows().len() + 2 } else { 1 };
         let places = isize::try_from(places).unwrap_or(isize::MAX);
         let at = isize::try_from(self.at).unwrap_or(0);
@@ -164,7 +184,7 @@ impl WorkerForm {
         }
         let is_digit = matches!(key.code, KeyCode::Char(c) if c.is_ascii_digit());
         if is_digit && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
-            self.count.clear();
+            self.count.set("");
         }
         self.is_given &= !matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace);
     }
@@ -192,7 +212,7 @@ impl WorkerForm {
     }
 
     /// The line that is typed into, if such a row has the focus.
-    pub fn line(&mut self) -> Option<&mut String> {
+    pub fn line(&mut self) -> Option<&mut Line> {
         match self.focused()? {
             WorkerField::Count => Some(&mut self.count),
             WorkerField::Name => Some(&mut self.name),
@@ -201,13 +221,13 @@ impl WorkerForm {
         }
     }
 
-    /// The text typed in a row.
-    pub fn typed(&self, field: WorkerField) -> &str {
+    /// What is typed in a row; none where it is chosen.
+    pub fn typed(&self, field: WorkerField) -> Option<&Line> {
         match field {
-            WorkerField::Count => &self.count,
-            WorkerField::Name => &self.name,
-            WorkerField::Address => &self.address,
-            WorkerField::Type | WorkerField::Capacity => "",
+            WorkerField::Count => Some(&self.count),
+            WorkerField::Name => Some(&self.name),
+            WorkerField::Address => Some(&self.address),
+            WorkerField::Type | WorkerField::Capacity => None,
         }
     }
 
@@ -240,7 +260,7 @@ impl WorkerForm {
     }
 
     fn number(&self) -> Option<usize> {
-        self.count.trim().parse().ok().filter(|n| (1..=MOST_WORKERS).contains(n))
+        self.count.text().trim().parse().ok().filter(|n| (1..=MOST_WORKERS).contains(n))
     }
 
     /// What is wrong with a row, in words; none when it is valid.
@@ -250,20 +270,22 @@ impl WorkerForm {
             WorkerField::Count => {
                 self.number().is_none().then(|| format!("enter a number from 1 to {MOST_WORKERS}"))
             }
-            WorkerField::Name if self.name.is_empty() || is_worker_name(&self.name) => {
+            WorkerField::Name if self.name.is_empty() || is_worker_name(self.name.text()) => {
                 let count = self.number().unwrap_or(1);
-                let names = worker_names(&self.name, count, Timestamp::from_millis(0));
+                let names = worker_names(self.name.text(), count, Timestamp::from_millis(0));
                 let bad = names.iter().find(|n| !is_worker_name(n))?;
                 Some(format!("too long with its number: {} of 63", bad.len()))
             }
-            WorkerField::Name if self.name.len() > 63 => Some(format!("too long: {} of 63", self.name.len())),
+            WorkerField::Name if self.name.text().len() > 63 => {
+                Some(format!("too long: {} of 63", self.name.text().len()))
+            }
             WorkerField::Name => {
                 Some("lower-case letters, digits, hyphens; first a letter, last no hyphen".to_owned())
             }
             WorkerField::Address if self.address.is_empty() => {
                 self.tried.then(|| "enter the host's address".to_owned())
             }
-            WorkerField::Address => HostName::parse(&self.address).err().map(|e| e.why.to_owned()),
+            WorkerField::Address => HostName::parse(self.address.text()).err().map(|e| e.why.to_owned()),
         }
     }
 
@@ -276,12 +298,12 @@ impl WorkerForm {
         }
         let offer = self.offer()?;
         let worker = if offer.types.is_empty() {
-            NewWorker::Host { address: self.address.clone() }
+            NewWorker::Host { address: self.address.text().to_owned() }
         } else {
             NewWorker::Queued {
                 node_type: offer.types.get(self.node_type)?.name.clone(),
                 capacity: offer.capacities.get(self.capacity).cloned().unwrap_or_default(),
-                names: worker_names(&self.name, self.number()?, now),
+                names: worker_names(self.name.text(), self.number()?, now),
             }
         };
         Some(Task::AddWorker(worker))
@@ -312,7 +334,7 @@ mod tests {
     #[test]
     fn what_was_added_last_is_chosen_and_others_can_be() {
         let mut form = form();
-        assert_eq!((form.node_type, form.capacity, form.count.as_str()), (1, 2, "1"));
+        assert_eq!((form.node_type, form.capacity, form.count.text()), (1, 2, "1"));
         let key = |code| KeyEvent::from(code);
         assert!(form.choose(key(KeyCode::Right)) && form.node_type == 2);
         assert!(form.choose(key(KeyCode::Right)) && form.node_type == 0);
@@ -346,15 +368,15 @@ mod tests {
         let mut press = |code| {
             let key = KeyEvent::from(code);
             form.sees(key);
-            super::super::prompt::edit(form.line().unwrap(), key);
-            form.count.clone()
+            form.line().unwrap().key(key);
+            form.count.text().to_owned()
         };
         assert_eq!(["5", "56"], ['5', '6'].map(|c| press(KeyCode::Char(c))).each_ref().map(String::as_str));
         assert_eq!(press(KeyCode::Backspace), "5");
         let mut form = self::form();
         form.turn(2);
         form.sees(KeyEvent::from(KeyCode::Backspace));
-        assert_eq!(form.count, "1", "what is taken away was meant to be kept");
+        assert_eq!(form.count.text(), "1", "what is taken away was meant to be kept");
         form.turn(1);
         form.enter();
         assert_eq!(form.button(), Some(true), "enter in the last row leads on, not out");

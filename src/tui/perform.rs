@@ -29,6 +29,8 @@ pub struct Performer {
     copier: Copier,
     /// The token copied last, and when it is removed from the clipboard.
     copied: Option<(Secret, Instant)>,
+    /// The address that was not copied because a token is on the clipboard: asked for again, it is.
+    held_back: Option<String>,
     remote: bool,
     operations: Option<(Operations, mpsc::Receiver<News>)>,
     /// Tokens that are being read, to be copied.
@@ -49,6 +51,7 @@ impl Performer {
             supervisor,
             copier: Copier::new(place),
             copied: None,
+            held_back: None,
             remote: place.remote,
             operations: None,
             tokens: JoinSet::new(),
@@ -188,6 +191,7 @@ impl Performer {
                 let how = self.copier.copy_secret(&token, || Ok(io::stdout()));
                 self.tell_copied(&format!("token of {cluster}"), how);
                 self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
+                self.held_back = None;
             }
             Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.hint))),
         }
@@ -217,6 +221,20 @@ impl Performer {
         self.report(outcome);
     }
 
+    /// Copies the address of a dashboard. A token that was copied is not lost to it unasked.
+    fn copy_address(&mut self, cluster: &ClusterName, url: String) {
+        if self.copied.is_some() && self.held_back.as_ref() != Some(&url) {
+            let text = format!(
+                "dashboard of {cluster}: {url} (not copied: a token is on the clipboard; ask again to replace it)"
+            );
+            self.held_back = Some(url);
+            return self.report(Outcome::Returned(text));
+        }
+        let instead = if self.copied.take().is_some() { " in place of the token" } else { "" };
+        self.held_back = None;
+        self.copy(&format!("dashboard address {url}{instead}"), &url);
+    }
+
     fn open_dashboard(&mut self, cluster: ClusterName) {
         let words = format!("opening the dashboard of {cluster}");
         let url = self.supervisor.dashboard(&cluster);
@@ -235,7 +253,7 @@ impl Performer {
         };
         if self.remote {
             // A browser started here would open on the remote machine.
-            return self.copy(&format!("dashboard address {url}"), &url);
+            return self.copy_address(cluster, url);
         }
         let events = self.events.0.clone();
         std::thread::spawn(move || {

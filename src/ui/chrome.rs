@@ -1,11 +1,11 @@
 //! The frame around the panes: header, banner, tabs, footer, toasts.
 
 use super::frame::{Title, clear, pane};
-use super::grid::{cut_front, put};
+use super::grid::put;
 use super::text::wrap;
-use super::{Draw, Shown, autoscaler, log};
+use super::{Draw, Shown, autoscaler, log, prompt};
 use crate::app::describe::bytes;
-use crate::app::{Action, App, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View, words};
+use crate::app::{Action, App, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
 use crate::model::text::printable;
 use crate::model::{Link, ProblemKind};
 use ratatui::buffer::Buffer;
@@ -187,26 +187,12 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
 
 /// Keys valid now, or the prompt. Returns the cursor's column when something is typed.
 pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
-    if let Some(prompt) = d.app.prompt() {
-        let sign = match prompt.kind {
-            PromptKind::Filter => "filter (! inverts): ",
-            PromptKind::Search => "search: ",
-            PromptKind::Command => ":",
-        };
-        let text = printable(&prompt.text);
-        let room = area.width.saturating_sub(2);
-        // The end of the text stays visible.
-        let text = cut_front(&text, usize::from(room).saturating_sub(sign.width()));
-        put(buf, area.x + 1, area.y, room, false, &format!("{sign}{text}"), d.theme.text);
-        let column = area.x + 1 + u16::try_from(sign.width() + text.width()).unwrap_or(u16::MAX - 2);
-        if prompt.kind == PromptKind::Command {
-            let fits: Vec<String> =
-                d.app.commands().into_iter().filter(|c| c.starts_with(&prompt.text)).collect();
-            let hint = fits.join("  ");
-            let at = column.saturating_add(3);
-            put(buf, at, area.y, area.right().saturating_sub(at + 1), false, &hint, d.theme.dim);
-        }
-        return Some(column.min(area.right().saturating_sub(1)));
+    if let Some(column) = prompt::draw(buf, area, d) {
+        return Some(column);
+    }
+    if !d.app.note().is_empty() {
+        put(buf, area.x + 1, area.y, area.width.saturating_sub(2), false, d.app.note(), d.theme.warn);
+        return None;
     }
     let area = alerts(buf, area, d);
     let mut x = area.x + 1;
@@ -281,7 +267,11 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             labelled.chain([(key(Action::Copy), "copy output"), (key(Action::Back), "close")]).collect()
         }
         Context::Tell => {
-            vec![(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Back), "close")]
+            let is_help = matches!(d.app.dialog(), Some(Dialog::Tell { pages: true, .. }));
+            let manual = is_help.then(|| (key(Action::Open), "manual"));
+            let scroll =
+                [(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Filter), "search")];
+            scroll.into_iter().chain(manual).chain([(key(Action::Back), "close")]).collect()
         }
         context => {
             let shown =

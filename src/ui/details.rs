@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &mut Areas) {
     let (title, rows) = details::lines(d.app.fleet(), page, d.now);
     let inner = pane(buf, area, d.theme, &Title { left: title, right: "", tone: None, focused: true });
-    let (lines, label) = lay_out(&rows, inner.width.into());
+    let (lines, label) = lay_out(&rows.iter().collect::<Vec<_>>(), inner.width.into());
     let last = lines.len().saturating_sub(inner.height.into());
     let top = page.top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");

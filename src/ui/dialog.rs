@@ -7,6 +7,7 @@ use super::grid::put;
 use super::text::lay_out;
 use super::{form, plan, progress, worker};
 use crate::app::{Area, Areas, Dialog};
+use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -21,9 +22,9 @@ pub fn draw(
 ) -> Option<(u16, u16)> {
     let (title, rows, top, pressed) = match dialog {
         Dialog::Ask { title, lines, yes, on_yes, top, .. } => {
-            (title, lines, *top, Some((yes.as_str(), *on_yes)))
+            (title, lines.iter().collect(), *top, Some((yes.as_str(), *on_yes)))
         }
-        Dialog::Tell { title, lines, top, .. } => (title, lines, *top, None),
+        Dialog::Tell { title, lines, top, search, .. } => (title, search.of(lines), *top, None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
         Dialog::Worker(form) => return worker::draw(buf, area, d, form, areas),
@@ -37,7 +38,7 @@ pub fn draw(
     let widest = if pressed.is_some() { 84 } else { 110 };
     let width = area.width.saturating_sub(4).min(widest);
     let inside = usize::from(width.saturating_sub(4));
-    let (lines, label) = lay_out(rows, inside);
+    let (lines, label) = lay_out(&rows, inside);
     let extra = if pressed.is_some() { 4 } else { 2 };
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(extra).min(area.height);
     let frame = middle(area, width, height);
@@ -45,7 +46,14 @@ pub fn draw(
     let body = usize::from(height.saturating_sub(extra));
     let last = lines.len().saturating_sub(body);
     let top = top.min(last);
-    let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
+    let searched = match dialog {
+        Dialog::Tell { search, lines, .. } if !search.line.is_empty() => {
+            format!("/{}  {} of {}", printable(search.line.text()), rows.len(), lines.len())
+        }
+        _ => String::new(),
+    };
+    let title = Title { left: title, right: &searched, tone: None, focused: true };
+    let inner = pane(buf, frame, d.theme, &title);
     more_around(buf, frame, d.theme, (top, last - top), "");
     for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top).take(body)) {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };

@@ -3,14 +3,14 @@
 use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
-use super::grid::{cut_front, put};
+use super::grid::put;
+use super::line;
 use super::text::wrap;
 use crate::app::form::Form;
 use crate::app::{Area, Areas};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use unicode_width::UnicodeWidthStr;
 
 /// Columns it takes where there is room.
 const WIDEST: u16 = 100;
@@ -53,13 +53,12 @@ pub fn draw(
         let label = if focused { d.theme.accent } else { d.theme.dim };
         put(buf, inner.x, y, LABEL, false, row.field.word(), label);
         let shown = row.shown();
-        // The end of the text stays visible.
-        let text = if focused { cut_front(&shown, room.into()) } else { shown.as_str().into() };
-        let style = if focused { d.theme.text.patch(d.theme.marked) } else { d.theme.text };
-        put(buf, inner.x + LABEL, y, room + 1, false, &text, style);
         if focused {
-            let column = u16::try_from(text.width()).unwrap_or(u16::MAX).min(room);
-            cursor = Some((inner.x + LABEL + column, y));
+            let place = Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 };
+            let style = d.theme.text.patch(d.theme.marked);
+            cursor = Some((line::draw(buf, place, &shown, row.line.cursor(), style), y));
+        } else {
+            put(buf, inner.x + LABEL, y, room + 1, false, &shown, d.theme.text);
         }
     }
     let last = words.len().saturating_sub(said.into());

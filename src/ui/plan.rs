@@ -4,6 +4,7 @@ use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::{Grid, cut_middle, put};
+use super::line;
 use super::text::wrap;
 use crate::app::cell::{Cell, Role};
 use crate::app::column::{Head, Width};
@@ -35,20 +36,51 @@ struct Line {
     spot: Option<Spot>,
     /// It goes on from the line before.
     goes_on: bool,
+    /// The column of the cursor, where it is typed.
+    cursor: Option<u16>,
 }
 
 impl Line {
     /// Lines that nothing can focus.
     fn told(text: &str, style: Style, width: usize) -> impl Iterator<Item = Self> {
-        wrap(text, width).into_iter().map(move |text| Self { text, style, spot: None, goes_on: false })
+        wrap(text, width).into_iter().map(move |text| Self {
+            text,
+            style,
+            spot: None,
+            goes_on: false,
+            cursor: None,
+        })
     }
 
     /// What can have the focus, over as many lines as it needs.
     fn of(spot: Spot, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
         let room = width.saturating_sub(MARK.width()).max(1);
         let lines = if text.width() <= room { vec![text] } else { wrap(&text, room) };
-        let line = move |(i, text)| Self { text, style, spot: Some(spot), goes_on: i > 0 };
+        let line = move |(i, text)| Self { text, style, spot: Some(spot), goes_on: i > 0, cursor: None };
         lines.into_iter().enumerate().map(line)
+    }
+
+    /// The name that is typed, beside the end of its label or, where there is no room, below it.
+    fn of_name(plan: &Plan, style: Style, width: usize) -> Vec<Self> {
+        /// Columns that the name has at least.
+        const LEAST: usize = 12;
+        let room = width.saturating_sub(MARK.width()).max(1);
+        let mut label = wrap("type the cluster's name to continue:", room);
+        let beside = label.pop_if(|end| end.width() + 1 + LEAST <= room);
+        let beside = beside.map_or_else(String::new, |end| format!("{end} "));
+        let typed = printable(plan.name.text());
+        let (text, column) = line::window(&typed, plan.name.cursor(), room - beside.width());
+        let cursor = u16::try_from(MARK.width() + beside.width() + column).ok();
+        label.push(format!("{beside}{text}"));
+        let last = label.len() - 1;
+        let line = |(i, text)| Self {
+            text,
+            style,
+            spot: Some(Spot::Name),
+            goes_on: i > 0,
+            cursor: cursor.filter(|_| i == last),
+        };
+        label.into_iter().enumerate().map(line).collect()
     }
 }
 
@@ -168,8 +200,7 @@ fn sheet(
         put(&mut lines, 0, y, width, false, &text, style);
         if line.spot == Some(plan.spot) {
             focus = Some(usize::from(y));
-            let column = u16::try_from(text.width()).unwrap_or(u16::MAX).min(width.saturating_sub(1));
-            cursor = (plan.spot == Spot::Name).then_some((column, y));
+            cursor = line.cursor.map(|column| (column.min(width.saturating_sub(1)), y));
         }
     }
     if !plan.said.is_empty() {
@@ -301,8 +332,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
     lines.extend(Line::told(&steps, d.theme.dim, width).map(whole));
     if spots.contains(&Spot::Name) {
-        let text = format!("type the cluster's name to continue: {}", printable(&plan.name));
-        lines.extend(Line::of(Spot::Name, text, d.theme.text, width));
+        lines.extend(Line::of_name(plan, d.theme.text, width));
     }
     // Why the operation did not start, or a blank line before the buttons.
     lines.extend(Line::told(&plan.said, d.theme.bad, width));

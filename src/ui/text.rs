@@ -18,7 +18,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
 /// takes the whole width, and so does a label that is longer than its column. The width of the labels comes with them.
-pub fn lay_out(rows: &[(String, String)], width: usize) -> (Vec<(String, String)>, usize) {
+pub fn lay_out(rows: &[&(String, String)], width: usize) -> (Vec<(String, String)>, usize) {
     let beside = rows.iter().filter(|(_, text)| !text.is_empty()).map(|(label, _)| label.width());
     let label = beside.max().unwrap_or(0).min(width / 3);
     let indent = if label > 0 { label + 2 } else { 0 };

@@ -3,7 +3,8 @@
 use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more, more_around, pane};
-use super::grid::{cut, cut_front, put};
+use super::grid::{cut, put};
+use super::line;
 use super::text::wrap;
 use crate::app::worker::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas};
@@ -139,19 +140,25 @@ fn row(
         return None;
     }
     let (x, room) = (x + 2, room.saturating_sub(2));
-    let shown = printable(form.typed(field));
+    let typed = form.typed(field)?;
+    let shown = printable(typed.text());
     let complaint = form.complaint(field).map(|why| format!("✕ {why}")).unwrap_or_default();
-    // The end of the text stays visible; the error takes the room first, down to a few characters of the text.
-    let space = usize::from(room).saturating_sub(complaint.width() + 3).max(usize::from(room / 4));
-    let text = cut_front(&shown, space);
-    put(buf, x, area.y, room, false, &text, style);
-    let end = x + u16::try_from(text.width()).unwrap_or(room).min(room.saturating_sub(1));
+    // The error takes the room first, down to a few characters of the text.
+    let space = room.saturating_sub(u16::try_from(complaint.width() + 2).unwrap_or(room)).max(room / 4 + 1);
+    let at = if focused { typed.cursor() } else { shown.chars().count() };
+    let place = Rect { x, width: space.min(room), height: 1, ..area };
+    let cursor = line::draw(buf, place, &shown, at, style);
+    let end = x + u16::try_from(shown.width()).unwrap_or(room).min(place.width.saturating_sub(1));
     put(buf, end + 2, area.y, area.right().saturating_sub(end + 2), false, &complaint, d.theme.bad);
-    focused.then_some((end, area.y))
+    focused.then_some((cursor, area.y))
 }
 
 /// The text below the rows: a hint or an error.
 fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+    if form.is_warning() {
+        let lines = wrap("press esc again to discard what was typed", width);
+        return lines.into_iter().map(|line| (line, d.theme.warn)).collect();
+    }
     let text = match (&form.offered, form.focused()) {
         (Offered::Looking, _) => {
             return vec![("◌ checking which workers can be added".to_owned(), d.theme.dim)];
@@ -170,7 +177,7 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
             }
             (None, WorkerField::Type | WorkerField::Capacity) => "press left, right or a letter".to_owned(),
             (None, WorkerField::Count) => format!("1 to {MOST_WORKERS}; each is a separate request"),
-            (None, WorkerField::Name) if form.count.trim() == "1" => {
+            (None, WorkerField::Name) if form.count.text().trim() == "1" => {
                 "leave empty to generate one: ray-worker-manual-<id>".to_owned()
             }
             (None, WorkerField::Name) => {

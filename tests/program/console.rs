@@ -143,7 +143,7 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     });
     // A key right after Esc would be one with Alt.
     pty.send("\x1b");
-    pty.wait("all jobs again", |t| !t.contains("filter (! inverts)") && t.contains("s stop"));
+    pty.wait("all jobs again", |t| !t.contains("filter: ") && t.contains("s stop"));
     pty.send("/failed\r");
     let failed = place.head().submissions(JobStatus::Failed).pop().unwrap();
     pty.wait("only failed jobs", |t| t.contains(&failed) && t.contains("/failed"));

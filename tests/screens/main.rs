@@ -191,7 +191,7 @@ fn a_long_prompt_is_seen_at_its_end() {
     terminal.draw(|frame| _ = draw(frame, &app, &Theme::new(Colors::Full), NOW)).unwrap();
     let seen = text(terminal.backend().buffer());
     let footer = seen.lines().last().unwrap();
-    assert!(footer.starts_with(" filter (! inverts): …") && footer.ends_with("9the-end"), "{footer}");
+    assert!(footer.starts_with(" filter: …") && footer.ends_with("9the-end"), "{footer}");
     let cursor = terminal.get_cursor_position().unwrap();
     assert_eq!((usize::from(cursor.x), cursor.y), (footer.chars().count(), 23), "right after it");
 }

@@ -257,6 +257,8 @@ fn named(name: &str) -> KeyEvent {
         "end" => KeyCode::End,
         "home" => KeyCode::Home,
         "backspace" => KeyCode::Backspace,
+        "pgdn" => KeyCode::PageDown,
+        "pgup" => KeyCode::PageUp,
         c => return KeyEvent::new(KeyCode::Char(c.chars().nth(1).unwrap()), KeyModifiers::CONTROL),
     })
 }

@@ -7,8 +7,10 @@ mod jobs;
 mod keys;
 mod mouse;
 mod operate;
+mod palette;
 mod screen;
 mod tpus;
+mod typing;
 mod workers;
 
 use crate::sample::*;

@@ -47,6 +47,7 @@ const CIRCLES: &[&[&str]] = &[
 /// Each room and the rooms it may import. A room that is missing here fails the test.
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
+    ("manual", &[]),
     ("regular", &[]),
     ("replace", &[]),
     ("proto", &[]),
@@ -62,7 +63,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("supervisor", &["config", "token", "ssh", "ray", "gcp", "model"]),
     ("diagnose", &["model"]),
     ("operation", &["supervisor", "ssh", "ray", "gcp", "config", "replace", "model"]),
-    ("app", &["diagnose", "reconcile", "model"]),
+    ("app", &["diagnose", "reconcile", "manual", "model"]),
     ("ui", &["app", "diagnose", "reconcile", "model"]),
     ("tui", &["ui", "app", "operation", "supervisor", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
@@ -81,6 +82,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "infra",
             "token",
             "reconcile",
+            "manual",
             "model",
         ],
     ),

@@ -244,3 +244,22 @@ async fn a_token_file_that_is_a_pipe_is_refused_and_keeps_no_key_waiting() {
     let exit = tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap();
     assert!(matches!(exit, Exit::Quit));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_takes_the_place_of_a_copied_token_only_when_asked_for_again() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("token");
+    std::fs::write(&file, "0123456789abcdef").unwrap();
+    let places = token::Places { path_variable: Some(file), ..token::Places::default() };
+    let nowhere = HeadAddress::Direct { dashboard: "http://127.0.0.1:9".into(), gcs: None };
+    let spec = ClusterSpec { head: nowhere, ..sample::spec(CLUSTER) };
+    let console = Console::start_with(home.path(), vec![spec], places);
+    console.seen.wait("eval-tulu-99").await;
+    for (key, said) in [('t', "copied token"), ('o', "to replace it"), ('o', "in place of")] {
+        console.press(key);
+        console.seen.wait(said).await;
+    }
+    console.press('q');
+    let exit = tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap();
+    assert!(matches!(exit, Exit::Quit));
+}

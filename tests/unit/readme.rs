@@ -3,8 +3,8 @@
 
 use marin_tui::app::Keymap;
 use marin_tui::app::actions::ACTIONS;
-use marin_tui::cli::manual::PAGES;
 use marin_tui::config::DEFAULTS;
+use marin_tui::manual::PAGES;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -42,6 +42,7 @@ impl Kind for Clusters {
     type Key = ();
 
     const LACKS: &'static str = "no cluster";
+    const FIELDS: &'static [&'static str] = &["cluster", "issue"];
 
     fn title(_: Option<usize>) -> &'static str {
         "Clusters"
@@ -88,7 +89,7 @@ impl Kind for Clusters {
         trouble(a).cmp(&trouble(b))
     }
 
-    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         match *row {
             Known(_, c) => {
                 [("cluster", c.name().as_str()), ("issue", c.says().map_or("", |f| f.kind.word()))]

@@ -35,6 +35,7 @@ impl Kind for Jobs {
     type Key = JobKey;
 
     const LACKS: &'static str = "no job";
+    const FIELDS: &'static [&'static str] = &["job", "owner", "state", "entrypoint", "message", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Jobs" } else { "All jobs" }
@@ -97,7 +98,7 @@ impl Kind for Jobs {
             .then_with(|| a.key.cmp(&b.key))
     }
 
-    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         let j = row.job;
         let id = match &j.key {
             JobKey::Submission(id) => id.0.raw(),

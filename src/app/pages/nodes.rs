@@ -44,6 +44,7 @@ impl Kind for Nodes {
     type Key = NodeId;
 
     const LACKS: &'static str = "no node";
+    const FIELDS: &'static [&'static str] = &["node", "address", "host", "type", "state", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Nodes" } else { "All nodes" }
@@ -99,12 +100,12 @@ impl Kind for Nodes {
             .then_with(|| a.node.id.cmp(&b.node.id))
     }
 
-    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         let n = row.node;
         [
             ("node", n.name.raw()),
             ("address", n.address.raw()),
-            ("node", n.hostname.raw()),
+            ("host", n.hostname.raw()),
             ("type", n.node_type.raw()),
             ("state", n.state.word()),
             ("cluster", row.cluster.name().as_str()),

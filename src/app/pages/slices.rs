@@ -33,6 +33,7 @@ impl Kind for Slices {
     type Key = Text;
 
     const LACKS: &'static str = "no TPU";
+    const FIELDS: &'static [&'static str] = &["name", "type", "state", "managed-by", "capacity", "address"];
 
     fn title(_: Option<usize>) -> &'static str {
         "TPUs"
@@ -94,13 +95,13 @@ impl Kind for Slices {
         (a.slice.standing, &a.slice.name).cmp(&(b.slice.standing, &b.slice.name))
     }
 
-    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         let s = row.slice;
         let words = [
             ("name", s.name.raw()),
             ("type", s.accelerator_type.raw()),
             ("state", s.standing.word()),
-            ("managed", s.keeper.word()),
+            ("managed-by", s.keeper.word()),
             ("capacity", s.capacity.map_or("", Capacity::word)),
         ];
         words.into_iter().chain(s.logins.iter().map(|h| ("address", h.internal.raw())))

@@ -177,7 +177,7 @@ fn a_login_on_a_host_is_prepared_beside_the_keys() {
     pty.send("!");
     pty.wait_text("preparing the login on by-hand");
     pty.send(":host");
-    pty.wait_text(":host   host-key");
+    pty.wait_text("Review a changed host key");
     std::fs::write(&go, "").unwrap();
     pty.wait_text("a prompt was opened meanwhile");
     pty.send("\x1b");

@@ -64,7 +64,7 @@ fn a_filter_is_live_inverts_and_esc_restores_it() {
     press(&mut app, "<backspace><backspace><backspace>!tul");
     assert_eq!(rows(&app), JOBS[1..]);
     press(&mut app, "<enter>/x");
-    assert_eq!(app.prompt().unwrap().text, "!tulx");
+    assert_eq!(app.prompt().unwrap().line.text(), "!tulx");
     press(&mut app, "<esc>");
     assert_eq!(rows(&app), JOBS[1..], "the filter that was in force is back");
     press(&mut app, "<esc>");

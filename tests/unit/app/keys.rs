@@ -28,11 +28,14 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
     ] {
         press(&mut app, keys);
         assert_eq!(app.context(), context);
-        let offered = app.commands();
+        press(&mut app, ":");
+        let here = app.offers().into_iter().filter(|offer| offer.is_here);
+        let offered: Vec<String> = here.map(|offer| offer.words).collect();
+        press(&mut app, "<esc>");
         for d in ACTIONS {
             assert_eq!(offered.iter().any(|c| c == d.name), d.contexts.contains(&context), "{}", d.name);
         }
-        assert!(offered.contains(&format!("cluster {CLUSTER}")));
+        assert!(offered.iter().any(|c| c == "cluster"));
         reached.extend(offered);
     }
     // A dialog has no palette over it, so that what only answers a dialog is the one thing left.
@@ -78,7 +81,7 @@ fn the_footer_offers_only_what_can_be_done_now() {
     press(&mut app, "2ggs");
     assert!(app.dialog().is_some());
     press(&mut app, "<esc>gg/");
-    assert!(footer(&mut app).contains("filter (! inverts)"));
+    assert!(footer(&mut app).contains("filter: "));
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn pasted_text_presses_no_keys() {
     assert!(app.dialog().is_some());
     press(&mut app, "<esc>/");
     assert_eq!(app.update(Event::Paste("tul\x1b\nmore".into()), NOW), []);
-    assert_eq!(app.prompt().unwrap().text, "tul");
+    assert_eq!(app.prompt().unwrap().line.text(), "tul");
     assert_eq!(rows(&app), ["eval-tulu-99"]);
 }
 
@@ -193,11 +196,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     assert!(app.dialog().is_none() && said(&app).contains("describe in"));
     press(&mut app, ":stop-job<enter>");
     assert!(said(&app).contains("`stop-job` is not available here; use it in the jobs pane or all jobs"));
-    // In a dialog nothing is said.
     press(&mut app, "<esc>?");
-    let before = said(&app).to_owned();
-    press(&mut app, "x");
-    assert_eq!(said(&app), before);
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help") };
     let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();
     assert_eq!(zoom.1, "in the log pane: Toggle wrapping of long lines  (wrap)");

@@ -65,7 +65,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     assert!(plan(&app).said.contains("full name"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
-    assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
+    assert_eq!(plan(&app).name.text(), CLUSTER, "one line is pasted");
     assert_eq!(
         press(&mut app, "<enter><enter>"),
         [orders(begins(Task::Restart { preserve: true }, Others::default()))]

@@ -101,7 +101,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     hears(&mut app, OperationNews::Offered(Ok(WorkerOffer { last: Some(last), ..offer() })));
     assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as it was the last time");
     press(&mut app, "<right><tab><left><tab><backspace>2<tab>Mine");
-    assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.as_str()), (2, 1, "2"));
+    assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.text()), (2, 1, "2"));
     assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("lower-case letters"));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), [], "nothing is sent that google would refuse");
     assert_eq!(form(&app).focused(), Some(WorkerField::Name), "there it is wrong");
@@ -118,7 +118,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     assert_eq!(press(&mut app, "<tab><enter>"), [], "not before it was looked");
     // What was typed is there again.
     press(&mut app, "<esc>");
-    assert_eq!(form(&app).name, "mine");
+    assert_eq!(form(&app).name.text(), "mine");
     press(&mut app, "<enter>");
     hears(&mut app, previewed(task.clone(), &[]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
@@ -141,7 +141,9 @@ fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
     press(&mut app, "<esc>");
     assert_eq!(plan(&app).looked, Looked::Seen, "it was looked meanwhile");
     press(&mut app, "<esc>");
-    assert_eq!(form(&app).name, "mine", "and the form is there");
+    assert_eq!(form(&app).name.text(), "mine", "and the form is there");
+    press(&mut app, "<esc>");
+    assert!(form(&app).is_warning(), "typed text is discarded by a second esc only");
     press(&mut app, "<esc>");
     assert!(app.dialog().is_none());
     // What a plan is refused for meanwhile is not lost either.

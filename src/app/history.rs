@@ -1,0 +1,115 @@
+//! What was entered in lines before, to be recalled with the arrows.
+
+use super::line::Line;
+use std::collections::BTreeMap;
+
+/// Entries kept of each kind.
+const KEPT: usize = 50;
+
+/// The kind of a line, each with entries of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entered {
+    /// The filter of a table.
+    Filter,
+    /// A search of the log.
+    Search,
+    /// A command of the palette.
+    Command,
+    /// The entrypoint of a submitted job.
+    Entrypoint,
+}
+
+/// What was entered, by the kind of the line.
+#[derive(Debug, Default)]
+pub struct History {
+    /// The latest last, each text once.
+    entered: BTreeMap<Entered, Vec<String>>,
+}
+
+/// How far a line has gone back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recall {
+    /// Entries back; 0 is what was typed.
+    back: usize,
+    typed: String,
+}
+
+impl History {
+    /// Keeps what was entered; blank text is not kept.
+    pub fn keep(&mut self, kind: Entered, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let entries = self.entered.entry(kind).or_default();
+        entries.retain(|entry| entry != text);
+        entries.push(text.to_owned());
+        if entries.len() > KEPT {
+            entries.remove(0);
+        }
+    }
+
+    /// What was entered, the latest first.
+    pub fn latest(&self, kind: Entered) -> impl Iterator<Item = &str> {
+        self.entered.get(&kind).into_iter().flatten().rev().map(String::as_str)
+    }
+
+    /// Puts the entry before the one in the line there, or the one after it, and behind the latest what was typed.
+    /// Whether there is one.
+    pub fn recall(&self, kind: Entered, recall: &mut Recall, line: &mut Line, is_older: bool) -> bool {
+        if recall.back == 0 {
+            line.text().clone_into(&mut recall.typed);
+        }
+        let mut back = recall.back;
+        loop {
+            let next = if is_older { back.checked_add(1) } else { back.checked_sub(1) };
+            let Some(next) = next else { return false };
+            let entry = match next {
+                0 => Some(recall.typed.as_str()),
+                next => self.latest(kind).nth(next - 1),
+            };
+            let Some(entry) = entry else { return false };
+            // The filter in force is the latest entry: it is in the line already.
+            if entry != line.text() || next == 0 {
+                recall.back = next;
+                line.set(entry);
+                return true;
+            }
+            back = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_recalled_and_what_was_typed_comes_back() {
+        let mut history = History::default();
+        for text in ["one", "two", " ", "one", "three"] {
+            history.keep(Entered::Filter, text);
+        }
+        assert_eq!(history.latest(Entered::Filter).collect::<Vec<_>>(), ["three", "one", "two"]);
+        let (mut line, mut recall) = (Line::new("thr"), Recall::default());
+        let mut go = |is_older| {
+            let is_there = history.recall(Entered::Filter, &mut recall, &mut line, is_older);
+            (is_there, line.text().to_owned())
+        };
+        assert_eq!(go(false), (false, "thr".to_owned()));
+        for text in ["three", "one", "two"] {
+            assert_eq!(go(true), (true, text.to_owned()));
+        }
+        assert_eq!(go(true), (false, "two".to_owned()), "there is nothing older");
+        for text in ["one", "three", "thr"] {
+            assert_eq!(go(false), (true, text.to_owned()));
+        }
+        assert!(!history.recall(Entered::Search, &mut Recall::default(), &mut line, true), "another kind");
+        let mut line = Line::new("three");
+        assert!(history.recall(Entered::Filter, &mut Recall::default(), &mut line, true));
+        assert_eq!(line.text(), "one", "what is in the line is passed over");
+        for i in 0..KEPT + 5 {
+            history.keep(Entered::Filter, &i.to_string());
+        }
+        assert_eq!(history.latest(Entered::Filter).count(), KEPT);
+    }
+}

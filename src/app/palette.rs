@@ -1,0 +1,434 @@
+//! The palette: what can be run by name, found by letters of it, with a cluster or a page of the manual as argument.
+
+use super::actions::{ACTIONS, Action, Description};
+use super::dialog::Dialog;
+use super::history::Entered;
+use super::prompt::{Prompt, PromptKind};
+use super::{App, Cluster, Effect, Pane, Tone, View};
+use crate::manual;
+use crate::model::Timestamp;
+use frizbee::{CaseMatching, Config, Matcher};
+
+/// Commands of before that an empty line offers first.
+const RECENT: usize = 5;
+/// Letters from which on a command is also found by its help.
+const OF_HELP: usize = 3;
+
+/// A command that the palette offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The command, as it can be typed.
+    pub words: String,
+    /// Which characters of it match what is typed.
+    pub hits: Vec<usize>,
+    /// What it does, in one line.
+    pub help: String,
+    /// Its first key; empty if it has none.
+    pub key: String,
+    /// Whether it can be run now.
+    pub is_here: bool,
+}
+
+/// What the first word of a command stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    /// An action, on the selection or on the cluster that is named.
+    Act(Action),
+    /// Opens the cluster that is named.
+    Cluster,
+    /// A pane of the cluster; without one on the screen the page of all clusters, if there is one.
+    Pane(Pane, Option<Action>),
+    /// The list of keys, or a page of the manual.
+    Help,
+}
+
+/// Words beside the names of actions: those that users of k9s, kubectl and Ray type.
+const WORDS: &[(&str, Verb)] = &[
+    ("cluster", Verb::Cluster),
+    ("ctx", Verb::Cluster),
+    ("use", Verb::Cluster),
+    ("jobs", Verb::Pane(Pane::Jobs, Some(Action::AllJobs))),
+    ("nodes", Verb::Pane(Pane::Nodes, Some(Action::AllNodes))),
+    ("workers", Verb::Pane(Pane::Nodes, Some(Action::AllNodes))),
+    ("autoscaler", Verb::Pane(Pane::Autoscaler, None)),
+    ("logs", Verb::Act(Action::Log)),
+    ("fleet", Verb::Act(Action::Clusters)),
+    ("contexts", Verb::Act(Action::Clusters)),
+    ("shell", Verb::Act(Action::Ssh)),
+    ("token", Verb::Act(Action::CopyToken)),
+    ("stop", Verb::Act(Action::StopJob)),
+    ("delete", Verb::Act(Action::DeleteJob)),
+    ("help", Verb::Help),
+    ("manual", Verb::Help),
+    ("q", Verb::Act(Action::ForceQuit)),
+    ("exit", Verb::Act(Action::ForceQuit)),
+];
+
+/// Actions on the cluster that is on the screen or selected, which can be named instead.
+const ON_CLUSTER: &[Action] = &[
+    Action::Restart,
+    Action::Start,
+    Action::StopCluster,
+    Action::AddWorker,
+    Action::Submit,
+    Action::Progress,
+    Action::Tpus,
+    Action::Ssh,
+    Action::Dashboard,
+    Action::Ports,
+    Action::CopyToken,
+    Action::Refresh,
+    Action::Reconnect,
+    Action::HostKey,
+];
+
+impl Verb {
+    /// The verb of that name, or the only one whose name begins so.
+    fn named(name: &str) -> Option<Self> {
+        let word = WORDS.iter().find(|(word, _)| *word == name).map(|(_, verb)| *verb);
+        word.or_else(|| Action::named(name).map(Self::Act)).or_else(|| {
+            let words = WORDS.iter().filter(|(word, _)| word.starts_with(name)).map(|(_, verb)| *verb);
+            let actions = ACTIONS.iter().filter(|d| d.name.starts_with(name)).map(|d| Self::Act(d.action));
+            let mut begin = words.chain(actions);
+            let first = begin.next().filter(|_| !name.is_empty())?;
+            begin.all(|other| other == first).then_some(first)
+        })
+    }
+
+    fn takes_cluster(self) -> bool {
+        match self {
+            Self::Act(action) => ON_CLUSTER.contains(&action),
+            Self::Cluster | Self::Pane(..) => true,
+            Self::Help => false,
+        }
+    }
+}
+
+/// The first word, and what follows a blank after it.
+fn split(text: &str) -> (&str, Option<&str>) {
+    let text = text.trim_start();
+    text.split_once(char::is_whitespace).map_or((text, None), |(verb, rest)| (verb, Some(rest.trim())))
+}
+
+/// The places of the names that have the letters of `typed` in its order, the best first, with the matching characters.
+fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
+    if typed.is_empty() {
+        return (0..names.len()).map(|place| (place, Vec::new())).collect();
+    }
+    let config = Config::default().casing(CaseMatching::Ignore);
+    let found = Matcher::new(typed, &config).match_list_indices(names);
+    // Names of equal score stay in their order.
+    found
+        .into_iter()
+        .map(|m| (m.index as usize, m.indices.into_iter().map(|i| i as usize).collect()))
+        .collect()
+}
+
+impl App {
+    /// What the palette offers for what is typed, the best first; nothing when it is not open.
+    pub fn offers(&self) -> Vec<Offer> {
+        let Some(prompt) = &self.prompt else { return Vec::new() };
+        let typed = prompt.line.text();
+        match (prompt.kind, split(typed)) {
+            (PromptKind::Page, _) => pages("help", typed.trim()),
+            (PromptKind::Command, ("", _)) => self.all_offers(),
+            (PromptKind::Command, (verb, None)) => self.named_so(verb),
+            (PromptKind::Command, (verb, Some(argument))) => match Verb::named(verb) {
+                Some(Verb::Help) => pages(verb, argument),
+                Some(found) if found.takes_cluster() => self.clusters_for(verb, argument),
+                _ => Vec::new(),
+            },
+            (PromptKind::Filter | PromptKind::Search, _) => Vec::new(),
+        }
+    }
+
+    /// Commands of before, then what is available here, then what is not.
+    fn all_offers(&self) -> Vec<Offer> {
+        let recent = self.history.latest(Entered::Command).take(RECENT).map(|words| Offer {
+            words: words.to_owned(),
+            hits: Vec::new(),
+            help: "entered before".to_owned(),
+            key: String::new(),
+            is_here: true,
+        });
+        let cluster = WORDS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
+        let mut all: Vec<Offer> = ACTIONS.iter().map(|d| self.offer_of(d)).collect();
+        all.extend(cluster.map(|(word, verb)| self.offer_of_word(word, *verb)));
+        all.sort_by_key(|offer| !offer.is_here);
+        recent.chain(all).collect()
+    }
+
+    fn named_so(&self, typed: &str) -> Vec<Offer> {
+        let actions = ACTIONS.iter().map(|d| self.offer_of(d));
+        let words = WORDS.iter().filter(|(word, _)| Action::named(word).is_none());
+        let all: Vec<Offer> =
+            actions.chain(words.map(|(word, verb)| self.offer_of_word(word, *verb))).collect();
+        let names: Vec<&str> = all.iter().map(|offer| offer.words.as_str()).collect();
+        let ranked = ranked(typed, &names);
+        let mut found: Vec<Offer> =
+            ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
+        // The other name of an action that is listed says nothing new.
+        let listed: Vec<Action> = found.iter().filter_map(|offer| Action::named(&offer.words)).collect();
+        let is_repeated = |word: &str| {
+            let other = WORDS.iter().find(|(known, _)| *known == word && Action::named(known).is_none());
+            other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
+        };
+        found.retain(|offer| offer.words == typed || !is_repeated(&offer.words));
+        found.sort_by_key(|offer| (offer.words != typed, !offer.is_here));
+        if typed.len() >= OF_HELP {
+            let lower = typed.to_lowercase();
+            let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
+            let by_name = |i: usize| ranked.iter().any(|(place, _)| *place == i);
+            let by_help =
+                (0..).zip(all).filter(|(i, offer)| !by_name(*i) && offer.is_here && is_in_help(offer));
+            found.extend(by_help.map(|(_, offer)| offer));
+        }
+        found
+    }
+
+    fn offer_of(&self, d: &Description) -> Offer {
+        let is_refused = self.is_read_only() && d.action.changes_a_cluster();
+        let is_here = d.contexts.contains(&self.context()) && !is_refused;
+        let help =
+            if is_refused { format!("refused in read-only mode: {}", d.help) } else { d.help.to_owned() };
+        let key = self.keymap.keys_of(d.action).next().unwrap_or_default();
+        Offer { words: d.name.to_owned(), hits: Vec::new(), help, key, is_here }
+    }
+
+    fn offer_of_word(&self, word: &str, verb: Verb) -> Offer {
+        let named = |help: &str| Offer {
+            words: word.to_owned(),
+            hits: Vec::new(),
+            help: help.to_owned(),
+            key: String::new(),
+            is_here: true,
+        };
+        match verb {
+            Verb::Act(action) => Offer { words: word.to_owned(), ..self.offer_of(action.describe()) },
+            Verb::Cluster => named("Open a cluster: `cluster NAME`"),
+            Verb::Help => named("Show the keys, or a page of the manual: `help TOPIC`"),
+            Verb::Pane(Pane::Jobs, _) => named("Show the jobs of the cluster, or of all clusters"),
+            Verb::Pane(Pane::Nodes, _) => named("Show the nodes of the cluster, or of all clusters"),
+            Verb::Pane(Pane::Log, _) => named("Show the log of the cluster"),
+            Verb::Pane(Pane::Autoscaler, _) => named("Show the autoscaler of the cluster"),
+        }
+    }
+
+    fn clusters_for(&self, verb: &str, typed: &str) -> Vec<Offer> {
+        let names: Vec<&str> = self.fleet.clusters.iter().map(|c| c.name().as_str()).collect();
+        let offer = |(place, hits): (usize, Vec<usize>)| Offer {
+            words: format!("{verb} {}", names[place]),
+            hits: shifted(verb, hits),
+            help: self.fleet.clusters[place].says().map_or_else(String::new, |finding| finding.long.clone()),
+            key: String::new(),
+            is_here: true,
+        };
+        ranked(typed, &names).into_iter().map(offer).collect()
+    }
+
+    /// Completes the line to the chosen offer, or to its argument.
+    pub(super) fn complete_command(&mut self) {
+        let offers = self.offers();
+        let Some(prompt) = &mut self.prompt else { return };
+        let Some(offer) = offers.get(prompt.chosen) else { return };
+        let (verb, argument) = split(&offer.words);
+        let takes_more = Verb::named(verb).is_some_and(|v| v.takes_cluster() || v == Verb::Help);
+        let is_whole = offer.words == prompt.line.text().trim();
+        let goes_on = argument.is_none() && takes_more && (is_whole || verb == "cluster");
+        let words = format!("{}{}", offer.words, if goes_on { " " } else { "" });
+        prompt.complete(&words);
+    }
+
+    /// Enter in the palette: runs what is chosen. A cluster that was not chosen has to be named without doubt.
+    pub(super) fn enter_command(&mut self, now: Timestamp) -> Vec<Effect> {
+        let offers = self.offers();
+        let Some(prompt) = self.prompt.take() else { return Vec::new() };
+        let typed = prompt.line.text().trim();
+        if !prompt.has_choice() {
+            return Vec::new();
+        }
+        let (verb, argument) = split(typed);
+        let names_cluster = prompt.kind == PromptKind::Command
+            && argument.is_some_and(|name| !name.is_empty())
+            && Verb::named(verb) != Some(Verb::Help);
+        let is_clear = prompt.is_chosen || offers.len() == 1 || !names_cluster;
+        let chosen = offers.get(prompt.chosen).filter(|_| is_clear).map(|offer| offer.words.as_str());
+        self.run_command(chosen.unwrap_or(typed), now)
+    }
+
+    fn run_command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
+        let (word, argument) = split(text);
+        let argument = argument.filter(|argument| !argument.is_empty());
+        let Some(verb) = Verb::named(word) else {
+            self.toasts.say(Tone::Bad, format!("no action `{word}`; ? lists them"), now);
+            return Vec::new();
+        };
+        if !(verb == Verb::Cluster && argument.is_none()) {
+            self.history.keep(Entered::Command, text);
+        }
+        match (verb, argument) {
+            (Verb::Act(action), None) => self.run_here(action, word, now),
+            (Verb::Cluster, None) => {
+                self.prompt = Some(Prompt::new(PromptKind::Command, "cluster "));
+                Vec::new()
+            }
+            (Verb::Pane(pane, all), None) => self.show_pane(pane, all, now),
+            (Verb::Help, None) => self.act(Action::Help, now),
+            (Verb::Help, Some(topic)) => {
+                self.show_page(topic, now);
+                Vec::new()
+            }
+            (verb, Some(name)) if verb.takes_cluster() => match self.cluster_named(name) {
+                Ok(place) => self.run_on(verb, place, word, now),
+                Err(why) => {
+                    self.toasts.say(Tone::Bad, why, now);
+                    Vec::new()
+                }
+            },
+            (_, Some(extra)) => {
+                self.toasts.say(Tone::Bad, format!("`{word}` takes no argument: `{extra}`"), now);
+                Vec::new()
+            }
+        }
+    }
+
+    fn run_here(&mut self, action: Action, word: &str, now: Timestamp) -> Vec<Effect> {
+        if action.describe().contexts.contains(&self.context()) {
+            return self.act(action, now);
+        }
+        // The page that it opens is on the screen.
+        if action == Action::Clusters || (action == Action::Tpus && self.tpus().is_some()) {
+            return Vec::new();
+        }
+        let places = action.describe().places();
+        self.toasts.say(Tone::Bad, format!("`{word}` is not available here; use it in {places}"), now);
+        Vec::new()
+    }
+
+    fn run_on(&mut self, verb: Verb, place: usize, word: &str, now: Timestamp) -> Vec<Effect> {
+        match verb {
+            Verb::Cluster => self.visit(place, now),
+            Verb::Pane(pane, _) => self.show_cluster(place, Some(pane)),
+            Verb::Act(action) => {
+                let mut effects = self.show_cluster(place, None);
+                if !action.describe().contexts.contains(&self.context()) {
+                    self.pane = Pane::Jobs;
+                }
+                effects.extend(self.run_here(action, word, now));
+                effects
+            }
+            Verb::Help => Vec::new(),
+        }
+    }
+
+    fn show_pane(&mut self, pane: Pane, all: Option<Action>, now: Timestamp) -> Vec<Effect> {
+        match (self.view().place(), all) {
+            (Some(place), _) => self.show_cluster(place, Some(pane)),
+            (None, Some(all)) => self.act(all, now),
+            (None, None) => {
+                let place = self.meant_place();
+                place.map(|place| self.show_cluster(place, Some(pane))).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Shows a cluster, unless its page is on the screen already.
+    fn show_cluster(&mut self, place: usize, pane: Option<Pane>) -> Vec<Effect> {
+        self.pane = pane.unwrap_or(self.pane);
+        self.open_page(View::Cluster(place))
+    }
+
+    /// Opens a page of the manual over what is on the screen.
+    fn show_page(&mut self, topic: &str, now: Timestamp) {
+        let Some(text) = manual::page(topic) else {
+            let topics: Vec<&str> = manual::PAGES.iter().map(|(topic, _)| *topic).collect();
+            self.toasts.say(Tone::Bad, format!("no page `{topic}`; there are {}", topics.join(", ")), now);
+            return;
+        };
+        self.dialog = Some(Dialog::page_of_manual(topic, manual::rows(text), self.dialog.take()));
+    }
+
+    /// The place of the cluster with that name, as on the command line: the full name, the name without `marin-`, or a
+    /// prefix that no other cluster has.
+    fn cluster_named(&self, name: &str) -> Result<usize, String> {
+        /// Clusters that the message names at most.
+        const NAMED: usize = 4;
+        let short =
+            |c: &Cluster| c.name().as_str().strip_prefix("marin-").unwrap_or(c.name().as_str()).to_owned();
+        let places = |is: &dyn Fn(&Cluster) -> bool| -> Vec<usize> {
+            self.fleet.clusters.iter().enumerate().filter(|(_, c)| is(c)).map(|(place, _)| place).collect()
+        };
+        let exact = places(&|c| c.name().as_str() == name || short(c) == name);
+        if let Some(place) = exact.first() {
+            return Ok(*place);
+        }
+        let begin = places(&|c| c.name().as_str().starts_with(name) || short(c).starts_with(name));
+        match begin.as_slice() {
+            [only] => Ok(*only),
+            [] => Err(format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters))),
+            several => {
+                let mut names: Vec<&str> = several
+                    .iter()
+                    .take(NAMED)
+                    .map(|place| self.fleet.clusters[*place].name().as_str())
+                    .collect();
+                let more = several.len().saturating_sub(NAMED);
+                let more = if more > 0 { format!("{more} more") } else { String::new() };
+                names.extend((!more.is_empty()).then_some(more.as_str()));
+                Err(format!("`{name}` is ambiguous: {}; type more of the name", names.join(", ")))
+            }
+        }
+    }
+}
+
+/// The pages of the manual.
+fn pages(verb: &str, typed: &str) -> Vec<Offer> {
+    let topics = manual::PAGES.map(|(topic, _)| topic);
+    let offer = |(place, hits): (usize, Vec<usize>)| Offer {
+        words: format!("{verb} {}", topics[place]),
+        hits: shifted(verb, hits),
+        help: manual::summary(manual::PAGES[place].1).to_owned(),
+        key: String::new(),
+        is_here: true,
+    };
+    ranked(typed, &topics).into_iter().map(offer).collect()
+}
+
+/// The matching characters of an argument, counted from the beginning of the command.
+fn shifted(verb: &str, hits: Vec<usize>) -> Vec<usize> {
+    let before = verb.chars().count() + 1;
+    hits.into_iter().map(|hit| before + hit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_their_letters() {
+        let names = ["stop-cluster", "sort-next", "restart", "start", "tpus"];
+        let found = |typed| ranked(typed, &names).iter().map(|(i, _)| names[*i]).collect::<Vec<_>>();
+        assert_eq!(found("start"), ["start", "restart"]);
+        assert_eq!(found("STC"), ["stop-cluster"]);
+        assert_eq!(found("xyz"), [""; 0]);
+        assert_eq!(found("").len(), names.len());
+        let mut hits = ranked("sc", &names)[0].1.clone();
+        hits.sort_unstable();
+        assert_eq!(hits, [0, 5]);
+    }
+
+    #[test]
+    fn verbs_are_known_by_their_beginning_too() {
+        assert_eq!(Verb::named("restart"), Some(Verb::Act(Action::Restart)));
+        assert_eq!(Verb::named("rest"), Some(Verb::Act(Action::Restart)));
+        assert_eq!(Verb::named("s"), None, "many begin so");
+        assert_eq!(Verb::named(""), None);
+        assert_eq!(split(" cluster  us east "), ("cluster", Some("us east")));
+        assert_eq!(split("jobs"), ("jobs", None));
+        // Each word beside the actions' names is one of its own, or an action's.
+        for (i, (word, verb)) in WORDS.iter().enumerate() {
+            assert!(WORDS[..i].iter().all(|(other, _)| other != word), "{word}");
+            assert_eq!(Verb::named(word), Some(*verb));
+        }
+    }
+}

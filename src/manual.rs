@@ -1,0 +1,104 @@
+//! The pages of the manual, which are part of the program: `marin-tui help TOPIC` prints them, the console shows them.
+
+/// The pages by topic, in reading order. `tests/readme.rs` holds the list to `assets/manual`.
+pub const PAGES: [(&str, &str); 15] = [
+    ("getting-started", include_str!("../assets/manual/getting-started.md")),
+    ("console", include_str!("../assets/manual/console.md")),
+    ("keys", include_str!("../assets/manual/keys.md")),
+    ("commands", include_str!("../assets/manual/commands.md")),
+    ("settings", include_str!("../assets/manual/settings.md")),
+    ("jobs", include_str!("../assets/manual/jobs.md")),
+    ("operations", include_str!("../assets/manual/operations.md")),
+    ("google", include_str!("../assets/manual/google.md")),
+    ("tokens", include_str!("../assets/manual/tokens.md")),
+    ("safety", include_str!("../assets/manual/safety.md")),
+    ("troubleshooting", include_str!("../assets/manual/troubleshooting.md")),
+    ("figures", include_str!("../assets/manual/figures.md")),
+    ("json", include_str!("../assets/manual/json.md")),
+    ("contributing", include_str!("../assets/manual/contributing.md")),
+    ("style", include_str!("../assets/manual/style.md")),
+];
+
+/// The text of a page; none if there is no such topic.
+pub fn page(topic: &str) -> Option<&'static str> {
+    PAGES.iter().find(|(known, _)| *known == topic).map(|(_, text)| *text)
+}
+
+/// The first sentence of a page, which stands below its title.
+pub fn summary(text: &str) -> &str {
+    text.lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default()
+}
+
+/// A page as labels and texts: a row of a table has its first cell as its label, and the lines of a paragraph are one
+/// text, which is wrapped where it is shown.
+pub fn rows(text: &str) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut is_open = false;
+    for line in text.lines() {
+        let is_table = line.starts_with('|');
+        let is_own = is_table || line.is_empty() || line.starts_with('#') || line.starts_with("    ");
+        let begins =
+            line.starts_with("- ") || line.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
+        if is_table {
+            rows.extend(cells(line));
+        } else if is_open && !is_own && !begins {
+            if let Some((_, paragraph)) = rows.last_mut() {
+                paragraph.push(' ');
+                paragraph.push_str(line.trim());
+            }
+        } else {
+            rows.push((String::new(), line.to_owned()));
+        }
+        is_open = !is_own;
+    }
+    rows
+}
+
+/// A row of a table; none for the line below the titles.
+fn cells(line: &str) -> Option<(String, String)> {
+    let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+    let (first, others) = cells.split_first()?;
+    let is_rule = line.chars().all(|c| matches!(c, '|' | '-' | ' ' | ':'));
+    (!is_rule).then(|| ((*first).to_owned(), others.join(" · ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_becomes_rows() {
+        let text = "# Title\n\nOne sentence\nover lines.\n\n- a\n  b\n- c\n\n    code  here\n\n| key | does |\n| --- | --- |\n| `x` | stops | now |\n";
+        let row = |label: &str, text: &str| (label.to_owned(), text.to_owned());
+        let wanted = [
+            row("", "# Title"),
+            row("", ""),
+            row("", "One sentence over lines."),
+            row("", ""),
+            row("", "- a b"),
+            row("", "- c"),
+            row("", ""),
+            row("", "    code  here"),
+            row("", ""),
+            row("key", "does"),
+            row("`x`", "stops · now"),
+        ];
+        assert_eq!(rows(text), wanted);
+        assert_eq!(summary(text), "One sentence");
+        assert!(page("keys").is_some() && page("no-such").is_none());
+    }
+
+    #[test]
+    fn no_word_of_a_page_is_lost() {
+        for (topic, text) in PAGES {
+            let shown: Vec<String> =
+                rows(text).into_iter().map(|(label, text)| format!("{label} {text}")).collect();
+            let shown = shown.join("\n");
+            let words = |text: &str| {
+                let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+                words.map(str::to_owned).collect::<Vec<_>>()
+            };
+            assert_eq!(words(&shown), words(text), "{topic}");
+        }
+    }
+}

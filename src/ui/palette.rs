@@ -1,0 +1,104 @@
+//! The palette's list, above the line in which a command is typed.
+
+use super::Draw;
+use super::frame::{Title, clear, more_around, pane};
+use super::grid::{cut, put};
+use crate::app::{Offer, PromptKind};
+use crate::model::text::printable;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns that it takes where there is room.
+const WIDEST: u16 = 120;
+/// Commands that are visible at once where there is room.
+const VISIBLE: usize = 12;
+/// Columns of the names at most.
+const NAME: usize = 34;
+
+/// The part of the area above the list, which messages take.
+pub fn above(area: Rect, d: &Draw<'_>) -> Rect {
+    let list = match d.app.offers().len() {
+        0 => 0,
+        offers => visible(area, offers) + 2,
+    };
+    Rect { height: area.height.saturating_sub(u16::try_from(list).unwrap_or(area.height)), ..area }
+}
+
+/// The number of commands that are visible at once.
+fn visible(area: Rect, offers: usize) -> usize {
+    offers.min(VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1))
+}
+
+/// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+    let Some(prompt) = d.app.prompt() else { return };
+    let title = match prompt.kind {
+        PromptKind::Command => "commands",
+        PromptKind::Page => "manual",
+        PromptKind::Filter | PromptKind::Search => return,
+    };
+    let offers = d.app.offers();
+    if offers.is_empty() {
+        return;
+    }
+    let visible = visible(area, offers.len());
+    let height = u16::try_from(visible + 2).unwrap_or(area.height).min(area.height);
+    let frame = Rect { y: area.bottom() - height, height, width: area.width.min(WIDEST), ..area };
+    clear(buf, frame);
+    let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
+    let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
+    more_around(buf, frame, d.theme, (top, offers.len() - visible - top), "");
+    let shown = &offers[top..top + visible];
+    // The widths are those of all, so that columns stay while the list is scrolled.
+    let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0).min(NAME).min(inner.width.into());
+    let key = offers.iter().map(|o| o.key.width()).max().unwrap_or(0);
+    for (i, (y, offer)) in (inner.y..inner.bottom()).zip(shown).enumerate() {
+        row(
+            buf,
+            Rect { y, height: 1, ..inner },
+            d,
+            offer,
+            (prompt.has_choice() && prompt.has_choice() && top + i == prompt.chosen, name, key),
+        );
+    }
+}
+
+/// One command: its name with the matching letters, what it does, its key.
+fn row(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    offer: &Offer,
+    (is_chosen, name, key): (bool, usize, usize),
+) {
+    let (text, dim, accent) = match (is_chosen, offer.is_here) {
+        (true, _) => {
+            buf.set_style(area, d.theme.selected);
+            (d.theme.selected, d.theme.selected, d.theme.selected.patch(d.theme.accent))
+        }
+        (false, true) => (d.theme.text, d.theme.dim, d.theme.accent),
+        (false, false) => (d.theme.dim, d.theme.dim, d.theme.dim),
+    };
+    let narrow = |columns: usize| u16::try_from(columns).unwrap_or(area.width).min(area.width);
+    let words = printable(&offer.words);
+    let is_cut = words.width() > name;
+    put(buf, area.x, area.y, narrow(name), false, &cut(&words, name), text);
+    let mut column = 0;
+    for (at, c) in words.chars().enumerate() {
+        let width = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
+        // The last column of a name that is cut has the mark of the cut.
+        if offer.hits.contains(&at) && column + width + usize::from(is_cut) <= name {
+            let hit = Rect { x: area.x + narrow(column), width: narrow(width), ..area };
+            buf.set_style(hit, accent.add_modifier(ratatui::style::Modifier::UNDERLINED));
+        }
+        column += width;
+    }
+    let at = area.x + narrow(name + 2);
+    let room = area.right().saturating_sub(at + narrow(key + 1));
+    put(buf, at.min(area.right()), area.y, room, false, &cut(&printable(&offer.help), room.into()), dim);
+    let at = area.right().saturating_sub(narrow(offer.key.width()));
+    if room > 0 {
+        put(buf, at, area.y, narrow(offer.key.width()), false, &offer.key, accent);
+    }
+}

@@ -1,0 +1,47 @@
+//! The line in the footer in which a filter, a search or a command is typed.
+
+use super::Draw;
+use super::grid::{cut, put};
+use super::line;
+use crate::app::line::Line;
+use crate::app::{Dialog, PromptKind};
+use crate::model::text::printable;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use unicode_width::UnicodeWidthStr;
+
+/// What can be typed into an empty filter.
+const SYNTAX: &str = "words, !word, column:word, ~regex, \"two words\"";
+
+/// Draws the line that is typed; returns the cursor's column, none when no line is open.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
+    let Some(prompt) = d.app.prompt() else {
+        let Some(Dialog::Tell { search, .. }) = d.app.dialog() else { return None };
+        return search.is_open.then(|| typed(buf, area, d, "search: ", &search.line));
+    };
+    let sign = match prompt.kind {
+        PromptKind::Filter => "filter: ",
+        PromptKind::Search => "search: ",
+        PromptKind::Command => ":",
+        PromptKind::Page => "page of the manual: ",
+    };
+    let is_new = prompt.kind == PromptKind::Filter && prompt.line.is_empty();
+    let (beside, style) = if is_new { (SYNTAX, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };
+    // What is wrong has half of the line where it needs it.
+    let room = u16::try_from(beside.width() + 3).unwrap_or(u16::MAX).min(area.width / 2);
+    let room = if prompt.line.is_empty() || beside.is_empty() { 0 } else { room };
+    let column = typed(buf, Rect { width: area.width - room, ..area }, d, sign, &prompt.line);
+    let end = sign.width() + printable(prompt.line.text()).width() + 4;
+    let at = area.x + u16::try_from(end).unwrap_or(area.width).min(area.width - room);
+    let width = area.right().saturating_sub(at + 1);
+    put(buf, at, area.y, width, false, &cut(&printable(beside), width.into()), style);
+    Some(column)
+}
+
+/// Draws a line that is typed after its sign; returns the cursor's column.
+fn typed(buf: &mut Buffer, area: Rect, d: &Draw<'_>, sign: &str, line: &Line) -> u16 {
+    let before = u16::try_from(sign.width()).unwrap_or(0);
+    put(buf, area.x + 1, area.y, before, false, sign, d.theme.text);
+    let place = Rect { x: area.x + 1 + before, width: area.width.saturating_sub(before + 1), ..area };
+    line::draw(buf, place, &printable(line.text()), line.cursor(), d.theme.text)
+}

@@ -1,0 +1,120 @@
+//! The palette: what it offers, and what its commands do.
+
+use super::*;
+use marin_tui::app::Offer;
+
+fn words(app: &App) -> Vec<String> {
+    app.offers().into_iter().map(|offer| offer.words).collect()
+}
+
+fn first(app: &App) -> Offer {
+    app.offers().into_iter().next().unwrap()
+}
+
+const NAMES: [&str; 3] = ["marin-us-central1", "marin-us-central2", "marin-us-east5"];
+
+#[test]
+fn what_is_typed_is_found_by_its_letters_and_ranked() {
+    let mut app = shown();
+    press(&mut app, ":start");
+    assert_eq!(words(&app)[..2], ["start", "restart"]);
+    press(&mut app, "<^u>stj");
+    let offer = first(&app);
+    assert_eq!((offer.words.as_str(), offer.key.as_str()), ("stop-job", "s"));
+    let mut hits = offer.hits.clone();
+    hits.sort_unstable();
+    assert_eq!(hits.iter().map(|i| &offer.words[*i..=*i]).collect::<String>(), "stj");
+    press(&mut app, "<^u>browser");
+    assert_eq!(words(&app), ["dashboard"], "by its help");
+    press(&mut app, "<^u>zzz");
+    assert_eq!(words(&app), [""; 0]);
+}
+
+#[test]
+fn the_arrows_choose_and_tab_completes() {
+    let mut app = shown();
+    press(&mut app, ":sort<down>");
+    let chosen = words(&app)[1].clone();
+    press(&mut app, "<tab>");
+    assert_eq!(app.prompt().unwrap().line.text(), chosen);
+    press(&mut app, "<esc>:ref<up><up><down><down><enter>");
+    assert!(app.prompt().is_none());
+    press(&mut app, ":restart<tab>");
+    assert_eq!(app.prompt().unwrap().line.text(), "restart ", "a whole word goes on to its argument");
+    assert_eq!(words(&app), [format!("restart {CLUSTER}")]);
+    press(&mut app, "<esc>:clu<tab>");
+    assert!(app.prompt().unwrap().line.text().starts_with("cluster"));
+}
+
+#[test]
+fn what_was_run_is_offered_first() {
+    let mut app = shown();
+    press(&mut app, ":refresh<enter>:messages<enter><esc>:");
+    assert_eq!(words(&app)[..2], ["messages", "refresh"]);
+    assert_eq!(press(&mut app, "<down><down><enter>"), [asks(Request::Refresh)]);
+    press(&mut app, ":<^p>");
+    assert_eq!(app.prompt().unwrap().line.text(), "refresh");
+    press(&mut app, "<esc>");
+    assert_eq!(press(&mut app, ":<enter>"), [], "nothing was typed or chosen");
+}
+
+#[test]
+fn what_is_not_available_is_listed_last_and_says_where_it_is() {
+    let mut app = shown();
+    press(&mut app, "1:");
+    let offers = app.offers();
+    let away = offers.iter().position(|o| !o.is_here).unwrap();
+    assert!(offers[away..].iter().all(|o| !o.is_here));
+    assert!(offers[away..].iter().any(|o| o.words == "stop-job"));
+    press(&mut app, "stop-job<enter>");
+    assert!(said(&app).contains("use it in the jobs pane or all jobs"), "{}", said(&app));
+    let mut app = shown().reading_only(true);
+    press(&mut app, ":restart");
+    assert!(!first(&app).is_here && first(&app).help.contains("read-only"));
+}
+
+#[test]
+fn an_action_goes_to_the_cluster_that_is_named() {
+    let mut app = super::app(&NAMES);
+    let effects = press(&mut app, ":restart us-east5<enter>");
+    assert!(effects.contains(&asks_focus(NAMES[2])), "{effects:?}");
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(plan.operation.cluster.as_str(), NAMES[2]);
+    press(&mut app, "<esc>");
+    let effects = press(&mut app, ":ssh central1<enter>");
+    assert!(
+        effects.contains(&Effect::SshHead(ClusterName::new(NAMES[0]))),
+        "the only one with that in it: {effects:?}"
+    );
+    // Which of two is meant is not guessed, unless one is chosen.
+    assert_eq!(press(&mut app, ":restart us-central<enter>"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("`us-central` is ambiguous"), "{}", said(&app));
+    press(&mut app, ":restart us-central<down><enter>");
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(plan.operation.cluster.as_str().starts_with("marin-us-central"));
+    press(&mut app, "<esc>:cluster<enter>");
+    assert_eq!(app.prompt().unwrap().line.text(), "cluster ");
+    press(&mut app, "<esc>:zoom us-east5<enter>");
+    assert!(said(&app).contains("`zoom` takes no argument"), "{}", said(&app));
+}
+
+#[test]
+fn words_of_other_tools_are_understood() {
+    let mut app = super::app(&NAMES);
+    press(&mut app, ":jobs<enter>");
+    assert_eq!(app.view(), View::Jobs);
+    press(&mut app, ":nodes<enter>");
+    assert_eq!(app.view(), View::Nodes);
+    press(&mut app, ":nodes us-east5<enter>");
+    assert_eq!((app.view(), app.pane()), (View::Cluster(2), Pane::Nodes));
+    press(&mut app, ":jobs<enter>");
+    assert_eq!((app.view(), app.pane()), (View::Cluster(2), Pane::Jobs));
+    press(&mut app, ":autoscaler<enter>");
+    assert_eq!(app.context(), Context::Autoscaler);
+    press(&mut app, ":fleet<enter>:clusters<enter>");
+    assert_eq!(app.view(), View::Clusters);
+    assert!(app.toasts().shown().is_empty(), "that page is on the screen");
+    press(&mut app, ":ctx us-central2<enter>");
+    assert_eq!(app.view(), View::Cluster(1));
+    assert_eq!(press(&mut app, ":exit<enter>"), [Effect::Quit]);
+}

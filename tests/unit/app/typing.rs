@@ -1,0 +1,169 @@
+//! Typed lines, their history, the filter language, the search of a text, and what is said about keys.
+
+use super::*;
+use marin_tui::app::form::Field;
+use marin_tui::app::plan::Spot;
+
+fn prompt(app: &App) -> &str {
+    app.prompt().unwrap().line.text()
+}
+
+fn entrypoint(app: &App) -> String {
+    let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    form.draft().entrypoint
+}
+
+/// The lines of the text that is shown, as far as they match its search.
+fn lines(app: &App) -> Vec<String> {
+    let Some(Dialog::Tell { lines, search, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    search.of(lines).iter().map(|(label, text)| format!("{label} {text}")).collect()
+}
+
+#[test]
+fn every_line_has_a_cursor() {
+    let mut app = shown();
+    press(&mut app, "/wner:dar<home>o<end>a<^w><^_>");
+    assert_eq!(prompt(&app), "owner:dara");
+    press(&mut app, "<esc>npython a.py<left><left><left>");
+    app.update(Event::Paste("b\nc".into()), NOW);
+    press(&mut app, "<^a>nice <tab>");
+    assert_eq!(entrypoint(&app), "nice python ab.py");
+    press(&mut app, "<esc><esc>R<tab>");
+    let on_name = |app: &App| matches!(app.dialog(), Some(Dialog::Plan(plan)) if plan.spot == Spot::Name);
+    while !on_name(&app) {
+        press(&mut app, "<tab>");
+    }
+    press(&mut app, "arin<left><left><left><left>m");
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!((plan.spot, plan.name.text(), plan.name.cursor()), (Spot::Name, "marin", 1));
+}
+
+#[test]
+fn the_cursor_is_drawn_where_it_is() {
+    let mut app = shown();
+    press(&mut app, "/abc<left>");
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| _ = draw(frame, &app, &Theme::new(Colors::Full), NOW)).unwrap();
+    let column = " filter: ab".len();
+    assert_eq!(terminal.get_cursor_position().unwrap(), ratatui::layout::Position::new(column as u16, 23));
+}
+
+#[test]
+fn filters_and_searches_are_recalled_each_by_itself() {
+    let mut app = shown();
+    press(&mut app, "/tul<enter>/<^u>owner:alice<enter>3/step<enter>2/<^u>ex");
+    assert_eq!(prompt(&app), "ex");
+    press(&mut app, "<up>");
+    assert_eq!(prompt(&app), "owner:alice");
+    assert!(rows(&app).len() < JOBS.len(), "what is recalled filters at once");
+    press(&mut app, "<up>");
+    assert_eq!((prompt(&app), rows(&app)), ("tul", vec!["eval-tulu-99".to_owned()]));
+    press(&mut app, "<up><down><^n>");
+    assert_eq!(prompt(&app), "ex");
+    press(&mut app, "<esc><esc>3/<^p>");
+    assert_eq!(prompt(&app), "step");
+}
+
+#[test]
+fn entrypoints_that_were_submitted_are_recalled() {
+    let mut app = shown();
+    press(&mut app, "n<up>");
+    let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(form.button(), Some(true), "without one the arrow changes the field");
+    press(&mut app, "<down>sleep 1<backtab>");
+    let sent = press(&mut app, "<enter>");
+    let [Effect::Submit(_, form, _)] = &sent[..] else { panic!("{sent:?}") };
+    app.update(Event::Form(ClusterName::new(CLUSTER), *form, FormNews::Submitted(id("a"))), NOW);
+    press(&mut app, "npy<up>");
+    assert_eq!(entrypoint(&app), "sleep 1");
+    press(&mut app, "<down>");
+    assert_eq!(entrypoint(&app), "py");
+    press(&mut app, "<down>");
+    let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(form.rows[form.at].field, Field::WorkingDir);
+}
+
+#[test]
+fn a_filter_names_columns_and_says_what_is_wrong() {
+    let mut app = shown();
+    press(&mut app, "/owner:alice status:run");
+    let matched = rows(&app);
+    assert!(!matched.is_empty() && matched.len() < JOBS.len(), "{matched:?}");
+    app.update(Event::Paste(" size:9".into()), NOW);
+    let (wrong, kept) = (app.prompt().unwrap().wrong.clone(), rows(&app));
+    assert_eq!(wrong, "no column `size`; columns: job, owner, state, entrypoint, message");
+    assert_eq!(kept, matched, "the table is as before");
+    assert!(footer(&mut app).contains("no column `size`"));
+    press(&mut app, "<enter>");
+    assert!(app.prompt().is_some(), "it is to be put right first");
+    press(&mut app, "<^w><^w><enter>");
+    assert!(app.prompt().is_none() && rows(&app) == matched, "{:?}", app.prompt());
+    press(&mut app, "/<^u>~(");
+    assert!(app.prompt().unwrap().wrong.contains("unclosed group"));
+    press(&mut app, "<esc>");
+    assert_eq!(rows(&app), matched);
+}
+
+#[test]
+fn the_columns_of_a_filter_are_those_of_its_table() {
+    let mut app = super::app(&["a-us", "b-eu"]);
+    for name in ["a-us", "b-eu"] {
+        tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+    }
+    let wrong = |app: &App| app.prompt().unwrap().wrong.clone();
+    press(&mut app, "/cluster:us");
+    assert_eq!((wrong(&app).as_str(), app.list().len()), ("", 1));
+    press(&mut app, "<esc>J/owner:alice cluster:us");
+    let of_alice = app.all_jobs().table().len();
+    assert_eq!(wrong(&app), "");
+    press(&mut app, "<^w><^w>");
+    assert!(app.all_jobs().table().len() > of_alice);
+    press(&mut app, "<esc>N/type:tpu cluster:eu");
+    assert_eq!(wrong(&app), "");
+    press(&mut app, " owner:alice");
+    assert!(wrong(&app).contains("no column `owner`; columns: node, address"), "{}", wrong(&app));
+    press(&mut app, "<esc>cj<enter>1/cluster:eu");
+    assert!(wrong(&app).contains("no column `cluster`"), "all rows are of one cluster");
+    press(&mut app, "<esc>T/managed:x");
+    assert_eq!(wrong(&app), "");
+}
+
+#[test]
+fn help_is_searched_and_leads_to_the_manual() {
+    let mut app = shown();
+    press(&mut app, "?");
+    let all = lines(&app).len();
+    press(&mut app, "/follow log");
+    let found = lines(&app);
+    assert!(found.len() < all && found.iter().all(|l| l.to_lowercase().contains("follow")), "{found:?}");
+    assert!(footer(&mut app).contains("search: follow log"));
+    press(&mut app, "<enter>j<esc>");
+    assert_eq!(lines(&app).len(), all, "esc clears the search first");
+    press(&mut app, "<enter>trbl<enter>");
+    assert!(lines(&app)[0].contains("# Troubleshooting"), "{:?}", lines(&app)[0]);
+    press(&mut app, "/<^a>zzzz<esc><esc>");
+    assert_eq!(lines(&app).len(), all, "back in the list of keys");
+    press(&mut app, "<esc>");
+    assert!(app.dialog().is_none());
+    press(&mut app, ":help set<enter>");
+    assert!(lines(&app)[0].contains("# Settings"));
+    press(&mut app, "??<esc>");
+    assert!(lines(&app)[0].contains("# Settings"), "one help lay over it");
+}
+
+#[test]
+fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
+    let mut app = shown();
+    press(&mut app, "d");
+    let before = app.toasts().said().len();
+    press(&mut app, "R");
+    assert_eq!(app.note(), "R is not available in this dialog; esc closes it, then R is restart");
+    assert!(footer(&mut app).contains("R is not available in this dialog"));
+    press(&mut app, "w");
+    assert_eq!(app.note(), "w is not available in this dialog; it is wrap in the log pane");
+    assert_eq!(app.toasts().said().len(), before, "no message lies under the dialog");
+    press(&mut app, "j");
+    assert_eq!(app.note(), "");
+    press(&mut app, "u");
+    assert_eq!(app.note(), "", "that means nothing anywhere");
+}
