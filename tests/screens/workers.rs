@@ -38,7 +38,7 @@ fn the_form_says_what_it_waits_for_what_can_be_chosen_and_what_is_wrong() {
     snap("worker_form_looking", &mut app);
     hears(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<left><left>");
-    snap("worker_form", &mut app);
+    snap_at_sizes("worker_form", &mut app);
     press(&mut app, "<down><down><backspace>70<down>My worker");
     snap("worker_form_wrong", &mut app);
     press(&mut app, "<esc>a");
