@@ -273,10 +273,6 @@ fn no_size_is_too_small_for_the_fleet() {
     for keys in ["", "N", "J", "J/x", "NI", "?", ":c"] {
         let mut app = at_work();
         press(&mut app, keys);
-        for width in 1..56 {
-            for height in 1..20 {
-                paint(&mut app, Colors::Sixteen, width, height);
-            }
-        }
+        fits(&mut app, keys);
     }
 }

@@ -140,9 +140,7 @@ fn no_offer_is_too_hostile_or_a_window_too_small_for_it() {
         for cell in paint(&mut app, Colors::Full, 200, 40).content() {
             assert!(!cell.symbol().chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)));
         }
-        for (width, height) in (1..56).flat_map(|w| (1..20).map(move |h| (w, h))) {
-            paint(&mut app, Colors::Sixteen, width, height);
-        }
+        fits(&mut app, keys);
     }
 }
 
