@@ -1,6 +1,8 @@
 //! The binary in a terminal, on a simulated head: what a person sees when all is well, and for each way it is not.
 
-use crate::pty::{DEADLINE, Pty};
+use crate::program::{Ran, kill, program};
+use crate::pty::Pty;
+use crate::until::until;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use marin_tui::demo::{Fault, Head, Scenario, Trouble};
@@ -10,8 +12,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -109,15 +110,6 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|w| w == needle)
 }
 
-/// Waits until a condition that is not on the screen holds.
-fn until(what: &str, is: impl Fn() -> bool) {
-    let end = Instant::now() + DEADLINE;
-    while !is() {
-        assert!(Instant::now() < end, "no {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn quit(pty: &mut Pty) {
     pty.send("q");
     assert!(pty.wait_exit().success());
@@ -186,12 +178,11 @@ fn every_size_is_drawn_and_the_first_one_again() {
 #[test]
 fn a_signal_gives_the_terminal_back() {
     let place = Place::new(Scenario::default());
-    for signal in ["TERM", "HUP", "INT"] {
+    for signal in ["-TERM", "-HUP", "-INT"] {
         let mut pty = place.console(80, 24);
         pty.wait_text(UP);
         assert!(!pty.is_restored());
-        let sent = Command::new("kill").args([format!("-{signal}"), pty.pid().to_string()]).status();
-        assert!(sent.unwrap().success());
+        kill(signal, pty.pid());
         assert!(pty.wait_exit().success(), "{signal}");
         assert!(pty.is_restored(), "{signal}");
     }
@@ -425,9 +416,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     assert!(again.contains(r#"{"owner": "hana"}"#) && !again.contains("farid"), "{again}");
     quit(&mut pty);
     assert!(!contains(&pty.raw(), SECRET.as_bytes()), "never on the screen");
-    let audit =
-        Command::new(env!("CARGO_BIN_EXE_marin-tui")).env_clear().envs(place.env()).arg("audit").output();
-    let audit = String::from_utf8(audit.unwrap().stdout).unwrap();
+    let audit = Ran::of(&program(place.home.path()).envs(place.env()).arg("audit").output().unwrap()).good();
     assert!(audit.contains("submit-job mine-1") && audit.contains("submit-job mine-2"), "{audit}");
 }
 

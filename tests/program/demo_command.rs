@@ -1,6 +1,7 @@
 //! The `demo` command: it shows its clusters or serves them, and leaves nothing behind, however it ends.
 
 use crate::left::assert_no_process_names;
+use crate::program::{Ran, kill, program};
 use crate::pty::Pty;
 use serde_json::Value;
 use std::fs;
@@ -58,10 +59,6 @@ impl Room {
         }
         assert_no_process_names(self.dir.path());
     }
-}
-
-fn kill(signal: &str, pid: u32) {
-    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
 }
 
 #[test]
@@ -221,13 +218,7 @@ fn plain_ends_well_when_nobody_reads_it_any_more() {
 #[test]
 fn without_a_terminal_demo_says_so_and_makes_nothing() {
     let room = Room::new();
-    let output = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
-        .arg("demo")
-        .envs(room.env())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("needs a terminal"));
+    let demo = program(&room.dir.path().join("home")).arg("demo").envs(room.env()).output().unwrap();
+    assert!(Ran::of(&demo).exits(1).err.contains("needs a terminal"));
     room.assert_empty();
 }

@@ -1,11 +1,12 @@
 //! The Google of a simulated fleet, as a shell and the console see it: TPUs that the autoscaler has lost, requests that
 //! wait, workers that are added and removed. Nobody's own Google login is used.
 
+use crate::program::program;
 use crate::pty::Pty;
 use marin_tui::demo::{Fleet, Plan};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -61,7 +62,7 @@ impl World {
 
     fn run(&self, cluster: &str, words: &str) -> Output {
         let (argv, env) = self.start();
-        let mut command = Command::new(&argv[0]);
+        let mut command = program(self.home.path());
         command.args(&argv[1..]).envs(env).args(["--cluster", cluster]).args(words.split(' '));
         command.output().unwrap()
     }
@@ -103,7 +104,7 @@ fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
     for command in ["restart-cluster --yes --others", "stop-cluster --yes --others"] {
         let (argv, env) = world.start();
         let words = [&argv[1..], &["--cluster".into(), "us-west4".into()]].concat();
-        let mut program = Command::new(&argv[0]);
+        let mut program = program(world.home.path());
         program.args(words).envs(env).env("PATH", &path).args(command.split(' '));
         let out = program.output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);

@@ -1,17 +1,15 @@
 //! Whole clusters of a served demo restarted, stopped and started by the program's own commands: the heads go and come
 //! at the demo's Google, the jobs come back, and no ray command that a person has is run.
 
+use crate::program::{kill, program};
+use crate::until::until;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// How long anything may take before a test gives up.
-const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A fleet in a process of its own, and how commands attach to it.
 struct Served {
@@ -47,10 +45,9 @@ impl Served {
     }
 
     fn command(&self, cluster: &str, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        let mut command = program(&self.dir.path().join("home"));
         command.args(["--config", &self.settings, "--infra", &self.infra, "--cluster", cluster]);
-        command.args(words.split(' ')).envs(&self.env).stdin(Stdio::null());
-        command.env("HOME", self.dir.path().join("home")).env("NO_PROXY", "127.0.0.1");
+        command.args(words.split(' ')).envs(&self.env);
         command.env("GOOGLE_APPLICATION_CREDENTIALS", self.dir.path().join("none"));
         command.env("PATH", format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display()));
         command
@@ -66,8 +63,7 @@ impl Served {
         let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut told = told.inspect(|line| assert!(!line.contains("failed"), "{line}"));
         assert!(told.any(|line| line.contains(at)), "{words} never came to this: {at}");
-        let pid = child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        kill("-INT", child.id());
         let last = told.last().unwrap_or_default();
         assert!(!child.wait().unwrap().success() && last.contains("--resume"), "{last}");
     }
@@ -118,19 +114,6 @@ impl Drop for Served {
     }
 }
 
-/// Looks until it is so.
-fn until<T>(what: &str, mut look: impl FnMut() -> T, is: impl Fn(&T) -> bool) -> T {
-    let began = Instant::now();
-    loop {
-        let seen = look();
-        if is(&seen) {
-            return seen;
-        }
-        assert!(began.elapsed() < DEADLINE, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
-
 const NO_HEAD: &str = "no machine in hai-gcp-models has the head label of marin-us-central2";
 
 /// What a newcomer does first: the cluster whose autoscaler is stuck.
@@ -169,16 +152,14 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     let after = served.open("us-central2");
     assert!(before.keys().all(|id| after.contains_key(id)), "{before:?}: {after:?}");
     let standing = |tpus: &BTreeSet<(String, String)>, is: &str| tpus.iter().filter(|t| t.0 == is).count();
-    let tpus = until(
-        "its slices are there again",
-        || served.tpus("us-central2"),
-        |tpus| standing(tpus, "registered") >= 4,
-    );
+    let tpus = until("its slices are there again", || {
+        Some(served.tpus("us-central2")).filter(|tpus| standing(tpus, "registered") >= 4)
+    });
     assert!(tpus.is_disjoint(&lost) && standing(&tpus, "preempted, holds quota") == 0, "{tpus:?}");
     let runs = |open: &BTreeMap<String, String>| {
         before.keys().any(|id| open.get(id).is_some_and(|status| status.eq_ignore_ascii_case("running")))
     };
-    until("one of them runs", || served.open("us-central2"), runs);
+    until("one of them runs", || runs(&served.open("us-central2")));
 }
 
 #[test]
@@ -203,13 +184,10 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     assert!(told.contains("up-to-date") && !told.contains("Launched"), "{told}");
     assert!(served.open("us-central2").is_empty(), "stopping saves no job");
     let added = ("registered".to_owned(), "extra".to_owned());
-    until(
-        "all of it is there",
-        || served.tpus("us-central2"),
-        |tpus| {
-            tpus.contains(&added) && tpus.iter().filter(|(standing, _)| standing == "registered").count() > 4
-        },
-    );
+    until("all of it is there", || {
+        let tpus = served.tpus("us-central2");
+        tpus.contains(&added) && tpus.iter().filter(|(standing, _)| standing == "registered").count() > 4
+    });
     // With a worker that joins by itself, and a Ray that answers already.
     let (_, told) = served.says("us-central2", "restart-cluster --yes --others");
     assert!(told.contains("2 workers added manually"), "{told}");

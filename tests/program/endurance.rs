@@ -1,10 +1,10 @@
 //! What the console bears for as long as it runs: a full disk, and being stopped and continued from outside.
 
+use crate::program::{Ran, kill, program};
 use crate::pty::Pty;
 use marin_tui::demo::{Head, Scenario};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -75,9 +75,7 @@ fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
     // From outside.
     let shell = pty.pid();
     let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
-    let console = children.trim();
-    let stop = || Command::new("kill").args(["-TSTP", console]).status().unwrap();
-    assert!(stop().success());
+    kill("-TSTP", children.trim().parse().unwrap());
     pty.wait("the shell", |s| s.contains("held"));
     pty.wait("the terminal as the shell knows it", |_| pty.is_restored());
     pty.resize(100, 30);
@@ -116,11 +114,8 @@ fn old_backups_are_said_at_the_start_and_deleted_when_asked() {
     pty.send("q");
     assert!(pty.wait_exit().success());
     let run = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(args).env_clear().env("HOME", place.home.path()).stdin(Stdio::null());
-        let out = command.output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (out.status.code(), text(out.stdout), text(out.stderr))
+        let Ran { code, out, err } = Ran::of(&program(place.home.path()).args(args).output().unwrap());
+        (code, out, err)
     };
     let (code, listed, _) = run(&["backups", "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();

@@ -1,6 +1,7 @@
 //! Commands on a terminal, where everything that a cluster, a file name or an error says is hostile: nothing of it
 //! may act. Into a pipe, the same commands write what a script needs.
 
+use crate::program::program;
 use crate::pty::Pty;
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::JobStatus;
@@ -10,7 +11,6 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -59,9 +59,7 @@ impl Place {
     }
 
     fn in_pipe(&self, args: &[&str]) -> Vec<u8> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(args).env_clear().envs(self.env()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
-        command.output().unwrap().stdout
+        program(self.home.path()).args(args).output().unwrap().stdout
     }
 
     fn submit(&self, id: &str) {

@@ -1,9 +1,9 @@
 //! `marin-tui configs` over folders as they lie on a disk: the one that ships, and broken ones.
 
+use crate::program::{Ran, program};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/infra");
@@ -19,18 +19,10 @@ fn copy() -> TempDir {
 
 /// Runs `configs` on the folder without a terminal: exit code, stdout, stderr.
 fn configs(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
-        .arg("configs")
-        .args(arguments)
-        .arg("--infra")
-        .arg(folder)
-        .env_clear()
-        .env("HOME", folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    let mut command = program(folder);
+    command.arg("configs").args(arguments).arg("--infra").arg(folder);
+    let Ran { code, out, err } = Ran::of(&command.output().unwrap());
+    (code.unwrap(), out, err)
 }
 
 fn change(folder: &Path, file: &str, old: &str, new: &str) {

@@ -1,7 +1,9 @@
 //! No byte of a token anywhere but in its cache file: a console and commands go through a fetch, a refusal, a rotation, an
 //! abort and a panic, and then everything that they wrote, showed and started is searched.
 
+use crate::program::{kill, program};
 use crate::pty::Pty;
+use crate::until::until;
 use marin_tui::demo::google::{Google, PROJECT};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::model::{JobStatus, Secret};
@@ -99,13 +101,8 @@ impl World {
 
     fn command(&self, words: &str) -> Command {
         let argv = self.argv(words);
-        let mut command = Command::new(&argv[0]);
-        command
-            .args(&argv[1..])
-            .env_clear()
-            .envs(self.env())
-            .current_dir(self.at("home"))
-            .stdin(Stdio::null());
+        let mut command = program(&self.at("home"));
+        command.args(&argv[1..]).envs(self.env());
         command
     }
 
@@ -217,8 +214,7 @@ fn a_consoles_tokens_are_nowhere_but_in_their_file() {
     let limits = fs::read_to_string(format!("/proc/{}/limits", console.pid())).unwrap();
     let core = limits.lines().find(|l| l.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
-    let abort = Command::new("kill").args(["-ABRT", &console.pid().to_string()]).status().unwrap();
-    assert!(abort.success());
+    kill("-ABRT", console.pid());
     console.wait_exit();
     let cores: Vec<_> = files(world.dir.path())
         .into_iter()
@@ -240,12 +236,15 @@ impl Thief {
         let six = TcpListener::bind("[::1]:0").is_ok();
         let addresses = ["127.0.0.1", "::1"].into_iter().take(1 + usize::from(six));
         let take = |address| {
-            let mut taken = None;
-            until("the port is free", || {
-                taken = TcpListener::bind((address, port)).ok();
-                taken.is_some()
-            });
-            let listener = taken.unwrap();
+            let began = Instant::now();
+            // Faster than its owner could come back.
+            let listener = loop {
+                match TcpListener::bind((address, port)) {
+                    Ok(listener) => break listener,
+                    Err(e) => assert!(began.elapsed() < LONG, "{address}:{port} is never free: {e}"),
+                }
+                std::thread::yield_now();
+            };
             listener.set_nonblocking(true).unwrap();
             listener
         };
@@ -255,14 +254,6 @@ impl Thief {
     /// How often somebody came, whatever he had to say.
     fn visits(&self) -> usize {
         self.listeners.iter().map(|l| std::iter::from_fn(|| l.accept().ok()).count()).sum()
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < LONG, "waited in vain until {what}");
-        std::thread::yield_now();
     }
 }
 
@@ -319,8 +310,8 @@ fn a_port_that_is_free_again_is_sent_nothing() {
     assert_eq!(thieves.map(|thief| thief.visits()), [0; 3]);
     console.send("q");
     console.wait_exit();
-    let end = Command::new("kill").args(["-INT", &forward.id().to_string()]).status().unwrap();
-    assert!(end.success() && forward.wait().unwrap().success());
+    kill("-INT", forward.id());
+    assert!(forward.wait().unwrap().success());
     // Nothing that another user could open is left, or was there.
     assert_eq!(
         files(&world.at("r")).iter().filter(|f| !f.is_dir()).count(),

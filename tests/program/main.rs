@@ -10,6 +10,8 @@ mod demo_google;
 mod demo_restart;
 mod demo_ssh;
 mod endurance;
+#[path = "../support/google.rs"]
+mod google;
 mod host_key;
 mod hostile;
 mod infra;
@@ -20,6 +22,8 @@ mod left;
 mod operate;
 #[path = "../support/ports.rs"]
 mod ports;
+#[path = "../support/program.rs"]
+mod program;
 mod proofs;
 #[path = "../support/pty.rs"]
 mod pty;
@@ -40,6 +44,8 @@ mod token_commands;
 mod tpus;
 mod trust;
 mod two_operators;
+#[path = "../support/until.rs"]
+mod until;
 mod visit;
 mod workers;
 #[path = "../support/world.rs"]

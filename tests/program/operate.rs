@@ -1,10 +1,11 @@
 //! Operations that cannot begin, or cannot go on: what is said, and that nothing is done. The ray command is a script.
 
+use crate::program::{kill, program};
 use crate::pty::Pty;
+use crate::until::until;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A home with a cluster of provider `local` whose head refuses connections, and a ray command.
@@ -51,8 +52,7 @@ impl Place {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        let mut command = program(self.home.path());
         command.args(["--infra", &self.path("infra"), "--config", &self.path("settings.yaml")]).args(args);
         command
     }
@@ -241,21 +241,12 @@ fn up(script: &str) -> String {
     format!("if [ \"$1\" = --version ]; then echo 'ray, version 2.60.0'; exit; fi\n{script}")
 }
 
-/// Waits until something holds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// An operation that runs, and is interrupted once a file named `began` is there.
 fn interrupted(place: &Place, args: &[&str], signal: &str) -> Output {
     let _ = fs::remove_file(place.path("began"));
     let child = place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("ray has begun", || fs::exists(place.path("began")).unwrap());
-    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    kill(signal, child.id());
     child.wait_with_output().unwrap()
 }
 

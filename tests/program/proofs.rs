@@ -1,7 +1,8 @@
 //! What an operation deletes is proved right before: of a person's word, of a resumed operation, of a head that somebody
 //! else has started meanwhile. Against a Google and heads behind SSH.
 
-use crate::world::{WORKER, World, ZONE, labels, until};
+use crate::until::until;
+use crate::world::{WORKER, World, ZONE, labels};
 use marin_tui::demo::google::{Fault, PROJECT, compute, tpu};
 use marin_tui::demo::{self, Trouble};
 use serde_json::{Value, json};

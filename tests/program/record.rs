@@ -3,7 +3,8 @@
 //!
 //! Not known beforehand: the deadline of a drain, which counts from the moment of its request.
 
-use crate::world::{HEAD, WORKER, World, ZONE, labels, until};
+use crate::until::until;
+use crate::world::{HEAD, WORKER, World, ZONE, labels};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use marin_tui::demo::google::tpu;

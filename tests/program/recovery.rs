@@ -1,10 +1,11 @@
 //! Commands that follow a job on a simulated head behind SSH: the connection is lost under them, and they go on.
 
+use crate::program::program;
 use crate::running::{Running, count};
+use crate::until::until;
 use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
 use marin_tui::model::JobStatus;
 use std::path::Path;
-use std::process::Command;
 use tokio::runtime::Runtime;
 
 /// One cluster behind SSH, in which nobody writes a log but the test.
@@ -47,8 +48,8 @@ impl World {
 
     fn start(&self, words: &str) -> Running {
         let folder = self.fleet.folder();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.env_clear().env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin").envs(folder.env());
+        let mut command = program(Path::new("/"));
+        command.env("HOME", "/nonexistent").envs(folder.env());
         command.arg("--config").arg(folder.settings()).arg("--infra").arg(folder.infra());
         command.args(words.split_whitespace());
         Running::start(command)
@@ -59,8 +60,8 @@ impl World {
 fn the_host_key_of_a_first_contact_is_said_once_and_audited() {
     let world = World::new();
     let said = |words: &str| {
-        let running = world.start(words);
-        (running.out.whole().join("\n"), running.err.whole().join("\n"))
+        let mut running = world.start(words);
+        (running.out.whole(), running.err.whole())
     };
     let (_, first) = said("list-jobs");
     assert!(first.contains("first contact with 127.0.0.1: accepted SHA256:"), "{first}");
@@ -88,7 +89,7 @@ fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
     follower.out.until("line-3");
     assert!(world.head().turn_job(&id, JobStatus::Failed));
     let (code, out, err) = follower.ends();
-    let ours: Vec<_> = out.iter().filter(|line| line.starts_with("line-")).collect();
+    let ours: Vec<_> = out.lines().filter(|line| line.starts_with("line-")).collect();
     assert_eq!(ours, ["line-1", "line-2", "line-3"], "nothing is lost, nothing comes twice");
     assert_eq!(code, Some(3), "{err:?}");
     assert_eq!((count(&err, "connection lost"), count(&err, "reconnected after")), (2, 2), "{err:?}");
@@ -101,9 +102,7 @@ fn a_job_that_ends_while_nobody_answers_ends_its_command() {
     let mut waits = world.start("submit-job --submission-id s1 -- true");
     let mut watches = world.start(&format!("wait-job {id}"));
     waits.err.until("submitted s1");
-    while !world.head().submissions(JobStatus::Running).contains(&"s1".to_owned()) {
-        std::thread::yield_now();
-    }
+    until("it runs", || world.head().submissions(JobStatus::Running).contains(&"s1".to_owned()));
     world.silence();
     waits.err.until("connection lost");
     watches.err.until("connection lost");
@@ -128,7 +127,7 @@ fn a_command_gives_up_when_it_was_told_after_how_long() {
     world.silence();
     let (code, _, said) = follower.ends();
     assert_eq!(code, Some(4), "{said:?}");
-    let last = said.last().unwrap();
+    let last = said.lines().last().unwrap();
     assert!(last.contains("timed out after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
     assert!(world.head().submissions(JobStatus::Running).contains(&id), "the job is left alone");
 }

@@ -1,7 +1,8 @@
 //! A restart that meets trouble half way: the network goes, the disk is full, packages are gone. Against a Google, heads
 //! behind SSH, and a ray command that is a script.
 
-use crate::world::{World, until};
+use crate::until::until;
+use crate::world::World;
 use marin_tui::demo::google::{self, compute};
 use marin_tui::demo::{Fault, Trouble};
 use marin_tui::model::{JobStatus, Secret};

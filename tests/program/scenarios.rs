@@ -3,8 +3,10 @@
 
 mod console;
 
+use crate::program::kill;
 use crate::pty::Pty;
-use crate::world::{World, until};
+use crate::until::until;
+use crate::world::World;
 use console::Console;
 use marin_tui::app::plan::Spot;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
@@ -453,9 +455,7 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_leaves_what_can_be_re
         hangs(&by_command);
         let child = by_command.spawn("restart-cluster --preserve-jobs=0 --resume --others");
         until("its first step is begun", || has_begun(&by_command));
-        assert!(
-            Command::new("kill").args(["-INT", &child.child.id().to_string()]).status().unwrap().success()
-        );
+        kill("-INT", child.child.id());
         let (code, _, said) = child.ends();
         assert_eq!((code, is_interrupted(&by_command)), (Some(1), remains), "{said}");
 

@@ -1,9 +1,9 @@
 //! The binary without a terminal: what scripts get on stdout and stderr, and the exit code.
 
+use crate::program::{Ran, program};
 use marin_tui::config::DEFAULTS;
 use serde_json::Value;
 use std::fs;
-use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A working folder with three good cluster files, a broken one and a template.
@@ -26,16 +26,8 @@ fn place() -> TempDir {
 
 /// Runs it there without a terminal: exit code, stdout, stderr.
 fn run(place: &TempDir, arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
-        .args(arguments)
-        .env_clear()
-        .env("HOME", place.path())
-        .current_dir(place.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    let Ran { code, out, err } = Ran::of(&program(place.path()).args(arguments).output().unwrap());
+    (code.unwrap(), out, err)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `marin-tui token`, `auth` and `auth-env` as a shell sees them: output, exit code, files, and no byte of a token.
 
+use crate::program::{Ran, program};
 use crate::pty::Pty;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,7 +11,7 @@ use marin_tui::model::Secret;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -53,45 +54,22 @@ impl World {
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
-        command.arg("--config").arg(self.file("config.yaml"));
-        command.env("HOME", self.home.path()).env("PATH", std::env::var_os("PATH").unwrap());
+        let mut command = program(self.home.path());
+        command.args(words.split_whitespace()).arg("--config").arg(self.file("config.yaml"));
         command.env("GOOGLE_APPLICATION_CREDENTIALS", self.file("adc.json"));
-        // Nobody's metadata server.
-        command.env("GCE_METADATA_HOST", "127.0.0.1:9").stdin(Stdio::null());
         command
     }
 
     fn run(&self, words: &str) -> Ran {
-        Ran::of(&self.command(words).output().unwrap())
+        tokenless(&mut self.command(words))
     }
 }
 
 /// What a command printed, without any token.
-struct Ran {
-    ok: bool,
-    out: String,
-    err: String,
-}
-
-impl Ran {
-    fn of(output: &Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let ran = Self { ok: output.status.success(), out: text(&output.stdout), err: text(&output.stderr) };
-        assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
-        ran
-    }
-
-    fn good(self) -> String {
-        assert!(self.ok, "{}{}", self.out, self.err);
-        self.out
-    }
-
-    fn bad(self) -> String {
-        assert!(!self.ok && self.out.is_empty(), "{}{}", self.out, self.err);
-        self.err
-    }
+fn tokenless(command: &mut Command) -> Ran {
+    let ran = Ran::of(&command.output().unwrap());
+    assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
+    ran
 }
 
 #[test]
@@ -117,7 +95,7 @@ fn tokens_are_fetched_and_told_of() {
     // Both, of which one has no secret: what went well is kept, and the exit code says that not all did.
     let all = world.run("token fetch");
     assert!(
-        !all.ok && all.out.contains("version 2") && all.err.contains("RAY_AUTH_TOKEN_STAGING"),
+        all.code != Some(0) && all.out.contains("version 2") && all.err.contains("RAY_AUTH_TOKEN_STAGING"),
         "{}",
         all.err
     );
@@ -139,7 +117,7 @@ fn what_is_wrong_with_files_is_told_with_its_mend() {
     fs::remove_file(&own).unwrap();
     // Nobody can write there, root included: the token works, and is not kept.
     let mut command = world.command("token fetch --cluster a");
-    let out = Ran::of(&command.env("XDG_CACHE_HOME", "/proc").output().unwrap());
+    let out = tokenless(command.env("XDG_CACHE_HOME", "/proc"));
     let err = out.bad();
     assert!(err.contains("/proc/marin-tui/tokens/secrets/") && err.contains("cannot write"), "{err}");
     assert!(
@@ -163,8 +141,8 @@ fn the_path_leads_rays_commands_to_the_token() {
     assert_eq!(String::from_utf8(shell.stdout).unwrap().trim(), format!("token|unset|{TOKEN}"));
     assert!(world.run("auth-env --cluster b --shell fish").good().contains("set -gx RAY_AUTH_TOKEN_PATH '/"));
     assert!(world.run("auth-env --cluster b --shell csh").good().contains("setenv RAY_AUTH_TOKEN_PATH '/"));
-    let variable = world.command("auth-env --cluster b").env("RAY_AUTH_TOKEN", TOKEN).output().unwrap();
-    assert!(Ran::of(&variable).bad().contains("comes from RAY_AUTH_TOKEN"));
+    let variable = tokenless(world.command("auth-env --cluster b").env("RAY_AUTH_TOKEN", TOKEN));
+    assert!(variable.bad().contains("comes from RAY_AUTH_TOKEN"));
 }
 
 #[test]
@@ -233,7 +211,7 @@ fn without_a_login_or_certificates_the_mend_comes_at_once() {
             // No login, and not told where to look: Google's crate tries the metadata server by its name.
             None => command.env_remove(name).env_remove("GCE_METADATA_HOST"),
         };
-        Ran::of(&command.output().unwrap()).bad()
+        tokenless(&mut command).bad()
     };
     let none = run("GOOGLE_APPLICATION_CREDENTIALS", None);
     assert!(
@@ -278,7 +256,7 @@ fn the_tags_of_a_clusters_image_are_listed_and_a_missing_one_fails() {
     assert_eq!((&rows[0]["used"], &rows[0]["tags"][0]), (&true.into(), &"20261120".into()));
     world.double.state().images = vec![image(&["20261120"])];
     let gone = world.run("configs images us-central2");
-    assert!(!gone.ok && gone.out.contains("20261120"), "{}", gone.out);
+    assert!(gone.code != Some(0) && gone.out.contains("20261120"), "{}", gone.out);
     assert!(
         gone.err.contains("marin_cluster:latest does not exist: push it") && gone.err.contains("set-image"),
         "{}",
@@ -315,7 +293,7 @@ fn shared_variables_reach_clusters_and_jobs_and_no_child() {
     );
     // What is set wins: this dashboard does not exist.
     let mut command = world.command("list-jobs");
-    let err = Ran::of(&command.env("RAY_ADDRESS", "http://127.0.0.1:9").output().unwrap()).bad();
+    let err = tokenless(command.env("RAY_ADDRESS", "http://127.0.0.1:9")).bad();
     assert!(err.contains("127.0.0.1:9"), "{err}");
     // A child: the ray that is asked for a head's address.
     let ray = "#!/bin/sh\nenv >\"$HOME/env-of-ray\"\necho 127.0.0.1\n";
@@ -343,7 +321,7 @@ fn a_missing_home_is_no_obstacle() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
     let mut command = world.command("token path --cluster a");
-    let path = Ran::of(&command.env_remove("HOME").output().unwrap()).good();
+    let path = tokenless(command.env_remove("HOME")).good();
     assert!(
         path.trim().ends_with(".marin-tui/.cache/marin-tui/tokens/secrets/hai-test.RAY_AUTH_TOKEN"),
         "{path}"
@@ -351,7 +329,7 @@ fn a_missing_home_is_no_obstacle() {
     assert!(!world.file(".ray").exists());
     world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
     let mut command = world.command("token fetch --cluster a");
-    let refused = Ran::of(&command.env_remove("HOME").output().unwrap()).bad();
+    let refused = tokenless(command.env_remove("HOME")).bad();
     assert!(refused.contains("expired or was revoked"), "{refused}");
 }
 
@@ -411,7 +389,7 @@ fn auth_gives_the_token_to_no_file() {
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?)))).envs(env);
-    let refused = Ran::of(&command.stdin(Stdio::null()).output().unwrap()).bad();
+    let refused = tokenless(command.stdin(Stdio::null())).bad();
     assert!(refused.contains("token not copied") && refused.contains("--no-copy"), "{refused}");
 }
 

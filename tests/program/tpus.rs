@@ -1,14 +1,16 @@
 //! `marin-tui tpus` and `clean-preempted` as a shell sees them: Google's half, Ray's half through SSH, and what is
 //! deleted and what never is.
 
+use crate::program::{Ran, program};
+use crate::until::until;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::ray::{Client, Endpoint, Poller};
 use serde_json::{Value, json};
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
@@ -57,13 +59,9 @@ impl World {
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
-        command.arg("--config").arg(self.home.path().join("config.yaml"));
-        command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        let mut command = program(self.home.path());
+        command.args(words.split_whitespace()).arg("--config").arg(self.home.path().join("config.yaml"));
         command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json"));
-        // Nobody's metadata server.
-        command.env("GCE_METADATA_HOST", "127.0.0.1:9");
         command
     }
 
@@ -94,28 +92,6 @@ impl World {
         let name = |v: &Value| v["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
         let state = self.double.state();
         state.nodes.iter().chain(&state.queued).map(name).collect()
-    }
-}
-
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Ran {
-    fn of(output: &Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        Self { code: output.status.code().unwrap(), out: text(&output.stdout), err: text(&output.stderr) }
-    }
-
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "{}{}", self.out, self.err);
-        self
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap()
     }
 }
 
@@ -340,11 +316,7 @@ fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
     world.double.fail_at("GET", "/nodes/", Fault::Held(changed.clone()));
     let mut child = world.command("clean-preempted -c a --yes --json");
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let began = Instant::now();
-    while world.double.asked("/nodes/") < 3 {
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", world.double.requests());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("each is looked at", || world.double.asked("/nodes/") >= 3);
     world.nodes(&[
         node("back", "v4-8", "READY", &["10.9.1.1"]),
         tpu::node(ZONE, "moved", "v4-8", "PREEMPTED", &labels("marin-b"), &[]),

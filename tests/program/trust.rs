@@ -1,5 +1,6 @@
 //! A stranger's folder cannot make the binary run, contact, read or send anything before a yes, and can after it.
 
+use crate::program::{Ran, program};
 use crate::pty::Pty;
 use marin_tui::demo::google::{Google as Double, PROJECT};
 use marin_tui::demo::{Head, Scenario};
@@ -8,7 +9,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -22,12 +23,6 @@ struct World {
     head: Head,
     /// The dashboard of `.marin.yaml`, as long as nothing may come.
     silent: TcpListener,
-}
-
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
 }
 
 impl World {
@@ -111,11 +106,9 @@ impl World {
     }
 
     fn run(&self, words: &str) -> Ran {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(words.split_whitespace()).env_clear().envs(self.env());
-        let out = command.current_dir(self.file("work")).stdin(Stdio::null()).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let ran = Ran { code: out.status.code(), out: text(out.stdout), err: text(out.stderr) };
+        let mut command = program(&self.file("home"));
+        command.args(words.split_whitespace()).envs(self.env()).current_dir(self.file("work"));
+        let ran = Ran::of(&command.output().unwrap());
         assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
         ran
     }
@@ -419,9 +412,8 @@ fn without_a_home_a_folder_cannot_bring_its_own_settings_or_records() {
     let settings = format!("ssh: {}\nray: [{0}]\n", world.file("theirs").display());
     world.write("work/.marin-tui/.config/marin-tui/config.yaml", &settings);
     for words in ["-c evil list-jobs", "-c asker list-jobs", "trust --yes"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(words.split_whitespace()).env_clear().env("PATH", "/usr/bin:/bin");
-        let out = command.current_dir(world.file("work")).stdin(Stdio::null()).output().unwrap();
+        let mut command = program(&world.file("work"));
+        let out = command.args(words.split_whitespace()).env_remove("HOME").output().unwrap();
         assert!(!out.status.success(), "{words}");
     }
     world.assert_untouched("a start without a home");

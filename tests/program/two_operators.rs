@@ -1,8 +1,10 @@
 //! Two operators with a home each, and one cluster: who comes second is told who operates there, and how far that is; a
 //! mark that a killed program left is taken over knowingly.
 
+use crate::program::program;
 use crate::sshd::{self, Sshd};
-use crate::world::{World, until};
+use crate::until::until;
+use crate::world::World;
 use marin_tui::demo::google::Fault;
 use serde_json::Value;
 use std::fs;
@@ -149,9 +151,8 @@ fn home(place: &Path, user: &str, sshd: &Sshd, cluster: &str) -> impl Fn(&str) -
     .unwrap();
     let user = user.to_owned();
     move |words: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.env_clear().env("HOME", &home).env("USER", &user).env("HOSTNAME", "desk");
-        command.env("PATH", "/usr/bin:/bin").current_dir(&home).stdin(Stdio::null());
+        let mut command = program(&home);
+        command.env("USER", &user).env("HOSTNAME", "desk");
         command.arg("--infra").arg(home.join("infra")).arg("--config").arg(home.join("settings.yaml"));
         command.args(words.split(' '));
         command

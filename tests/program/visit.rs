@@ -1,14 +1,14 @@
 //! `marin-tui ssh` against a real sshd: the head, a machine behind it, and which machine a name means.
 
-use marin_tui::demo::google;
-
+use crate::program::program;
 use crate::sshd::{Sshd, user};
+use marin_tui::demo::google;
 use marin_tui::demo::google::{Google as Double, PROJECT, tpu};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -73,27 +73,16 @@ impl World {
     }
 
     fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.args(args).env_clear().current_dir(self.home.path()).arg("--config");
+        let mut command = program(self.home.path());
         // Options stand before `--`.
-        let at = args.iter().position(|a| *a == "--");
-        if let Some(at) = at {
-            command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-            command
-                .args(&args[..at])
-                .arg("--config")
-                .arg(self.home.path().join("config.yaml"))
-                .args(&args[at..]);
-            command.env_clear().current_dir(self.home.path());
-        } else {
-            command.arg(self.home.path().join("config.yaml"));
-        }
+        let end = args.iter().position(|a| *a == "--").unwrap_or(args.len());
         command
-            .env("HOME", self.home.path())
-            .env("PATH", "/usr/bin:/bin")
-            .env("GCE_METADATA_HOST", "127.0.0.1:9");
+            .args(&args[..end])
+            .arg("--config")
+            .arg(self.home.path().join("config.yaml"))
+            .args(&args[end..]);
         command.env("RAY_AUTH_TOKEN", "tok-never-shown");
-        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json")).stdin(Stdio::null());
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json"));
         command.output().unwrap()
     }
 

@@ -4,7 +4,8 @@
 mod console;
 mod dry;
 
-use crate::world::{HEAD, WORKER, World, ZONE, labels, until};
+use crate::until::until;
+use crate::world::{HEAD, WORKER, World, ZONE, labels};
 use marin_tui::app::{Effect, Event};
 use marin_tui::demo::google::{Fault, PROJECT, tpu};
 use marin_tui::model::{

@@ -1,12 +1,10 @@
 //! A second user of the console's machine, a real Ray behind a real sshd: he tries the sockets, and listens on every port
 //! that is free again, while a log is followed across a loss of the connection.
 
-use crate::bed::{Bed, PATIENCE, Ray, TOKEN, until};
-use crate::pty::Pty;
+use crate::bed::{Bed, INFRA, PATIENCE, Ray, TOKEN};
+use crate::running::Running;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A number twice a second, from 1 on. What is printed cannot be mistaken for the command itself.
@@ -86,65 +84,20 @@ for _ in sys.stdin:
 /// How many minutes the faults go on, for `tests/soak`; otherwise each comes once.
 const SOAK: &str = "SOAK_MINUTES";
 
-/// A program on the client host, its output line by line.
-struct Running {
-    child: Child,
-    out: Receiver<String>,
-    err: Receiver<String>,
+/// The program on the client host.
+fn ours(bed: Bed, words: &str) -> Running {
+    Running::start(bed.program(&words.split(' ').collect::<Vec<_>>()))
 }
 
-impl Running {
-    fn start(argv: &[String]) -> Self {
-        let mut command = Command::new(&argv[0]);
-        command.args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
-        Self { child, out, err }
-    }
-
-    fn ours(bed: Bed, words: &str) -> Self {
-        let program = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"];
-        let words = program.into_iter().chain(words.split(' ')).map(str::to_owned).collect();
-        Self::start(&[bed.on_client(&[]), words].concat())
-    }
-
-    fn says(&self, words: &str) {
-        while !self.err.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{e}: {words}")).contains(words) {}
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    fn next(&self) -> String {
-        self.out.recv_timeout(PATIENCE).unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        BufReader::new(from).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
-    });
-    lines
-}
-
-/// The start of a command line that runs a Python script as the stranger on the client host.
-fn stranger(bed: Bed, script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut argv = bed.on_client(&[]);
-    argv.insert(argv.len() - 1, "-r".into());
-    let drop_rights = ["setpriv", "--reuid", STRANGER, "--regid", STRANGER, "--clear-groups", "--"];
-    argv.extend(drop_rights.into_iter().chain(["python3", "-c", script]).map(str::to_owned));
-    argv.extend(arguments);
-    argv
+/// A Python script run as the stranger on the client host.
+fn stranger(bed: Bed, script: &str, arguments: impl IntoIterator<Item = String>) -> Command {
+    let argv = bed.on_client(&[]);
+    let (client, start) = argv.split_last().unwrap();
+    let mut command = Command::new(&start[0]);
+    command.args(&start[1..]).args(["-r", client]);
+    command.args(["setpriv", "--reuid", STRANGER, "--regid", STRANGER, "--clear-groups", "--"]);
+    command.args(["python3", "-c", script]).args(arguments);
+    command
 }
 
 fn tick(line: &str) -> Option<u64> {
@@ -156,10 +109,10 @@ fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
     let bed = Bed::shared(Ray::Newest);
     let job = bed.submit("ticking", TICKS);
     bed.job_becomes(&job, "RUNNING");
-    let mut log = Running::ours(bed, &format!("job-logs -f {job}"));
+    let mut log = ours(bed, &format!("job-logs -f {job}"));
     let mut seen: Vec<u64> = Vec::new();
     while seen.len() < 4 {
-        seen.extend(tick(&log.next()));
+        seen.extend(tick(&log.out.next()));
     }
 
     // The ways that the log comes by: to be seen by root, and closed to the stranger.
@@ -167,40 +120,38 @@ fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
         bed.on_root("client", &["find", "/run", "/tmp", "/home", "-type", "s", "-name", "*-*.[0-9]*"]);
     let sockets: Vec<String> = sockets.lines().map(str::to_owned).collect();
     assert!(sockets.len() >= 2, "{sockets:?}");
-    let argv = stranger(bed, TRY_SOCKETS, sockets.clone());
-    let tried = Command::new(&argv[0]).args(&argv[1..]).output().unwrap();
+    let tried = stranger(bed, TRY_SOCKETS, sockets.clone()).output().unwrap();
     let tried = String::from_utf8(tried.stdout).unwrap();
     assert_eq!(tried.lines().collect::<Vec<_>>(), vec!["PermissionError"; sockets.len()]);
 
-    let forward = Running::ours(bed, "forward --json");
+    let mut forward = ours(bed, "forward --json");
     let ports = |line: String| {
         let ports: Value = serde_json::from_str(&line).unwrap();
         ["dashboard", "gcs", "client"].map(|service| ports[service].as_u64().unwrap())
     };
-    let before = ports(forward.next());
+    let before = ports(forward.out.next());
     bed.sshd_stop("head");
     log.says("connection lost");
     forward.says("connection lost");
-    let mut thief = Running::start(&stranger(bed, TAKE_PORTS, before.map(|port| port.to_string())));
-    assert_eq!(thief.next(), "ready");
+    let mut thief = Running::listening(stranger(bed, TAKE_PORTS, before.map(|port| port.to_string())));
+    assert_eq!(thief.out.next(), "ready");
     log.says("retrying");
     bed.sshd_start("head");
     log.says("reconnected after");
     let last = *seen.last().unwrap();
     while *seen.last().unwrap() < last + 20 {
-        seen.extend(tick(&log.next()));
+        seen.extend(tick(&log.out.next()));
     }
     assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "no line is lost, none comes twice");
     // The stranger has the ports of before: people get others, and are told.
-    let after = ports(forward.next());
+    let after = ports(forward.out.next());
     assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
     drop(thief.child.stdin.take());
-    assert_eq!(thief.next(), "0 0", "connections and bytes that came to the stranger");
+    assert_eq!(thief.out.next(), "0 0", "connections and bytes that came to the stranger");
 
     bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
     bed.job_becomes(&job, "STOPPED");
-    let code = until("the follower has ended", || log.child.try_wait().unwrap()).code();
-    assert_eq!(code, Some(3));
+    assert_eq!(log.ends().0, Some(3));
 }
 
 /// The resident memory of a program on the client by its arguments, KiB.
@@ -218,20 +169,17 @@ fn faults_leave_a_second_user_no_token() {
     let bed = Bed::shared(Ray::Newest);
     let job = bed.submit("ticking", TICKS);
     bed.job_becomes(&job, "RUNNING");
-    let argv =
-        [&bed.on_client(&[])[..], &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"].map(Into::into)];
-    let argv = argv.concat();
-    let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 160, 50);
+    let mut console = bed.console(160, 50);
     let is_up = |text: &str| text.contains("● up") && text.contains("3 alive");
     console.wait_for("connection", PATIENCE, is_up);
-    let log = Running::ours(bed, &format!("job-logs -f -n 1 {job}"));
-    let wait = Running::ours(bed, &format!("wait-job {job}"));
-    let forward = Running::ours(bed, "forward --json");
-    let mut search = Running::start(&stranger(bed, SEARCH, []));
+    let mut log = ours(bed, &format!("job-logs -f -n 1 {job}"));
+    let wait = ours(bed, &format!("wait-job {job}"));
+    let mut forward = ours(bed, "forward --json");
+    let mut search = Running::listening(stranger(bed, SEARCH, []));
     search.tell(bed.read(TOKEN).trim());
     let mut seen: Vec<u64> = Vec::new();
-    let mut ports: Value = serde_json::from_str(&forward.next()).unwrap();
-    let began = resident(bed, "marin-tui --infra infra$");
+    let mut ports: Value = serde_json::from_str(&forward.out.next()).unwrap();
+    let began = resident(bed, &format!("marin-tui --infra {INFRA}$"));
     let (mut rounds, mut files) = (0, 0);
     loop {
         for fault in ["cut", "sshd", "ssh killed", "dashboard stopped"] {
@@ -249,8 +197,8 @@ fn faults_leave_a_second_user_no_token() {
             console.wait_for("the loss", PATIENCE, |text| !is_up(text));
             search.tell("now");
             let thief = (fault == "sshd").then(|| {
-                let thief = Running::start(&stranger(bed, TAKE_PORTS, was));
-                assert_eq!(thief.next(), "ready");
+                let mut thief = Running::listening(stranger(bed, TAKE_PORTS, was));
+                assert_eq!(thief.out.next(), "ready");
                 thief
             });
             match fault {
@@ -264,22 +212,22 @@ fn faults_leave_a_second_user_no_token() {
                 forward.says("reconnected after");
             }
             // Told again only where they are others.
-            let first = thief.is_some().then(|| forward.next());
-            for line in first.into_iter().chain(forward.out.try_iter()) {
+            let first = thief.is_some().then(|| forward.out.next());
+            for line in first.into_iter().chain(forward.out.at_hand()) {
                 ports = serde_json::from_str(&line).unwrap();
             }
             if let Some(mut thief) = thief {
                 drop(thief.child.stdin.take());
-                assert_eq!(thief.next(), "0 0", "connections and bytes that came to the stranger");
+                assert_eq!(thief.out.next(), "0 0", "connections and bytes that came to the stranger");
             }
-            let said = search.next();
+            let said = search.out.next();
             let (read, found) = said.split_once(' ').unwrap_or((&said, ""));
             assert_eq!(found, "", "after {fault} in round {rounds} the second user read the token");
             files = files.max(read.parse::<u64>().unwrap());
             // The followers are through it, too, and have lost nothing.
             let last = seen.last().copied();
             while seen.last().copied() <= last.map(|last| last + 4) {
-                seen.extend(tick(&log.next()));
+                seen.extend(tick(&log.out.next()));
             }
             assert!(
                 seen.windows(2).all(|pair| pair[0] + 1 == pair[1]),
@@ -295,12 +243,11 @@ fn faults_leave_a_second_user_no_token() {
         files > 20,
         "the second user read {files} files; the search finds nothing because it reads nothing"
     );
-    let ended = resident(bed, "marin-tui --infra infra$");
+    let ended = resident(bed, &format!("marin-tui --infra {INFRA}$"));
     println!("{rounds} rounds, {} lines, {files} files searched; memory {began} to {ended} KiB", seen.len());
     bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
-    for mut follower in [log, wait] {
-        let code = until("the follower has ended", || follower.child.try_wait().unwrap()).code();
-        assert_eq!(code, Some(3));
+    for follower in [log, wait] {
+        assert_eq!(follower.ends().0, Some(3));
     }
     console.send("q");
     console.wait_exit();

@@ -1,8 +1,9 @@
 //! The console in a terminal on one host, a real Ray behind a real sshd on others: what it shows is held against
 //! Ray's own API, and what breaks in life is broken.
 
-use crate::bed::{Bed, Ray, TOKEN, until};
+use crate::bed::{Bed, Ray, TOKEN};
 use crate::pty::Pty;
+use crate::until::until;
 use serde_json::json;
 use std::time::Duration;
 
@@ -16,10 +17,7 @@ const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sle
 /// The console on the client host, as it starts for somebody who has never used it.
 fn open(bed: Bed) -> Pty {
     bed.on("client", &["rm", "-rf", ".local/state/marin-tui", ".cache/marin-tui"]);
-    let argv =
-        [&bed.on_client(&[])[..], &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"].map(Into::into)];
-    let argv = argv.concat();
-    Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 200, 90)
+    bed.console(200, 90)
 }
 
 /// The same, connected.

@@ -1,9 +1,10 @@
 //! What is half dead, on a real Ray behind a real sshd: links that are cut, a dashboard that hangs while the GCS
 //! answers, requests of which nobody knows whether they arrived. Console and commands alike.
 
-use crate::bed::{self, Bed, Ray, until};
+use crate::bed::{self, Bed, Ray};
 use crate::pty::Pty;
 use crate::running::{Running, count};
+use crate::until::until;
 use std::time::Duration;
 
 /// A reconnection, on two busy cores.
@@ -14,15 +15,12 @@ const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sle
 const STATE: &str = ".local/state/marin-tui";
 
 fn command(bed: Bed, words: &[&str]) -> Running {
-    let program = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"];
-    Running::start(bed.command("client", &[&program[..], words].concat()))
+    Running::start(bed.program(words))
 }
 
 fn open(bed: Bed) -> Pty {
     bed.on("client", &["rm", "-rf", STATE, ".cache/marin-tui"]);
-    let program = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"].map(Into::into);
-    let argv = [&bed.on_client(&[])[..], &program].concat();
-    Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 200, 50)
+    bed.console(200, 50)
 }
 
 fn connected(bed: Bed) -> Pty {
@@ -121,7 +119,7 @@ fn commands_that_follow_survive_a_cut_link_and_a_killed_ssh() {
     let ((followed, lines, said), (waited, _, also)) = (log.ends(), wait.ends());
     // Neither 0 nor an error of the command's own: the job was stopped.
     assert_eq!((followed, waited), (Some(3), Some(3)), "{said:?} {also:?}");
-    let numbers: Vec<usize> = lines.iter().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect();
+    let numbers: Vec<usize> = lines.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect();
     let whole: Vec<usize> = (1..=numbers.len()).collect();
     assert_eq!(numbers, whole, "no line is lost, none is repeated");
     for said in [said, also] {
@@ -164,7 +162,6 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
     drop(second);
     // A command says it, too, and recommends nothing that would end the jobs.
     let (code, _, said) = command(bed, &["list-jobs"]).ends();
-    let said = said.join("\n");
     assert!(code == Some(1) && said.contains("dashboard"), "{said}");
     assert!(!said.contains("start it with"), "{said}");
     drop(frozen);
@@ -243,7 +240,6 @@ fn a_restart_by_somebody_else_is_announced_with_what_it_ended() {
     console.wait_for("why the log ends", LONG, |text| text.contains(&format!("{} was lost", job.id)));
     for running in [wait, log] {
         let (code, _, said) = running.ends();
-        let said = said.join("\n");
         assert!(
             code == Some(3) && said.contains(&format!("{} was lost when Ray was restarted", job.id)),
             "{said}"
@@ -286,7 +282,6 @@ fn a_killed_dashboard_leaves_the_state_and_no_hint_ends_a_job() {
     });
     assert!(text.contains(&job.id), "{text}");
     let (code, _, said) = command(bed, &["list-jobs"]).ends();
-    let said = said.join("\n");
     assert_eq!(code, Some(1), "{said}");
     // Whichever way the connection ended: nothing that is recommended ends the jobs that run on.
     assert!(said.contains("dashboard") && !said.contains("start it with"), "{said}");

@@ -1,6 +1,6 @@
 //! Packages and job commands against Ray itself: the names that its Python gives, and its own command line.
 
-use crate::bed::{Bed, INFRA, Ray};
+use crate::bed::{Bed, Ray};
 use marin_tui::ray::Folder;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -100,10 +100,7 @@ fn packages_are_named_and_filled_as_ray_does_it() {
 }
 
 fn console(bed: Bed, args: &[&str]) -> Output {
-    let argv = bed.on_client(&[]);
-    let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).arg(env!("CARGO_BIN_EXE_marin-tui")).args(["--infra", INFRA]).args(args);
-    command.output().unwrap()
+    bed.program(args).output().unwrap()
 }
 
 #[test]

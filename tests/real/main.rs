@@ -29,3 +29,5 @@ mod rotation;
 #[path = "../support/running.rs"]
 mod running;
 mod startup;
+#[path = "../support/until.rs"]
+mod until;

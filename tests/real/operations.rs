@@ -1,8 +1,9 @@
 //! The console in a terminal restarts a real Ray of several hosts: asked about, watched, killed in the middle, resumed.
 
-use crate::bed::{Bed, CLUSTER, INFRA, Ray, until};
+use crate::bed::{Bed, CLUSTER, Ray};
 use crate::pty::Pty;
-use std::process::Command;
+use crate::until::until;
+use std::process::Output;
 use std::time::Duration;
 
 /// A connection, a step: what takes longer than a frame on two busy cores.
@@ -14,17 +15,11 @@ const TASK: &str = "python -c \"import ray, time; ray.init(); hold = lambda: (pr
 
 /// The console on the client of the bed.
 fn open(bed: Bed) -> Pty {
-    let argv =
-        [&bed.on_client(&[])[..], &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", INFRA].map(Into::into)];
-    let argv = argv.concat();
-    Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 160, 50)
+    bed.console(160, 50)
 }
 
-fn command(bed: Bed, args: &[&str]) -> std::process::Output {
-    let argv = bed.on_client(&[]);
-    let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).arg(env!("CARGO_BIN_EXE_marin-tui")).args(["--infra", INFRA]).args(args);
-    command.output().unwrap()
+fn command(bed: Bed, args: &[&str]) -> Output {
+    bed.program(args).output().unwrap()
 }
 
 fn session(bed: Bed) -> String {

@@ -1,6 +1,7 @@
 //! The bed keeps its promises: what other tests take for a real Ray behind a real sshd is one, and breaks like one.
 
-use crate::bed::{self, Bed, HEAD, KEY, Ray, TOKEN, until};
+use crate::bed::{self, Bed, HEAD, KEY, Ray, TOKEN};
+use crate::until::until;
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader};

@@ -1,8 +1,6 @@
 //! A real Ray head of one node, started with `ray start` in a pid namespace of its own: when the test ends, however
 //! it ends, its end of the pipe closes, the namespace's first process leaves, and the kernel takes the rest along.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 use crate::ports::free_ports;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

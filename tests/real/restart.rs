@@ -1,21 +1,21 @@
 //! Restart, stop, start, backup and restore on a real Ray of several hosts, brought up by `ray up` over real sshd.
 
-use crate::bed::{self, Bed, INFRA, Ray, until};
+use crate::bed::{self, Bed, INFRA, Ray};
 use crate::pty::Pty;
 use crate::running::Running;
+use crate::until::until;
 use serde_json::{Value, json};
 use std::process::{Child, Command, Output, Stdio};
 
 /// The console's command line on the client of the bed.
 fn console(bed: Bed, args: &[&str]) -> Command {
-    console_of(bed, INFRA, args)
+    bed.program(args)
 }
 
 /// The same, with a folder of cluster files of its own.
 fn console_of(bed: Bed, infra: &str, args: &[&str]) -> Command {
-    let argv = bed.on_client(&[]);
-    let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).arg(env!("CARGO_BIN_EXE_marin-tui")).args(["--infra", infra]).args(args);
+    let mut command = bed.command("client", &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", infra]);
+    command.args(args);
     command
 }
 

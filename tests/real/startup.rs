@@ -1,6 +1,7 @@
 //! The startup script of a worker, run for real as root on a host of its own (namespaces), with the Google double as
 //! metadata server, Compute Engine and Secret Manager, and stubs in place of docker and ray.
 
+use crate::until::until;
 use marin_tui::config::{self, Env, Launch, Sources};
 use marin_tui::demo::google::{Fault, Google, PROJECT, compute};
 use marin_tui::model::Timestamp;
@@ -10,7 +11,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const CLUSTER: &str = "marin-us-central2";
 const TOKEN: &str = "the-cluster's-own-ray-token";
@@ -20,6 +21,7 @@ const DOUBLE: &str = "http://169.254.169.254";
 fn on_a_host(body: impl FnOnce()) {
     const MARK: &str = "MARIN_TEST_HOST";
     if std::env::var_os(MARK).is_some() {
+        let _report = Report;
         return body();
     }
     let test = std::thread::current().name().unwrap().to_owned();
@@ -33,11 +35,14 @@ fn on_a_host(body: impl FnOnce()) {
     assert!(out.status.success() && said.contains("1 passed"), "{said}\n{error}");
 }
 
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !so() {
-        assert!(begin.elapsed() < Duration::from_secs(40), "still not so: {what}\n{}", report());
-        std::thread::sleep(Duration::from_millis(50));
+/// Prints what the script and its stubs wrote when a test fails.
+struct Report;
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", report());
+        }
     }
 }
 

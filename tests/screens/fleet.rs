@@ -115,11 +115,11 @@ fn at_work() -> App {
 #[test]
 fn at_work_with_every_kind_of_trouble() {
     let mut app = at_work();
-    snap("fleet", &mut app);
+    snap_at_sizes("fleet", &mut app);
     press(&mut app, "N");
-    snap("all_nodes", &mut app);
+    snap_at_sizes("all_nodes", &mut app);
     press(&mut app, "J");
-    snap("all_jobs", &mut app);
+    snap_at_sizes("all_jobs", &mut app);
     press(&mut app, "/vllm");
     snap("all_jobs_filtered", &mut app);
 }
@@ -273,10 +273,6 @@ fn no_size_is_too_small_for_the_fleet() {
     for keys in ["", "N", "J", "J/x", "NI", "?", ":c"] {
         let mut app = at_work();
         press(&mut app, keys);
-        for width in 1..56 {
-            for height in 1..20 {
-                paint(&mut app, Colors::Sixteen, width, height);
-            }
-        }
+        fits(&mut app, keys);
     }
 }

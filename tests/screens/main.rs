@@ -9,6 +9,8 @@ mod reach;
 mod room;
 #[path = "../support/sample.rs"]
 mod sample;
+#[path = "../support/spec.rs"]
+mod spec;
 mod workers;
 
 use crate::sample::*;
@@ -42,21 +44,21 @@ fn text(buffer: &Buffer) -> String {
     rows.map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Compares the screen with its picture.
 fn snap(name: &str, app: &mut App) {
-    // The smallest first, in which keys do nothing; every state looks the same in it.
-    snap_as("too_small", app, (20, 5));
+    snap_at(name, app, &[(120, 40)]);
+}
+
+/// The same at the sizes people use, for what is laid out in another way at each.
+fn snap_at_sizes(name: &str, app: &mut App) {
     snap_at(name, app, &[(80, 24), (120, 40), (200, 60)]);
 }
 
 fn snap_at(name: &str, app: &mut App, sizes: &[(u16, u16)]) {
     for (width, height) in sizes.iter().copied() {
-        snap_as(&format!("{name}_{width}x{height}"), app, (width, height));
+        let seen = text(&paint(app, Colors::Full, width, height));
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), seen);
     }
-}
-
-fn snap_as(name: &str, app: &mut App, (width, height): (u16, u16)) {
-    let seen = text(&paint(app, Colors::Full, width, height));
-    insta::assert_snapshot!(name, seen);
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn nothing_known_yet() {
 #[test]
 fn a_cluster_at_work() {
     let mut app = shown();
-    snap("jobs", &mut app);
+    snap_at_sizes("jobs", &mut app);
     press(&mut app, "1");
     snap("nodes", &mut app);
     press(&mut app, "4");
@@ -103,7 +105,7 @@ fn stale_data_stays_with_the_reason() {
         CLUSTER,
         News::Link(Link::Retrying { problem: gone, at: NOW.plus(std::time::Duration::from_secs(8)) }),
     );
-    snap("stale", &mut app);
+    snap_at_sizes("stale", &mut app);
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn dialogs() {
     press(&mut app, "s");
     snap("stop", &mut app);
     press(&mut app, "<esc>?");
-    snap("help", &mut app);
+    snap_at_sizes("help", &mut app);
     press(&mut app, "<esc>1d");
     snap("describe_node", &mut app);
     press(&mut app, "<esc>2d");
@@ -282,9 +284,25 @@ fn no_size_is_too_small() {
             app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Standing(None)), NOW);
         }
         press(&mut app, keys);
-        for width in 1..56 {
-            for height in 1..20 {
-                paint(&mut app, Colors::Sixteen, width, height);
+        fits(&mut app, keys);
+    }
+}
+
+/// In every small window: below 40 columns and 10 rows it asks for a larger one and shows nothing else, from there on
+/// something is in every part of the screen.
+fn fits(app: &mut App, what: &str) {
+    for (width, height) in (1..56).flat_map(|width| (1..20).map(move |height| (width, height))) {
+        let seen = text(&paint(app, Colors::Sixteen, width, height));
+        if width < 40 || height < 10 {
+            let letters: String = seen.split_whitespace().collect();
+            // Narrower than its longest word it is cut.
+            let is_asked = width < 8 || "enlargethewindow:atleast40x10".starts_with(&letters);
+            assert!(is_asked && !letters.is_empty(), "{what} {width}x{height}: {seen}");
+        } else {
+            assert!(!seen.contains("enlarge"), "{what} {width}x{height}: {seen}");
+            let rows: Vec<&str> = seen.lines().collect();
+            for row in [0, rows.len() / 2, rows.len() - 1] {
+                assert!(!rows[row].is_empty(), "{what} {width}x{height}: row {row} of {seen}");
             }
         }
     }
@@ -345,7 +363,7 @@ fn tpus(answer: News) -> App {
 #[test]
 fn the_tpus_of_a_cluster() {
     let mut app = tpus(News::Cloud(Ok(Arc::new(cloud()))));
-    snap("tpus", &mut app);
+    snap_at_sizes("tpus", &mut app);
     press(&mut app, "x");
     snap("tpus_clean", &mut app);
     press(&mut app, "<esc>");
@@ -391,8 +409,6 @@ fn no_cloud_is_too_hostile_or_a_window_too_small_for_it() {
         for cell in paint(&mut app, Colors::Full, 200, 40).content() {
             assert!(!cell.symbol().chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)));
         }
-        for (width, height) in (1..56).flat_map(|w| (1..20).map(move |h| (w, h))) {
-            paint(&mut app, Colors::Sixteen, width, height);
-        }
+        fits(&mut app, keys);
     }
 }

@@ -38,7 +38,7 @@ fn the_form_says_what_it_waits_for_what_can_be_chosen_and_what_is_wrong() {
     snap("worker_form_looking", &mut app);
     hears(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<left><left>");
-    snap("worker_form", &mut app);
+    snap_at_sizes("worker_form", &mut app);
     press(&mut app, "<down><down><backspace>70<down>My worker");
     snap("worker_form_wrong", &mut app);
     press(&mut app, "<esc>a");
@@ -140,9 +140,7 @@ fn no_offer_is_too_hostile_or_a_window_too_small_for_it() {
         for cell in paint(&mut app, Colors::Full, 200, 40).content() {
             assert!(!cell.symbol().chars().any(|c| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)));
         }
-        for (width, height) in (1..56).flat_map(|w| (1..20).map(move |h| (w, h))) {
-            paint(&mut app, Colors::Sixteen, width, height);
-        }
+        fits(&mut app, keys);
     }
 }
 

@@ -1,8 +1,10 @@
 //! The supervisor and Google: a cluster's TPUs come as news beside its head, errors too, and leftovers are deleted.
 
+use crate::google::google;
+use crate::soon::soon;
+use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
-use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::cloud::{CloudView, TpuHost};
 use marin_tui::model::{
     Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Problem, ProblemKind,
@@ -19,7 +21,6 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, mpsc};
 
 const ZONE: &str = "us-central2-b";
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A cluster of Google's whose head cannot be reached, and what its supervisor says of it.
 struct World {
@@ -34,15 +35,11 @@ struct World {
 impl World {
     async fn new() -> Self {
         let spec = ClusterSpec {
-            name: ClusterName::new("c1"),
-            file: None,
-            accepted: None,
-            provider: Provider::Gcp,
             zone: Some(ZONE.into()),
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth { port: Some(9), ..SshAuth::default() },
-            node_types: Vec::new(),
             google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
+            ..spec("c1")
         };
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let double = Double::start().await.unwrap();
@@ -56,15 +53,9 @@ impl World {
     /// With a login that is what the file says at the time it is needed.
     fn start(&mut self, refresh: Option<Duration>) {
         let home = self.dir.path();
-        let file = home.join("adc.json");
-        let login = Login::by(move || {
-            let grant: Value = fs::read(&file)
-                .map_or_else(|_| json!({"type": "none"}), |text| serde_json::from_slice(&text).unwrap());
-            credentials::user_account::Builder::new(grant).build()
-        });
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
         let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
-        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        options.google = google(&self.double, home);
         options.run_dir = home.join("run");
         fs::write(home.join("ssh_config"), "").unwrap();
         options.ssh_config = Some(home.join("ssh_config"));
@@ -91,7 +82,7 @@ impl World {
                 }
             }
         };
-        tokio::time::timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+        soon(what, found).await
     }
 
     async fn cloud(&mut self) -> Result<Arc<CloudView>, Problem> {
@@ -231,7 +222,7 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, asked_again).await.expect("google is asked again");
+    soon("google is asked again", asked_again).await;
     // The question under way is held, and no other.
     world.double.hint();
     world.ask(Request::CleanPreempted(left));

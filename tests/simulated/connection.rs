@@ -2,11 +2,11 @@
 //! own `ssh` in front of a simulated Ray head.
 
 use crate::soon::soon;
+use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, ProblemKind, Provider, Request, Secret,
-    SshAuth,
+    ClusterName, ClusterSpec, HeadAddress, HostName, ProblemKind, Provider, Request, Secret, SshAuth,
 };
 use marin_tui::supervisor::{self, Connection, ConnectionState, Options, Supervisor};
 use marin_tui::token::Places;
@@ -67,11 +67,7 @@ impl Place {
 
     fn spec(&self) -> ClusterSpec {
         ClusterSpec {
-            name: ClusterName::new("lab"),
-            file: None,
-            accepted: None,
             provider: Provider::Local,
-            zone: None,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth {
                 user: Some("ray".into()),
@@ -79,8 +75,7 @@ impl Place {
                 proxy_command: None,
                 port: Some(self.server.address.port()),
             },
-            node_types: Vec::new(),
-            google: GoogleNames::default(),
+            ..spec("lab")
         }
     }
 

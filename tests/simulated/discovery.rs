@@ -1,24 +1,21 @@
 //! Heads found by label: the supervisor asks Google for the address at every connection, and Ray when it cannot.
 
+use crate::google::google;
+use crate::soon::soon;
+use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
-use marin_tui::gcp::{Endpoints, Google, Login, credentials};
-use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, Provider, Request, SshAuth,
-    Update,
-};
+use marin_tui::model::{ClusterSpec, GoogleNames, Link, News, Problem, Request, Update};
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::Places;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-const DEADLINE: Duration = Duration::from_secs(30);
 /// Of what is told while Ray is asked.
 const MEANWHILE: &str = "trying `ray get-head-ip`";
 
@@ -32,17 +29,8 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let spec = ClusterSpec {
-            name: ClusterName::new("c1"),
-            file: Some("c1.yaml".into()),
-            accepted: None,
-            provider: Provider::Gcp,
-            zone: None,
-            head: HeadAddress::AskRay,
-            auth: SshAuth::default(),
-            node_types: Vec::new(),
-            google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
-        };
+        let google = GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() };
+        let spec = ClusterSpec { file: Some("c1.yaml".into()), google, ..spec("c1") };
         Self { dir: tempfile::tempdir().unwrap(), double: Double::start().await.unwrap(), spec }
     }
 
@@ -59,12 +47,10 @@ impl World {
 
     fn options(&self) -> Options {
         let home = self.dir.path();
-        let grant = self.double.write_adc(home).unwrap();
-        let grant: Value = serde_json::from_slice(&fs::read(grant).unwrap()).unwrap();
-        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+        self.double.write_adc(home).unwrap();
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
         let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
-        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        options.google = google(&self.double, home);
         options.run_dir = home.join("run");
         fs::create_dir(&options.run_dir).unwrap();
         let log = home.join("asked");
@@ -111,7 +97,7 @@ impl Started {
                 }
             }
         };
-        tokio::time::timeout(DEADLINE, wait).await.expect("a failure is told")
+        soon("a failure is told", wait).await
     }
 }
 

@@ -8,8 +8,12 @@ mod connection;
 mod contract;
 mod discovery;
 mod gcp;
+#[path = "../support/google.rs"]
+mod google;
 mod keeps_contract;
 mod ray_bad_input;
 #[path = "../support/soon.rs"]
 mod soon;
+#[path = "../support/spec.rs"]
+mod spec;
 mod token_care;

@@ -2,13 +2,12 @@
 
 mod renewal;
 
+use crate::google::google;
+use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, Stored};
-use marin_tui::gcp::{Endpoints, Google, Login, credentials};
-use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, Secret, SecretName,
-    SshAuth,
-};
+use marin_tui::gcp::Google;
+use marin_tui::model::{ClusterName, ClusterSpec, GoogleNames, Problem, ProblemKind, Secret, SecretName};
 use marin_tui::supervisor::{Options, TokenCare};
 use marin_tui::token::Places;
 use std::fs::{self, Permissions};
@@ -22,7 +21,6 @@ use tokio::sync::Semaphore;
 
 const OLD: &str = "tok-old-5ac81d";
 const NEW: &str = "tok-new-92be07";
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A home, a Google and a cluster whose secret is the named one.
 struct World {
@@ -41,29 +39,18 @@ impl World {
             home: Some(home.path().into()),
             ..Places::default()
         };
-        let spec = ClusterSpec {
-            name: ClusterName::new("c1"),
-            file: None,
-            accepted: None,
-            provider: Provider::Gcp,
-            zone: None,
-            head: HeadAddress::AskRay,
-            auth: SshAuth::default(),
-            node_types: Vec::new(),
-            google: GoogleNames {
-                project: Some(PROJECT.into()),
-                internal_ips: false,
-                token_secret: Some(secret),
-            },
+        let google = GoogleNames {
+            project: Some(PROJECT.into()),
+            token_secret: Some(secret),
+            ..GoogleNames::default()
         };
+        let spec = ClusterSpec { google, ..spec("c1") };
         Self { home, double: Double::start().await.unwrap(), spec, places }
     }
 
     fn google(&self) -> Google {
-        let file = self.double.write_adc(self.home.path()).unwrap();
-        let grant: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
-        Google::new(Endpoints::all_at(&self.double.url()), login)
+        self.double.write_adc(self.home.path()).unwrap();
+        google(&self.double, self.home.path())
     }
 
     fn options(&self) -> Options {

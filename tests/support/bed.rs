@@ -5,13 +5,13 @@
 //! (joined by [`Bed::join_spare`]). A test of `tests/real` has a bed to itself while it runs
 //! (`.config/nextest.toml`); what a test breaks it mends, and the next `up` mends what a killed test left.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
+use crate::pty::Pty;
+use crate::until::until;
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `cluster_name` of the bed's YAML.
 pub const CLUSTER: &str = "marin-bed";
@@ -67,11 +67,6 @@ impl Bed {
         Self::up("test-stuck", &["--cluster", "stuck"])
     }
 
-    /// Hosts with sshd and no Ray on them.
-    pub fn bare() -> Self {
-        Self::up("test-bare", &["--hosts-only"])
-    }
-
     fn up(name: &'static str, args: &[&str]) -> Self {
         take_turn();
         let bed = Self { name };
@@ -100,6 +95,20 @@ impl Bed {
         argv.insert(1, format!("BED_ENV={}", pass.join(" ")));
         argv.push("client".into());
         argv
+    }
+
+    /// The program on the client as the user `ray`, with the bed's cluster files.
+    pub fn program(&self, args: &[&str]) -> Command {
+        let mut command = self.command("client", &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", INFRA]);
+        command.args(args);
+        command
+    }
+
+    /// The same without a command, in a terminal of that many columns and rows: the console.
+    pub fn console(&self, cols: u16, rows: u16) -> Pty {
+        let mut argv = self.on_client(&[]);
+        argv.extend([env!("CARGO_BIN_EXE_marin-tui"), "--infra", INFRA].map(str::to_owned));
+        Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], cols, rows)
     }
 
     /// A command on a host as the user `ray`.
@@ -287,18 +296,6 @@ fn take_turn() {
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         child
     });
-}
-
-/// Asks until there is an answer; fails the test, naming `what`, when it takes too long.
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(start.elapsed() < PATIENCE, "after {PATIENCE:?} still not so: {what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
 }
 
 fn output(mut command: Command, input: &str) -> String {

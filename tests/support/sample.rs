@@ -18,15 +18,10 @@ pub fn before(secs: u64) -> Timestamp {
 
 pub fn spec(name: &str) -> ClusterSpec {
     ClusterSpec {
-        name: ClusterName::new(name),
         file: Some(format!("infra/{name}.yaml").into()),
-        accepted: None,
-        provider: Provider::Gcp,
         zone: Some("us-central2-b".into()),
         head: HeadAddress::Ssh(HostName::parse("10.0.0.1").unwrap()),
-        auth: SshAuth::default(),
-        node_types: Vec::new(),
-        google: GoogleNames::default(),
+        ..crate::spec::spec(name)
     }
 }
 

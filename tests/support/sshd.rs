@@ -1,6 +1,7 @@
 //! A real sshd on 127.0.0.1 with a folder of its own, for the user that runs the tests; root is not needed.
 
 use crate::ports::free_ports;
+use crate::until::until;
 use marin_tui::model::{ClusterName, HostName, SshAuth};
 use marin_tui::ssh::{KeepAlive, TunnelSpec};
 use std::fs;
@@ -9,7 +10,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long anything may take before a test gives up.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -166,15 +167,6 @@ fn serve(config: &Path, port: u16) -> Child {
 pub fn free_port() -> u16 {
     let [port] = free_ports();
     port
-}
-
-/// Polls a condition, [`DEADLINE`] at most.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < DEADLINE, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// The user that runs the tests.

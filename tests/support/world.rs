@@ -1,12 +1,12 @@
 //! A cluster in Google Cloud as a shell sees it: a Google, heads behind SSH that it knows, and a ray command that is a
 //! script.
 
-#![allow(dead_code, reason = "each test crate uses its part")]
-
+use crate::google::google;
+use crate::program::{Ran, program};
+use crate::running::Running;
 use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::google::{Google as Double, PROJECT, compute, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
-use marin_tui::gcp::{Endpoints, Google, Login, credentials};
 use marin_tui::model::{Timestamp, Update};
 use marin_tui::operation::{Audit, Environment};
 use marin_tui::supervisor::{Options, Supervisor};
@@ -15,10 +15,9 @@ use marin_tui::tui::{Multiplexer, Performer, Place};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -126,9 +125,7 @@ impl World {
             config::create_private(folder).unwrap();
         }
         let mut options = Options::new(&config.settings, &folders, Places::default());
-        let grant: Value = serde_json::from_slice(&fs::read(home.join("adc.json")).unwrap()).unwrap();
-        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
-        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        options.google = google(&self.double, home);
         Environment {
             clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
             connections: BTreeMap::new(),
@@ -151,26 +148,19 @@ impl World {
     }
 
     pub fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
-        command.arg("--config").arg(self.home.path().join("config.yaml"));
-        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
-        command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        let mut command = program(self.home.path());
+        command.arg("--config").arg(self.home.path().join("config.yaml")).args(words.split_whitespace());
         command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json"));
-        // Nobody's metadata server.
-        command.env("GCE_METADATA_HOST", "127.0.0.1:9");
         command
     }
 
     pub fn run(&self, words: &str) -> (Option<i32>, String, String) {
-        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (status.code(), text(stdout), text(stderr))
+        let Ran { code, out, err } = Ran::of(&self.command(words).output().unwrap());
+        (code, out, err)
     }
 
     pub fn spawn(&self, words: &str) -> Running {
-        let mut child = self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        Running { child, lines: Box::new(lines), said: String::new() }
+        Running::start(self.command(words))
     }
 
     /// What the ray command was asked for so far, a word each.
@@ -198,40 +188,6 @@ impl World {
         node["queuedResource"] = queued.into();
         self.double.state().nodes.push(node);
         self.turn(name, "ACTIVE");
-    }
-}
-
-/// Waits until something holds.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A command that runs.
-pub struct Running {
-    pub child: Child,
-    lines: Box<dyn BufRead>,
-    pub said: String,
-}
-
-impl Running {
-    /// Reads until it says so.
-    pub fn says(&mut self, words: &str) {
-        let from = self.said.len();
-        while !self.said[from..].contains(words) {
-            let read = self.lines.read_line(&mut self.said).unwrap();
-            assert!(read > 0, "it ended without saying {words:?}: {}", self.said);
-        }
-    }
-
-    pub fn ends(mut self) -> (Option<i32>, String, String) {
-        let mut out = String::new();
-        self.lines.read_to_string(&mut self.said).unwrap();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        (self.child.wait().unwrap().code(), out, self.said)
     }
 }
 

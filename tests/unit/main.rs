@@ -10,4 +10,6 @@ mod event_loop;
 mod readme;
 #[path = "../support/sample.rs"]
 mod sample;
+#[path = "../support/spec.rs"]
+mod spec;
 mod words;

@@ -1,5 +1,6 @@
 //! Dry runs for scripts: whatever the command, one list on stdout, and nothing done.
 
+use crate::until::until;
 use crate::world::{HEAD, WORKER, World, ZONE, labels};
 use marin_tui::demo::google::tpu;
 use serde_json::{Value, json};
@@ -124,7 +125,7 @@ fn each_dry_run_is_one_list_on_machines_of_ones_own() {
 fn a_cluster_that_was_started_is_told_as_a_list() {
     let mut world = World::new();
     let starting = world.spawn("start-cluster --json");
-    super::until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
     world.head();
     world.file("is-up", "");
     let (code, out, said) = starting.ends();

@@ -1,6 +1,7 @@
 //! A token that is rotated while something is connected.
 
-use super::{DEADLINE, NEW, OLD, World, exposes, put};
+use super::{NEW, OLD, World, exposes, put};
+use crate::soon::soon;
 use marin_tui::demo::google::Fault;
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::{HeadAddress, Link, News, ProblemKind, Request, Secret, Update};
@@ -20,7 +21,7 @@ async fn until(news: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&News)
             }
         }
     };
-    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("no news of: {what}"))
+    soon(what, wait).await
 }
 
 fn is_up(news: &News) -> bool {

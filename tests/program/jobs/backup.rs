@@ -1,0 +1,231 @@
+//! Jobs saved to a folder and restored from it, with their packages.
+
+use super::{Place, TOKEN, stderr};
+use marin_tui::model::{JobStatus, Secret};
+use marin_tui::ray::{Client, Endpoint};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Seek as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Names of files and folders under a folder, with their permissions.
+fn modes(dir: &Path) -> Vec<(String, u32)> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        all.push((entry.file_name().into_string().unwrap(), mode));
+        if entry.path().is_dir() {
+            all.extend(modes(&entry.path()));
+        }
+    }
+    all
+}
+
+#[test]
+fn jobs_are_saved_and_restored_once() {
+    let old = Place::new();
+    old.file("work/train.py", "print(1)\n");
+    let submit = |args: &[&str]| old.ok(&[&["submit-job", "--no-wait", "--submission-id"], args].concat());
+    submit(&["plain", "--metadata", "owner=alice", "--", "python x.py"]);
+    submit(&["dir", "--working-dir", "work", "--env", "KEY=hunter2", "--", "python train.py"]);
+    submit(&[
+        "waits",
+        "--entrypoint-num-cpus",
+        "0.5",
+        "--entrypoint-resources",
+        "{\"TPU\": 4}",
+        "--",
+        "true",
+    ]);
+    submit(&["ended", "--", "true"]);
+    submit(&["ours", "--metadata", "marin-tui=probe", "--", "true"]);
+    submit(&["loop", "--", "python cluster.py start-cleanup --interval 600"]);
+    submit(&["gone", "--runtime-env", "{\"working_dir\": \"gcs://_ray_pkg_0.zip\"}", "--", "true"]);
+    old.head.turn_job("ended", JobStatus::Succeeded);
+    let dir = old.home.path().join("saved");
+    let saved = dir.to_str().unwrap();
+    let dry = old.run(&["backup-jobs", saved, "--json", "--dry-run"]);
+    assert_eq!(dry.status.code(), Some(1), "one job could not be restored: {}", stderr(&dry));
+    assert!(!dir.exists());
+    let out = old.run(&["backup-jobs", saved, "--json"]);
+    assert_eq!(out.status.code(), Some(1), "one job cannot be restored: {}", stderr(&out));
+    let mut report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // A dry run prints the same, but for the outcome.
+    let said: Value = serde_json::from_slice(&dry.stdout).unwrap();
+    assert!(report["jobs"].as_array().unwrap().iter().all(|j| j["outcome"] == "saved"), "{report}");
+    report["jobs"].as_array_mut().unwrap().iter_mut().for_each(|j| j["outcome"] = json!("would be saved"));
+    assert_eq!(said, report);
+    let ids: Vec<_> = report["jobs"].as_array().unwrap().iter().map(|j| j["submission_id"].clone()).collect();
+    assert_eq!(ids, ["dir", "gone", "plain", "waits"]);
+    assert_eq!(report["jobs"][1]["missing_packages"], json!(["gcs://_ray_pkg_0.zip"]));
+    assert_eq!(report["skipped"].as_array().unwrap().len(), 2);
+    for (name, mode) in modes(&dir) {
+        assert_eq!(mode, if name == "packages" { 0o700 } else { 0o600 }, "{name}");
+    }
+    assert_eq!(modes(old.home.path()).into_iter().find(|(n, _)| n == "saved").unwrap().1, 0o700);
+    let twice = old.run(&["backup-jobs", saved]);
+    assert!(stderr(&twice).contains("already contains a backup"), "{}", stderr(&twice));
+
+    // A new cluster, with none of it.
+    let new = Place::new();
+    let restored = new.run(&["restore-jobs", saved, "--json"]);
+    assert_eq!(restored.status.code(), Some(1));
+    let rows: Value = serde_json::from_slice(&restored.stdout).unwrap();
+    let outcome = |i: usize| rows[i]["outcome"].as_str().unwrap().to_owned();
+    assert_eq!([outcome(0), outcome(2), outcome(3)], ["submitted", "submitted", "submitted"]);
+    assert!(outcome(1).contains("was already gone when the job was saved"), "{rows}");
+    for id in ["plain", "dir", "waits"] {
+        let (before, after) = (old.job(id), new.job(id));
+        for part in ["entrypoint", "metadata", "runtime_env"] {
+            assert_eq!(before[part], after[part], "{part} of {id}");
+        }
+    }
+    let again: Value = serde_json::from_slice(&new.run(&["restore-jobs", saved, "--json"]).stdout).unwrap();
+    assert_eq!(again[0]["outcome"], "already exists");
+    // What the entrypoint needs has come along: saving the new cluster saves the same.
+    let copy = new.home.path().join("copy");
+    new.ok(&["backup-jobs", copy.to_str().unwrap()]);
+    let list = |dir: &Path| -> Value {
+        serde_json::from_str(&fs::read_to_string(dir.join("jobs.json")).unwrap()).unwrap()
+    };
+    let needs = |list: &Value| {
+        let jobs = list["jobs"].as_array().unwrap();
+        jobs.iter().find(|j| j["submission"]["submission_id"] == "waits").unwrap().clone()
+    };
+    assert_eq!(needs(&list(&dir)), needs(&list(&copy)));
+    assert_eq!(needs(&list(&dir))["submission"]["entrypoint_resources"], json!({"TPU": 4.0}));
+    let log = new.ok(&["audit"]);
+    assert!(log.contains("restore-jobs") && !log.contains("hunter2"), "{log}");
+}
+
+/// A package beyond what a dashboard takes: `ray.init` uploads such ones past it. The commands hold it never whole.
+#[test]
+fn a_package_of_500_megabytes_passes_through_little_memory() {
+    const SIZE: u64 = (500 << 20) - 100;
+    let (old, new) = (Place::new(), Place::new());
+    let uri = "gcs://_ray_pkg_1a46e.zip";
+    let client = |place: &Place| {
+        let endpoint = Endpoint::Direct {
+            dashboard: format!("http://{}", place.head.dashboard),
+            gcs: Some(place.head.gcs.to_string()),
+        };
+        Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap()
+    };
+    let large = old.home.path().join("large");
+    let mut file = fs::File::create(&large).unwrap();
+    file.set_len(SIZE).unwrap();
+    // Not all of it is nothing.
+    for at in [0, 1 << 20, 300_000_001, SIZE - 5] {
+        file.seek(std::io::SeekFrom::Start(at)).unwrap();
+        file.write_all(b"bytes").unwrap();
+    }
+    let upload = client(&old);
+    old.runtime.block_on(upload.upload_package_file(uri, fs::File::open(&large).unwrap())).unwrap();
+    let env = json!({"working_dir": uri}).to_string();
+    old.ok(&["submit-job", "--no-wait", "--submission-id", "large", "--runtime-env", &env, "--", "true"]);
+    let saved = old.home.path().join("saved");
+    for (place, command) in [(&old, "backup-jobs"), (&new, "restore-jobs")] {
+        let kilobytes = peak(place, &[command, saved.to_str().unwrap()]);
+        assert!(kilobytes < 100_000, "{command} held {kilobytes} kB");
+    }
+    let files = |dir: &Path| fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!(files(&saved.join("packages")), ["0"]);
+    let mut find = Command::new("find");
+    let left = find.arg(new.home.path()).args(["-size", "+1M"]).output().unwrap().stdout;
+    assert_eq!(String::from_utf8_lossy(&left), "", "nothing of it lies about");
+    let back = new.home.path().join("back");
+    let mut to = fs::File::create(&back).unwrap();
+    new.runtime.block_on(client(&new).package(uri, &mut to)).unwrap().unwrap();
+    let same = Command::new("cmp").arg(&large).arg(saved.join("packages/0")).status().unwrap();
+    assert!(same.success() && Command::new("cmp").arg(&large).arg(back).status().unwrap().success());
+}
+
+/// Runs a command that must succeed; the most memory that it had, in kB.
+fn peak(place: &Place, args: &[&str]) -> u64 {
+    let mut child = place.command(args).stdout(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        // A mark that only rises: the last look tells it.
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let mark =
+            text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        peak = mark.unwrap_or(peak).max(peak);
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success() && peak > 0, "{args:?}");
+            return peak;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_no_backup_that_looks_like_one() {
+    let place = Place::new();
+    fs::create_dir(place.home.path().join("work")).unwrap();
+    fs::write(place.home.path().join("work/data"), vec![1; 200_000]).unwrap();
+    place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
+    // A write beyond the limit fails as one to a full disk does.
+    let command = place.command(&["backup-jobs", "saved"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"]).arg(command.get_program());
+    limited.args(command.get_args()).env_clear().current_dir(place.home.path()).stdin(Stdio::null());
+    limited.envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let out = limited.output().unwrap();
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    assert!(
+        stderr(&out).contains("cannot write") && stderr(&out).contains("free disk space"),
+        "{}",
+        stderr(&out)
+    );
+    assert_eq!(place.run(&["restore-jobs", "saved"]).status.code(), Some(1));
+    assert_eq!(
+        fs::read_dir(place.home.path().join("saved/packages")).unwrap().count(),
+        0,
+        "nothing half-written"
+    );
+    place.ok(&["backup-jobs", "saved"]);
+}
+
+#[test]
+fn a_backup_touches_nothing_of_others() {
+    let place = Place::new();
+    place.submit("one");
+    place.file("notes/mine.txt", "mine");
+    let out = place.run(&["backup-jobs", "notes"]);
+    assert!(stderr(&out).contains("not empty"), "{}", stderr(&out));
+    assert_eq!(fs::read_dir(place.home.path().join("notes")).unwrap().count(), 1);
+    let none = place.run(&["restore-jobs", "notes"]);
+    assert!(stderr(&none).contains("jobs.json"), "{}", stderr(&none));
+    // An interrupted backup is taken up again.
+    place.file("half/marin-tui-backup", "");
+    place.file("half/packages/0", "torn");
+    place.ok(&["backup-jobs", "half"]);
+    assert!(place.home.path().join("half/jobs.json").exists());
+    // A list that leads out of its folder is not followed.
+    let list = json!({"version": 1, "cluster": "x", "jobs": [], "packages": {"gcs://a.zip": "packages/../../notes/mine.txt"}});
+    place.file("evil/jobs.json", &list.to_string());
+    assert_eq!(place.run(&["restore-jobs", "evil"]).status.code(), Some(1));
+    // Nor a link, and what a record names here stays here.
+    let job = json!({"submission": {
+        "entrypoint": "true", "submission_id": "evil",
+        "runtime_env": {"working_dir": "gcs://a.zip", "py_modules": ["~/notes"], "pip": "notes/mine.txt"}
+    }, "missing": []});
+    let list =
+        json!({"version": 1, "cluster": "x", "jobs": [job], "packages": {"gcs://a.zip": "packages/0"}});
+    place.file("evil/jobs.json", &list.to_string());
+    fs::create_dir(place.home.path().join("evil/packages")).unwrap();
+    let package = place.home.path().join("evil/packages/0");
+    std::os::unix::fs::symlink("../../notes/mine.txt", &package).unwrap();
+    let out = place.run(&["restore-jobs", "evil"]);
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.code() == Some(1) && said.contains("not a file in the backup folder"), "{said}");
+    assert_eq!(place.get("/api/packages/gcs/a.zip").0, 404, "nothing is uploaded");
+    fs::remove_file(&package).unwrap();
+    fs::write(&package, "zip").unwrap();
+    place.ok(&["restore-jobs", "evil"]);
+    assert_eq!(place.job("evil")["runtime_env"], job["submission"]["runtime_env"], "verbatim");
+}

@@ -1,0 +1,18 @@
+//! A cluster that was not read from a file.
+
+use marin_tui::model::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, Provider, SshAuth};
+
+/// A cluster in Google Cloud of which nothing but the name is known; a test says what it needs.
+pub fn spec(name: &str) -> ClusterSpec {
+    ClusterSpec {
+        name: ClusterName::new(name),
+        file: None,
+        accepted: None,
+        provider: Provider::Gcp,
+        zone: None,
+        head: HeadAddress::AskRay,
+        auth: SshAuth::default(),
+        node_types: Vec::new(),
+        google: GoogleNames::default(),
+    }
+}
