@@ -30,7 +30,7 @@ pub use resolve::{Unresolved, resolve};
 pub use safe::Unsafe;
 pub use settings::{CapacityField, DEFAULTS, Override, Settings, TpuVersion};
 
-pub use trust::{Records, Review, Standing, Trusted};
+pub use trust::{Records, Review, TrustState, Trusted};
 
 use crate::model::text::printable;
 use crate::model::{
@@ -88,7 +88,6 @@ pub struct Sources {
 /// A file that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The file.
     pub file: PathBuf,
     /// The error with its place and hint.
     pub problem: Problem,
@@ -98,9 +97,7 @@ pub struct Broken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
 pub enum Entry {
-    /// A cluster.
     Cluster(ClusterSpec),
-    /// A broken file.
     Broken(Broken),
 }
 
@@ -117,7 +114,6 @@ impl Entry {
 /// The settings and all entries.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The settings.
     pub settings: Settings,
     /// Clusters and broken files, by name of cluster or file.
     pub entries: Vec<Entry>,
@@ -197,9 +193,9 @@ impl Loaded {
     /// Settings, clusters and variables for use. Fails when the folder is not trusted, unless the command line names the
     /// clusters; the variables of `.marin.yaml` are left out then.
     pub fn admit(self, records: &Records) -> Result<(Config, Env), ConfigError> {
-        let standing = self.review.as_ref().map(|review| (review.folder.clone(), review.standing(records)));
-        let env = match standing {
-            None | Some((_, Standing::Trusted)) => self.env.clone(),
+        let state = self.review.as_ref().map(|review| (review.folder.clone(), review.state(records)));
+        let env = match state {
+            None | Some((_, TrustState::Trusted)) => self.env.clone(),
             Some(_) if self.is_named => self.plain.clone(),
             Some((folder, _)) => return Err(ConfigError::Untrusted(folder)),
         };

@@ -94,6 +94,5 @@ pub struct TunnelSpec {
     /// Limit of the TCP connection and of ssh's first exchange; whole seconds, at least one. The login as a whole
     /// may take three times as long: a hardware key waits for a finger.
     pub connect_timeout: Duration,
-    /// Keepalive messages.
     pub keep_alive: KeepAlive,
 }

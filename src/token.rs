@@ -36,7 +36,6 @@ pub struct Places {
 pub enum Source {
     /// `RAY_AUTH_TOKEN`.
     Variable,
-    /// A file.
     File(PathBuf),
     /// A version of a secret.
     Payload(String),
@@ -55,7 +54,6 @@ impl fmt::Display for Source {
 /// A token and where it came from.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The token.
     pub token: Secret,
     /// Where it was found.
     pub source: Source,
@@ -76,24 +74,13 @@ pub enum TokenError {
     },
     /// A file exists and cannot be read.
     #[error("cannot read token file {}: {error}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Unreadable { file: PathBuf, error: io::Error },
     /// A file cannot be written.
     #[error("cannot write {}: {error}", printable(&file.display().to_string()))]
-    Unwritable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Unwritable { file: PathBuf, error: io::Error },
     /// The content of a place is not a token.
     #[error("{place} {why}")]
     Unusable {
-        /// The place.
         place: Source,
         /// What is wrong with its content.
         why: &'static str,
@@ -106,7 +93,6 @@ fn shown(files: &[PathBuf]) -> String {
 }
 
 impl TokenError {
-    /// The hint.
     pub fn hint(&self, cached: &Path) -> String {
         match self {
             Self::NotFound { .. } => {

@@ -11,7 +11,6 @@ use std::time::Duration;
 /// Every setting with its default, ready to be saved (`marin-tui config print`).
 pub const DEFAULTS: &str = include_str!("../../assets/config.yaml");
 
-/// The settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -19,7 +18,6 @@ pub struct Settings {
     pub infra: Vec<PathBuf>,
     /// Overrides of the cluster files, by `cluster_name`.
     pub clusters: BTreeMap<String, Override>,
-    /// The ssh program.
     pub ssh: PathBuf,
     /// `ssh -F`.
     pub ssh_config: Option<PathBuf>,
@@ -73,9 +71,7 @@ pub enum TpuVersion {
 pub struct Override {
     /// Host name, address or ssh alias of the head.
     pub address: Option<HostName>,
-    /// ssh user.
     pub user: Option<String>,
-    /// ssh port.
     pub port: Option<u16>,
     /// Private key file.
     pub key: Option<PathBuf>,

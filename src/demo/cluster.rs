@@ -51,7 +51,6 @@ pub(super) struct Cluster {
     pub version: u64,
     /// The moment, in milliseconds since the epoch.
     pub now: i64,
-    /// The autoscaler's process.
     pub monitor: Monitor,
     /// The moment when the simulation began.
     pub began: i64,
@@ -70,7 +69,6 @@ pub(super) struct Cluster {
     counted: u64,
     /// Jobs that start or stop, and when.
     due: BinaryHeap<Reverse<(i64, usize)>>,
-    /// Its simulated activity.
     pub(super) life: Option<Engine>,
     random: Random,
     steps: i64,

@@ -49,13 +49,11 @@ const BEARER: &str = "ya29.made-up-access-token";
 pub enum Fault {
     /// A status with Google's error body; `reason` is that of its `ErrorInfo`.
     Refuse {
-        /// The HTTP status.
         code: u16,
         /// Its word in the body.
         status: &'static str,
         /// The reason; empty for none.
         reason: &'static str,
-        /// The sentence.
         message: &'static str,
     },
     /// The load balancer's HTML page.

@@ -41,7 +41,7 @@ pub struct Facts {
     pub begun: Option<i64>,
     /// The id of the mark that it leaves on the cluster.
     pub mark: Option<String>,
-    /// The heads that were there at its first look; no other one is ever deleted.
+    /// The heads that existed when it started; no other one is ever deleted.
     pub known_heads: Option<Vec<KnownHead>>,
     /// Address of the head machine that this operation deleted: a new one there has a new key.
     pub deleted_head: Option<String>,

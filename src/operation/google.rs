@@ -20,7 +20,7 @@ const SIDE_BY_SIDE: usize = 16;
 /// What Google may take to drop what it has deleted from its lists.
 const DROPPING: Duration = Duration::from_secs(120);
 
-/// A head machine as an operation found it at its first look: no other one may be deleted by it.
+/// A head machine as an operation found it when it started: no other one may be deleted by it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownHead {
     /// The number that Google gave it.
@@ -81,7 +81,7 @@ impl Performer {
         Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
     }
 
-    /// The heads that there are, as they are recorded at an operation's first look; none on other providers.
+    /// The heads that there are, as an operation records them when it starts; none on other providers.
     pub(super) async fn known_heads(&self) -> Result<Option<Vec<KnownHead>>, Problem> {
         if !self.is_google() {
             return Ok(None);
@@ -112,7 +112,7 @@ impl Performer {
                 head.id, head.zone
             )
         } else {
-            format!("the journal does not tell whether head {name} existed when this operation began")
+            format!("the journal does not record whether head {name} existed when this operation began")
         };
         Err(trouble(what, self.begin_anew()))
     }

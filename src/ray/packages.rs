@@ -24,12 +24,7 @@ pub const DEFAULT_EXCLUDES: [&str; 4] = [".git", ".venv", "venv", "__pycache__"]
 pub enum PackError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        why: io::Error,
-    },
+    Unreadable { path: PathBuf, why: io::Error },
     /// Too large to upload.
     #[error(
         "{} has {} MiB, and Ray accepts {} MiB: exclude what the job does not need (.gitignore, .rayignore, --exclude); the largest files are {}",

@@ -21,9 +21,7 @@ pub mod path {
     pub const GET_ALL_JOB_INFO: &str = "/ray.rpc.JobInfoGcsService/GetAllJobInfo";
     /// Names of keys in the internal key-value store.
     pub const KV_KEYS: &str = "/ray.rpc.InternalKVGcsService/InternalKVKeys";
-    /// One value.
     pub const KV_GET: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
-    /// Several values.
     pub const KV_MULTI_GET: &str = "/ray.rpc.InternalKVGcsService/InternalKVMultiGet";
     /// Writes one value.
     pub const KV_PUT: &str = "/ray.rpc.InternalKVGcsService/InternalKVPut";
@@ -74,7 +72,6 @@ pub struct ClusterResourceState {
     /// The last autoscaler report that the GCS got; 0 without autoscaler v2.
     #[prost(int64, tag = "2")]
     pub last_seen_autoscaler_state_version: i64,
-    /// Nodes.
     #[prost(message, repeated, tag = "3")]
     pub node_states: Vec<NodeState>,
     /// Pending tasks and actors.
@@ -121,7 +118,6 @@ pub struct NodeState {
     /// The provider's machine type.
     #[prost(string, tag = "11")]
     pub instance_type_name: String,
-    /// Labels.
     #[prost(btree_map = "string, string", tag = "13")]
     pub labels: BTreeMap<String, String>,
 }
@@ -153,10 +149,8 @@ pub struct ResourceRequest {
 /// Equal bundles, counted.
 #[derive(Clone, PartialEq, Message)]
 pub struct ResourceRequestByCount {
-    /// The bundle.
     #[prost(message, optional, tag = "1")]
     pub request: Option<ResourceRequest>,
-    /// How many.
     #[prost(int64, tag = "2")]
     pub count: i64,
 }
@@ -178,7 +172,6 @@ pub struct GangResourceRequest {
 /// One alternative of a placement group.
 #[derive(Clone, PartialEq, Message)]
 pub struct BundleSelector {
-    /// Its bundles.
     #[prost(message, repeated, tag = "1")]
     pub resource_requests: Vec<ResourceRequest>,
 }
@@ -186,7 +179,6 @@ pub struct BundleSelector {
 /// One `request_resources()`.
 #[derive(Clone, PartialEq, Message)]
 pub struct ClusterResourceConstraint {
-    /// The requested resources.
     #[prost(message, repeated, tag = "1")]
     pub resource_requests: Vec<ResourceRequestByCount>,
 }
@@ -226,7 +218,6 @@ pub struct PendingInstanceRequest {
     /// The autoscaler's type.
     #[prost(string, tag = "2")]
     pub ray_node_type_name: String,
-    /// How many.
     #[prost(int32, tag = "3")]
     pub count: i32,
     /// When; seconds since the Unix epoch.
@@ -234,7 +225,6 @@ pub struct PendingInstanceRequest {
     pub request_ts: i64,
 }
 
-/// A pending machine.
 #[derive(Clone, PartialEq, Message)]
 pub struct PendingInstance {
     /// The autoscaler's type.
@@ -246,7 +236,6 @@ pub struct PendingInstance {
     /// Its address, when it has one.
     #[prost(string, tag = "4")]
     pub ip_address: String,
-    /// Its current step.
     #[prost(string, tag = "5")]
     pub details: String,
 }
@@ -285,7 +274,6 @@ pub struct GetAllNodeInfoRequest {
 /// `GetAllNodeInfoReply`.
 #[derive(Clone, PartialEq, Message)]
 pub struct GetAllNodeInfoReply {
-    /// Outcome.
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
     /// Nodes, dead ones included.
@@ -308,7 +296,6 @@ pub struct GcsNodeInfo {
     /// 0 alive, 1 dead.
     #[prost(int32, tag = "7")]
     pub state: i32,
-    /// Host name.
     #[prost(string, tag = "8")]
     pub node_manager_hostname: String,
     /// Total amounts.
@@ -332,7 +319,6 @@ pub struct GcsNodeInfo {
     /// Whether this is the head.
     #[prost(bool, tag = "25")]
     pub is_head_node: bool,
-    /// Labels.
     #[prost(btree_map = "string, string", tag = "26")]
     pub labels: BTreeMap<String, String>,
     /// Why it died.
@@ -384,15 +370,12 @@ pub struct GetAllJobInfoRequest {
 /// `GetAllJobInfoReply`.
 #[derive(Clone, PartialEq, Message)]
 pub struct GetAllJobInfoReply {
-    /// Outcome.
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
-    /// Drivers.
     #[prost(message, repeated, tag = "2")]
     pub job_info_list: Vec<JobTableData>,
 }
 
-/// A driver.
 #[derive(Clone, PartialEq, Message)]
 pub struct JobTableData {
     /// Four bytes.
@@ -404,10 +387,8 @@ pub struct JobTableData {
     /// Where it runs.
     #[prost(string, tag = "4")]
     pub driver_ip_address: String,
-    /// Its process id.
     #[prost(int64, tag = "5")]
     pub driver_pid: i64,
-    /// Its configuration.
     #[prost(message, optional, tag = "6")]
     pub config: Option<JobConfig>,
     /// Started at; milliseconds since the Unix epoch.
@@ -416,7 +397,6 @@ pub struct JobTableData {
     /// Ended at; 0 while it runs.
     #[prost(uint64, tag = "8")]
     pub end_time: u64,
-    /// Its command.
     #[prost(string, tag = "9")]
     pub entrypoint: String,
 }
@@ -438,7 +418,6 @@ pub struct KvKeysRequest {
     /// Prefix of the keys.
     #[prost(bytes = "bytes", tag = "1")]
     pub prefix: Bytes,
-    /// Namespace.
     #[prost(bytes = "bytes", tag = "2")]
     pub namespace: Bytes,
 }
@@ -446,7 +425,6 @@ pub struct KvKeysRequest {
 /// `InternalKVKeysReply`.
 #[derive(Clone, PartialEq, Message)]
 pub struct KvKeysReply {
-    /// Outcome.
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
     /// Whole keys, prefix included, in no order.
@@ -457,7 +435,6 @@ pub struct KvKeysReply {
 /// `InternalKVGetRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub struct KvGetRequest {
-    /// The key.
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
     /// Namespace; empty for packages.
@@ -471,7 +448,6 @@ pub struct KvGetReply {
     /// Outcome; a missing key is [`STATUS_NOT_FOUND`].
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
-    /// The value.
     #[prost(bytes = "bytes", tag = "2")]
     pub value: Bytes,
 }
@@ -479,7 +455,6 @@ pub struct KvGetReply {
 /// `InternalKVPutReply`.
 #[derive(Clone, PartialEq, Message)]
 pub struct KvPutReply {
-    /// Outcome.
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
 }
@@ -487,10 +462,8 @@ pub struct KvPutReply {
 /// `InternalKVMultiGetRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub struct KvMultiGetRequest {
-    /// Keys.
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub keys: Vec<Bytes>,
-    /// Namespace.
     #[prost(bytes = "bytes", tag = "2")]
     pub namespace: Bytes,
 }
@@ -498,10 +471,8 @@ pub struct KvMultiGetRequest {
 /// `InternalKVMultiGetReply`.
 #[derive(Clone, PartialEq, Message)]
 pub struct KvMultiGetReply {
-    /// Outcome.
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
-    /// The existing entries.
     #[prost(message, repeated, tag = "2")]
     pub results: Vec<KvEntry>,
 }
@@ -512,7 +483,6 @@ pub struct KvEntry {
     /// The whole key.
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
-    /// The value.
     #[prost(bytes = "bytes", tag = "2")]
     pub value: Bytes,
 }
@@ -540,7 +510,6 @@ impl CheckAliveRequest {
 /// `CheckAliveReply`.
 #[derive(Clone, PartialEq, Message)]
 pub struct CheckAliveReply {
-    /// Outcome.
     #[prost(message, optional, tag = "1")]
     pub status: Option<GcsStatus>,
     /// Ray's version.

@@ -5,10 +5,8 @@ use super::Cluster;
 use super::node::SliceKind;
 use std::collections::BTreeMap;
 
-/// A TPU VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct TpuVm {
-    /// Its name.
     pub name: String,
     /// Google's `acceleratorType`.
     pub accelerator: String,

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 /// A version of a secret.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Its payload.
     pub payload: Vec<u8>,
     /// `ENABLED`, `DISABLED` or `DESTROYED`.
     pub state: &'static str,

@@ -25,7 +25,6 @@ const REMEMBERED: usize = 1000;
 pub(super) struct Kind {
     /// What its slices are.
     pub slice: SliceKind,
-    /// The name, shared.
     pub name: Arc<str>,
     /// Jobs that wait for such a slice, the first first.
     pub waiting: VecDeque<usize>,
@@ -76,11 +75,9 @@ pub(super) enum Stage {
     Deleted,
 }
 
-/// A slice.
 pub(super) struct Slice {
     /// The TPU VM's name.
     pub name: String,
-    /// Its node type.
     pub kind: usize,
     /// The job that it works for.
     pub job: Option<usize>,

@@ -68,7 +68,7 @@ mod tests {
     use super::super::super::wire::{FailedInstanceRequest, PendingInstance, PendingInstanceRequest};
     use super::super::nodes::live;
     use super::*;
-    use crate::ray::convert::words::Words;
+    use crate::ray::convert::interner::Interner;
 
     #[test]
     fn a_report_counts_nodes_by_type_and_says_why_launches_failed() {
@@ -79,7 +79,7 @@ mod tests {
                 status: status.into(),
                 ..wire::NodeState::default()
             };
-            live(&state, None, &Words::default()).unwrap()
+            live(&state, None, &Interner::default()).unwrap()
         };
         let nodes = [
             node(1, "head", wire::NodeStatus::Running),
