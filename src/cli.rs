@@ -19,6 +19,7 @@ mod demo_ray;
 mod forward;
 mod jobs;
 mod list;
+mod man;
 pub mod manual;
 mod operate;
 mod places;
@@ -41,7 +42,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   marin-tui                                  all clusters in ./infra or in the settings
-  marin-tui --cluster us-central2            one cluster (name with or without `marin-`, or a prefix)
+  marin-tui --cluster us-central2            one cluster; `marin-` may be left out
   marin-tui --infra ~/src/marin/infra        cluster files in another folder
   marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
   marin-tui clusters --json                  list clusters as JSON
@@ -49,18 +50,25 @@ Examples:
 
 Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of the manual, `marin-tui help` lists them.";
 
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  marin-tui config print > ~/.config/marin-tui/config.yaml    begin a settings file";
+
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
+
 /// A terminal operations console for Ray clusters reached by SSH.
 #[derive(Debug, Parser)]
 #[command(name = "marin-tui", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
     /// Options that select the clusters.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = GLOBAL)]
     pub sources: SourceArguments,
     /// Display options of the console.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Display options")]
     pub look: LookArguments,
     /// Refuse every command that changes a cluster [settings: `read_only`]
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub read_only: bool,
     /// The command for scripts; without one the console opens.
     #[command(subcommand)]
@@ -96,7 +104,7 @@ pub struct LookArguments {
     /// Disable mouse support, so that the terminal can select text
     #[arg(long)]
     pub no_mouse: bool,
-    /// Colours [default: detected from the terminal; `NO_COLOR` is respected]
+    /// Color depth [default: detected from the terminal; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
 }
@@ -104,12 +112,12 @@ pub struct LookArguments {
 /// How many colours to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colors {
-    /// No colours: bold, reverse and dim only.
+    /// No colors: bold, reverse and dim only.
     None,
-    /// The terminal's 16 colours.
+    /// The terminal's 16 colors.
     #[value(name = "16")]
     Sixteen,
-    /// 24-bit colours.
+    /// 24-bit colors.
     Full,
 }
 
@@ -118,6 +126,10 @@ pub enum Colors {
 #[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum Command {
     /// List clusters, and cluster files that cannot be read
+    #[command(after_help = "\
+Examples:
+  marin-tui clusters                         clusters of ./infra, or of `infra` in the settings
+  marin-tui clusters --json | jq -r '.[].name'")]
     Clusters {
         /// Print JSON
         #[arg(long)]
@@ -139,7 +151,7 @@ pub enum Command {
     },
     /// Open a cluster's dashboard in the browser and copy its token to the clipboard
     #[command(after_help = auth::EXAMPLES)]
-    Auth(auth::Wishes),
+    Auth(auth::AuthArguments),
     /// Print shell commands that make the ray command use the cluster's token
     #[command(after_help = token::ENV_EXAMPLES)]
     AuthEnv {
@@ -152,7 +164,7 @@ pub enum Command {
     Demo(demo::Options),
     /// Stand-in for the ray command in a demo
     #[command(hide = true)]
-    DemoRay(demo_ray::Words),
+    DemoRay(demo_ray::RayArguments),
     /// Commands on jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
@@ -172,23 +184,40 @@ pub enum Command {
     #[command(flatten)]
     Workers(workers::WorkerCommand),
     /// Show the audit log: changes made to clusters from this machine
+    #[command(after_help = "\
+Examples:
+  marin-tui audit                            oldest first
+  marin-tui audit --json | jq '.[] | select(.cluster == \"marin-us-central2\")'")]
     Audit {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// List the job backups on this machine, or delete old ones
+    #[command(after_help = "\
+Examples:
+  marin-tui backups                                        list backups
+  marin-tui backups --delete-older-than 30 --dry-run       show which backups would be deleted")]
     Backups(backups::BackupArguments),
     /// Review what the working folder's files do, and trust the folder
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArguments),
     /// Show the help of a command, or a page of the manual
+    #[command(after_help = "\
+Examples:
+  marin-tui help                             list commands and topics
+  marin-tui help restart-cluster             the help of a command
+  marin-tui help troubleshooting             a page of the manual")]
     Help {
         /// A command (with its subcommand), or a topic [default: list commands and topics]
         #[arg(value_name = "COMMAND or TOPIC")]
         words: Vec<String>,
     },
+    /// Write the man pages of all commands and of the manual into a folder, for packages
+    #[command(hide = true)]
+    Man(man::ManArguments),
     /// Print the settings
+    #[command(after_help = CONFIG_EXAMPLES)]
     Config {
         /// The subcommand to run.
         #[command(subcommand)]
@@ -218,6 +247,7 @@ impl Command {
             | Self::Backups(_)
             | Self::Trust(_)
             | Self::Help { .. }
+            | Self::Man(_)
             | Self::Config { .. } => None,
         }
     }
@@ -227,6 +257,7 @@ impl Command {
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigAction {
     /// Print all settings with their defaults, in the format of the settings file
+    #[command(after_help = CONFIG_EXAMPLES)]
     Print,
 }
 
@@ -237,6 +268,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if let Some(Command::Help { words }) = &arguments.command {
         return manual::run(words).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(Command::Man(arguments)) = &arguments.command {
+        return man::run(arguments).map(|()| ExitCode::SUCCESS);
     }
     let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
@@ -306,7 +340,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             return tpus::run(command, &reach::Reach::new(arguments, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
-        Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen)?,
+        Some(Command::Auth(arguments)) => auth::run(arguments, &config, &env, chosen)?,
         Some(Command::AuthEnv { shell }) => token::auth_env(*shell, &config, &env, chosen)?,
         _ => console::run(arguments, config, &env)?,
     }

@@ -25,7 +25,7 @@ pub const PAGES: [(&str, &str); 15] = [
 ];
 
 /// The first sentence of a page, which stands below its title.
-fn summary(text: &str) -> &str {
+pub(super) fn summary(text: &str) -> &str {
     text.lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default()
 }
 
