@@ -24,6 +24,7 @@ mod forward;
 mod jobs;
 mod list;
 mod looks;
+mod man;
 pub mod manual;
 #[cfg(not(feature = "demo"))]
 mod no_demo;
@@ -52,7 +53,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   marin-tui                                  all clusters in ./infra or in the settings
-  marin-tui --cluster us-central2            one cluster (name with or without `marin-`, or a prefix)
+  marin-tui --cluster us-central2            one cluster; `marin-` may be left out
   marin-tui --infra ~/src/marin/infra        cluster files in another folder
   marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
   marin-tui clusters --json                  list clusters as JSON
@@ -60,6 +61,12 @@ Examples:
   marin-tui demo                             try it on simulated clusters
 
 Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of the manual, `marin-tui help` lists them.";
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  marin-tui config print > ~/.config/marin-tui/config.yaml    begin a settings file";
+
+/// Heading of the options that every command has.
 
 /// A terminal operations console for Ray clusters reached by SSH.
 #[derive(Debug, Parser)]
@@ -78,6 +85,10 @@ pub struct Arguments {
 #[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum Command {
     /// List clusters, and cluster files that cannot be read
+    #[command(after_help = "\
+Examples:
+  marin-tui clusters                         clusters of ./infra, or of `infra` in the settings
+  marin-tui clusters --json | jq -r '.[].name'")]
     Clusters {
         /// Print JSON
         #[arg(long)]
@@ -99,7 +110,7 @@ pub enum Command {
     },
     /// Open a cluster's dashboard in the browser and copy its token to the clipboard
     #[command(after_help = auth::EXAMPLES)]
-    Auth(auth::Wishes),
+    Auth(auth::AuthArguments),
     /// Print shell commands that make the ray command use the cluster's token
     #[command(after_help = token::ENV_EXAMPLES)]
     AuthEnv {
@@ -113,7 +124,7 @@ pub enum Command {
     /// Stand-in for the ray command in a demo
     #[cfg(feature = "demo")]
     #[command(hide = true)]
-    DemoRay(demo_ray::Words),
+    DemoRay(demo_ray::RayArguments),
     /// Commands on jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
@@ -133,23 +144,40 @@ pub enum Command {
     #[command(flatten)]
     Workers(workers::WorkerCommand),
     /// Show the audit log: changes made to clusters from this machine
+    #[command(after_help = "\
+Examples:
+  marin-tui audit                            oldest first
+  marin-tui audit --json | jq '.[] | select(.cluster == \"marin-us-central2\")'")]
     Audit {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// List the job backups on this machine, or delete old ones
+    #[command(after_help = "\
+Examples:
+  marin-tui backups                                        list backups
+  marin-tui backups --delete-older-than 30 --dry-run       show which backups would be deleted")]
     Backups(backups::BackupArguments),
     /// Review what the working folder's files do, and trust the folder
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArguments),
     /// Show the help of a command, or a page of the manual
+    #[command(after_help = "\
+Examples:
+  marin-tui help                             list commands and topics
+  marin-tui help restart-cluster             the help of a command
+  marin-tui help troubleshooting             a page of the manual")]
     Help {
         /// A command (with its subcommand), or a topic [default: list commands and topics]
         #[arg(value_name = "COMMAND or TOPIC")]
         words: Vec<String>,
     },
+    /// Write the man pages of all commands and of the manual into a folder, for packages
+    #[command(hide = true)]
+    Man(man::ManArguments),
     /// Print the settings
+    #[command(after_help = CONFIG_EXAMPLES)]
     Config {
         /// The subcommand to run.
         #[command(subcommand)]
@@ -178,6 +206,7 @@ impl Command {
             | Self::Backups(_)
             | Self::Trust(_)
             | Self::Help { .. }
+            | Self::Man(_)
             | Self::Config { .. } => None,
             #[cfg(feature = "demo")]
             Self::DemoRay(_) => None,
@@ -189,6 +218,7 @@ impl Command {
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigAction {
     /// Print all settings with their defaults, in the format of the settings file
+    #[command(after_help = CONFIG_EXAMPLES)]
     Print,
 }
 
@@ -200,6 +230,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if let Some(Command::Help { words }) = &arguments.command {
         return manual::run(words, Arguments::command()).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(Command::Man(arguments)) = &arguments.command {
+        return man::run(arguments).map(|()| ExitCode::SUCCESS);
     }
     let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
@@ -271,7 +304,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             return tpus::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
-        Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen)?,
+        Some(Command::Auth(arguments)) => auth::run(arguments, &config, &env, chosen)?,
         Some(Command::AuthEnv { shell }) => token::auth_env(*shell, &config, &env, chosen)?,
         _ => console::run(&arguments.global, config, &env)?,
     }

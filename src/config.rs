@@ -34,7 +34,7 @@ pub use safe::Unsafe;
 pub use settings::{AUTO_THEME, CapacityField, DEFAULTS, Override, Settings, TpuVersion};
 
 pub use theme::{read_theme, theme_file};
-pub use trust::{Records, Review, Standing, Trusted};
+pub use trust::{Records, Review, TrustState, Trusted};
 
 use crate::model::text::printable;
 use crate::model::{
@@ -93,7 +93,6 @@ pub struct Sources {
 /// The settings and all entries.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The settings.
     pub settings: Settings,
     /// Clusters and broken files, by name of cluster or file.
     pub entries: Vec<Entry>,
@@ -173,9 +172,9 @@ impl Loaded {
     /// Settings, clusters and variables for use. Fails when the folder is not trusted, unless the command line names the
     /// clusters; the variables of `.marin.yaml` are left out then.
     pub fn admit(self, records: &Records) -> Result<(Config, Env), ConfigError> {
-        let standing = self.review.as_ref().map(|review| (review.folder.clone(), review.standing(records)));
-        let env = match standing {
-            None | Some((_, Standing::Trusted)) => self.env.clone(),
+        let state = self.review.as_ref().map(|review| (review.folder.clone(), review.state(records)));
+        let env = match state {
+            None | Some((_, TrustState::Trusted)) => self.env.clone(),
             Some(_) if self.is_named => self.plain.clone(),
             Some((folder, _)) => return Err(ConfigError::Untrusted(folder)),
         };

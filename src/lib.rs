@@ -23,23 +23,30 @@
 //! - [`tui`]: the only place that owns a terminal: loop, signals, clipboard, browser. Runs operations beside the loop.
 //! - [`cli`]: the subcommands.
 
+// `missing_docs` is on for the modules that others are written against; elsewhere a comment that would repeat a name is
+// left out.
 pub mod app;
 pub mod cli;
 pub mod config;
 #[cfg(feature = "demo")]
 pub mod demo;
+#[warn(missing_docs)]
 pub mod diagnose;
 pub mod gcp;
 pub mod infra;
 pub mod manual;
+#[warn(missing_docs)]
 pub mod model;
+#[warn(missing_docs)]
 pub mod operation;
 mod proto;
 pub mod ray;
+#[warn(missing_docs)]
 pub mod reconcile;
 pub mod regular;
 pub mod replace;
 pub mod ssh;
+#[warn(missing_docs)]
 pub mod supervisor;
 pub mod token;
 pub mod tui;

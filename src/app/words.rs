@@ -150,32 +150,3 @@ pub fn span(d: Duration) -> String {
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::glyphs::plain;
-    use super::*;
-    use std::collections::BTreeSet;
-
-    /// No state is told by its colour alone: each has a glyph of its own, also in ASCII.
-    #[test]
-    fn every_state_has_a_glyph_of_its_own() {
-        let theme = Theme::default();
-        let nodes = [NodeState::Alive, NodeState::Idle, NodeState::Draining, NodeState::Dead];
-        let jobs = [
-            JobStatus::Pending,
-            JobStatus::Running,
-            JobStatus::Succeeded,
-            JobStatus::Stopped,
-            JobStatus::Failed,
-            JobStatus::Unknown,
-        ];
-        for glyphs in [nodes.map(|s| node(s, &theme).0).to_vec(), jobs.map(|s| job(s, &theme).0).to_vec()] {
-            let ascii = |glyph: &str| glyph.chars().map(|c| plain(c).unwrap_or(c)).collect::<String>();
-            let full: BTreeSet<&str> = glyphs.iter().copied().collect();
-            let plain: BTreeSet<String> = glyphs.iter().map(|glyph| ascii(glyph)).collect();
-            assert!(plain.iter().all(|glyph| glyph.is_ascii()), "{plain:?}");
-            assert_eq!((full.len(), plain.len()), (glyphs.len(), glyphs.len()), "{glyphs:?}");
-        }
-    }
-}

@@ -3,17 +3,20 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
+/// The heading above them in help.
+pub const GLOBAL: &str = "Global options";
+
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
 pub struct GlobalArguments {
     /// Options that select the clusters.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = GLOBAL)]
     pub sources: SourceArguments,
     /// Display options of the console.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Display options")]
     pub look: LookArguments,
     /// Refuse every command that changes a cluster [settings: `read_only`]
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub read_only: bool,
 }
 
@@ -46,7 +49,7 @@ pub struct LookArguments {
     /// Disable mouse support, so that the terminal can select text
     #[arg(long)]
     pub no_mouse: bool,
-    /// Colours [default: detected from the terminal; `NO_COLOR` is respected]
+    /// Color depth [default: detected from the terminal; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
     /// Print what changes line by line instead of the console, for screen readers and pipes
@@ -60,11 +63,11 @@ pub struct LookArguments {
 /// How many colours to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colors {
-    /// No colours: bold, reverse and dim only.
+    /// No colors: bold, reverse and dim only.
     None,
-    /// The terminal's 16 colours.
+    /// The terminal's 16 colors.
     #[value(name = "16")]
     Sixteen,
-    /// 24-bit colours.
+    /// 24-bit colors.
     Full,
 }

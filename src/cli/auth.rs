@@ -3,7 +3,7 @@
 use super::audit;
 use super::places::make_folders;
 use super::reach::runtime;
-use super::token::{Desk, failed};
+use super::token::{TokenContext, failed};
 use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, Secret, SecretName, Update};
 use crate::supervisor::{Note, Options, Supervisor};
@@ -20,7 +20,7 @@ Examples:
   marin-tui auth --cluster us-central2              copy the token, open the dashboard
   marin-tui auth --cluster us-central2 --no-open    copy the token, open only the tunnel
 
-The dashboard opens at http://CLUSTER.localhost:PORT. Each cluster has its own origin, so clusters do not share
+The dashboard opens at http://CLUSTER.localhost:PORT. Each cluster has its own origin, so clusters do not share \
 cookies. The tunnel stays open until ctrl-c.";
 
 /// Timeout for the first connection to the cluster.
@@ -28,11 +28,11 @@ const LONGEST: Duration = Duration::from_secs(90);
 
 /// Message when there is neither a desktop clipboard nor a terminal that can set one (OSC 52).
 const NOT_COPIED: &str = "token not copied: no clipboard and no terminal found here; run this \
-                          in a terminal, or with --no-copy for the tunnel and the dashboard alone";
+                          in a terminal, or use --no-copy to open only the tunnel and the dashboard";
 
 /// Options of `auth`.
 #[derive(Clone, Debug, Args)]
-pub struct Wishes {
+pub struct AuthArguments {
     /// Fetch the token from this secret instead of the cluster's
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
@@ -45,12 +45,17 @@ pub struct Wishes {
 }
 
 /// Runs `auth` until ctrl-c.
-pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
-    let desk = Desk::new(config, env, chosen);
-    let spec = desk.cluster()?.clone();
+pub fn run(
+    arguments: &AuthArguments,
+    config: &Config,
+    env: &Env,
+    chosen: Option<&str>,
+) -> anyhow::Result<()> {
+    let context = TokenContext::new(config, env, chosen);
+    let spec = context.cluster()?.clone();
     let folders = Folders::new(env);
-    make_folders(&folders, &desk.places)?;
-    let mut options = Options::new(&config.settings, &folders, desk.places.clone());
+    make_folders(&folders, &context.places)?;
+    let mut options = Options::new(&config.settings, &folders, context.places.clone());
     // It is said by the news.
     options.note = Note::by({
         let audit = audit::log(env, &folders);
@@ -59,15 +64,15 @@ pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) ->
     let place = Place::detect(|name| env.var(name).map(str::to_owned));
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        if let Some(name) = &wishes.secret {
-            options.token.variable = Some(of_secret(&spec, name, &desk).await?);
+        if let Some(name) = &arguments.secret {
+            options.token.variable = Some(of_secret(&spec, name, &context).await?);
         }
         let (updates, mut news) = mpsc::channel(64);
         // The same port as from the console.
         let at = config.entries.iter().filter_map(Entry::cluster).position(|c| c.name == spec.name);
         let supervisor = Supervisor::start_one(spec.clone(), at.unwrap_or(0), options, &updates);
         drop(updates);
-        let done = serve(wishes, &spec, &supervisor, &mut news, place).await;
+        let done = serve(arguments, &spec, &supervisor, &mut news, place).await;
         supervisor.shutdown().await;
         done
     });
@@ -76,18 +81,18 @@ pub fn run(wishes: &Wishes, config: &Config, env: &Env, chosen: Option<&str>) ->
 }
 
 /// The token of the secret given with `--secret`, which takes precedence over all other sources.
-async fn of_secret(spec: &ClusterSpec, name: &str, desk: &Desk<'_>) -> anyhow::Result<Secret> {
+async fn of_secret(spec: &ClusterSpec, name: &str, context: &TokenContext<'_>) -> anyhow::Result<Secret> {
     if !SecretName::is_name(name) {
         bail!("`{name}` is not a secret name; use letters, digits, - and _");
     }
     let project = spec.google.token_secret.as_ref().and_then(|s| s.project.as_ref());
     let project = project.or(spec.google.project.as_ref()).cloned();
     let secret = SecretName { project, name: name.into() };
-    Ok(desk.care.fetch(&secret).await.map_err(|p| failed(&p))?.token)
+    Ok(context.care.fetch(&secret).await.map_err(|p| failed(&p))?.token)
 }
 
 async fn serve(
-    wishes: &Wishes,
+    arguments: &AuthArguments,
     spec: &ClusterSpec,
     supervisor: &Supervisor,
     news: &mut mpsc::Receiver<Update>,
@@ -106,7 +111,7 @@ async fn serve(
             "{} has no token authentication: any user of this machine can use its dashboard while the tunnel is open",
             spec.name
         );
-    } else if !wishes.no_copy {
+    } else if !arguments.no_copy {
         let token = supervisor.token(&spec.name).map_err(|p| failed(&p))?;
         let mut copier = Copier::new(place);
         let how = copier.copy_secret(&token, tui::terminal).context(NOT_COPIED)?;
@@ -114,7 +119,7 @@ async fn serve(
         copied = Some((copier, token));
     }
     // On a remote machine a browser would open where the user cannot see it.
-    if wishes.no_open || place.remote {
+    if arguments.no_open || place.remote {
         eprintln!("dashboard: {url}");
     } else {
         let at = url.clone();

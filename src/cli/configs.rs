@@ -31,12 +31,14 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// List the clusters of clusters.yaml and the state of their files
+    #[command(after_help = EXAMPLES)]
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Render the templates, show the changes and write them
+    #[command(after_help = EXAMPLES)]
     Update {
         /// Clusters to update [default: all]
         #[arg(value_name = "CLUSTER")]
@@ -55,6 +57,7 @@ pub enum Action {
         json: bool,
     },
     /// Check cluster files for known mistakes; exit code 1 if an error is found
+    #[command(after_help = EXAMPLES)]
     Validate {
         /// Files to check [default: all cluster files of the folder]
         #[arg(value_name = "FILE")]
@@ -64,6 +67,7 @@ pub enum Action {
         json: bool,
     },
     /// Write an image tag into clusters.yaml and update the files
+    #[command(after_help = EXAMPLES)]
     SetImage {
         /// Image tag
         tag: String,
@@ -81,6 +85,7 @@ pub enum Action {
         json: bool,
     },
     /// List the tags of a cluster's image in Artifact Registry; exit code 1 if the configured tag does not exist
+    #[command(after_help = EXAMPLES)]
     Images {
         /// Cluster name
         #[arg(value_name = "CLUSTER")]
@@ -90,6 +95,7 @@ pub enum Action {
         json: bool,
     },
     /// Show a cluster's values and the source of each
+    #[command(after_help = EXAMPLES)]
     Show {
         /// Cluster name
         #[arg(value_name = "CLUSTER")]

@@ -26,8 +26,8 @@ Examples:
   marin-tui demo --log-rate 1000 --cluster big-run          write 1000 log lines per second
   marin-tui demo --serve                                    no console, for tests and measurements
 
-Nothing real is changed. The clusters, Google Cloud and the ray command are simulated in this process, behind servers on
-127.0.0.1; all files are in one folder under /tmp that is removed at exit. To run commands on a fleet started with
+Nothing real is changed. The clusters, Google Cloud and the ray command are simulated in this process, behind servers on \
+127.0.0.1; all files are in one folder under /tmp that is removed at exit. To run commands on a fleet started with \
 --serve, pass the printed --config and --infra and set the printed variables (`env`).";
 
 /// Options of `demo`.
@@ -65,12 +65,12 @@ pub struct Options {
     serve: bool,
     /// Global options that `demo` refuses.
     #[command(flatten)]
-    brought: Brought,
+    refused: RefusedOptions,
 }
 
 /// Global options that a demo sets itself: it refuses them and hides them from its help.
 #[derive(Clone, Debug, Args)]
-struct Brought {
+struct RefusedOptions {
     #[arg(long, hide = true, value_name = "DIR")]
     infra: Option<PathBuf>,
     #[arg(long, hide = true, value_name = "FILE")]
@@ -81,7 +81,7 @@ struct Brought {
     gcs: Option<String>,
 }
 
-impl Brought {
+impl RefusedOptions {
     fn is_given(&self) -> bool {
         self.infra.is_some() || self.config.is_some() || self.address.is_some() || self.gcs.is_some()
     }
@@ -90,7 +90,7 @@ impl Brought {
 /// Starts the fleet, runs the console on it (or serves), and removes it.
 pub fn run(options: &Options, arguments: &GlobalArguments, env: &Env) -> anyhow::Result<()> {
     let given = &arguments.sources;
-    if options.brought.is_given()
+    if options.refused.is_given()
         || given.infra.is_some()
         || given.config.is_some()
         || given.address.is_some()

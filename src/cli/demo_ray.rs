@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// Arguments of the hidden `demo-ray` command.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub struct Words {
+pub struct RayArguments {
     /// Socket of the demo
     socket: PathBuf,
     /// Arguments of the ray command
@@ -23,7 +23,7 @@ pub struct Words {
 }
 
 /// Sends the arguments to the demo, prints its output and exits with its code.
-pub fn run(asked: &Words) -> anyhow::Result<ExitCode> {
+pub fn run(asked: &RayArguments) -> anyhow::Result<ExitCode> {
     let over = "the demo of this cluster has exited; start a new one";
     let mut demo = UnixStream::connect(&asked.socket).context(over)?;
     let words: Vec<&[u8]> = asked.words.iter().map(|w| w.as_bytes()).collect();

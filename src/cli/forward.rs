@@ -18,8 +18,8 @@ Examples:
   marin-tui forward -c us-central2            forward dashboard, GCS and Ray client
   marin-tui forward -c us-central2 client     for ray.init(\"ray://127.0.0.1:10001\")
 
-The ports listen on 127.0.0.1 and [::1] and stay the same unless another program uses one; `marin-tui clusters` lists
-them. Other users of this machine can connect to them: without token authentication they can use the cluster while the
+The ports listen on 127.0.0.1 and [::1] and stay the same unless another program uses one; `marin-tui clusters` lists \
+them. Other users of this machine can connect to them: without token authentication they can use the cluster while the \
 ports are open.
 
 Exit codes: 0 ended by ctrl-c, 1 the ports could not be opened.";

@@ -25,36 +25,58 @@ const SUBMIT_EXAMPLES: &str = "\
 Examples:
   marin-tui submit-job -- python train.py --steps 10
   marin-tui -c us-central2 submit-job --working-dir . --env WANDB_API_KEY=... -- python train.py
-  marin-tui submit-job --no-wait --submission-id eval-7 --entrypoint-resources '{\"TPU\": 4}' -- python eval.py
+  marin-tui submit-job --no-wait --submission-id eval-7 -- python eval.py
+  marin-tui submit-job --entrypoint-resources '{\"TPU\": 4}' -- python train.py
   marin-tui submit-job --dry-run --working-dir . -- true      show what would be uploaded and sent
 
 After a lost connection the command reconnects and continues the log.
 
-Exit codes: 0 the job succeeded (with --no-wait: was submitted), 3 the job did not succeed, 4 timed out
+Exit codes: 0 the job succeeded (with --no-wait: was submitted), 3 the job did not succeed, 4 timed out \
 (--give-up-after), 1 the job could not be submitted.";
 
 const WAIT_EXAMPLES: &str = "\
-Example:
+Examples:
   marin-tui wait-job eval-7 --timeout 600 && marin-tui job-logs eval-7
 
 After a lost connection the command reconnects.
 
-Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeout, or no answer from the cluster for
+Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeout, or no answer from the cluster for \
 --give-up-after), 1 the status could not be read.";
 
 /// Commands on jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
     /// List jobs that have not ended, or all jobs
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 list-jobs                     jobs that have not ended
+  marin-tui -c us-central2 list-jobs --all --status failed --owner hana")]
     ListJobs(ListArguments),
     /// Submit a job and follow its log; the job's command comes after `--`
     #[command(after_help = SUBMIT_EXAMPLES)]
     SubmitJob(submit::SubmitArguments),
     /// Stop jobs and wait until they end
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 stop-job eval-7               name the owner, confirm, stop, wait
+  marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
+
+Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still running.")]
     StopJob(SeveralArguments),
     /// Delete records of ended jobs
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 delete-job eval-7             delete the record after confirmation
+  marin-tui -c us-central2 delete-job eval-7 eval-8 --yes")]
     DeleteJob(SeveralArguments),
     /// Print a job's log
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 job-logs eval-7               the last 1000 lines
+  marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
+
+Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
+(with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
     JobLogs(logs::LogArguments),
     /// Wait until a job ends
     #[command(after_help = WAIT_EXAMPLES)]
@@ -81,7 +103,7 @@ pub struct ListArguments {
 /// Options of `stop-job` and `delete-job`.
 #[derive(Debug, Args)]
 pub struct SeveralArguments {
-    /// Submission ids
+    /// Submission ids of the jobs, as `list-jobs` prints them
     #[arg(required = true, value_name = "SUBMISSION_ID")]
     ids: Vec<String>,
     /// Skip confirmation
@@ -98,10 +120,10 @@ pub struct SeveralArguments {
 /// Options of `wait-job`.
 #[derive(Debug, Args)]
 pub struct WaitArguments {
-    /// Submission id
+    /// Submission id of the job
     #[arg(value_name = "SUBMISSION_ID")]
     id: String,
-    /// Timeout in seconds
+    /// Exit with code 4 if the job has not ended after this many seconds [default: no limit]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
     /// Print the log while waiting

@@ -1,7 +1,7 @@
 //! Operations from a shell: restart, start and stop a cluster, back its jobs up and restore them, and the audit log.
 
 use super::reach::{Progress as Telling, Reach};
-use super::run::{OperateArguments, Wish, operate};
+use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::text::printable;
 use crate::model::{SubmissionId, Task};
 use crate::operation::{Backed, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
@@ -18,7 +18,7 @@ Examples:
   marin-tui -c us-central2 restart-cluster --resume      resume at the failed or interrupted step
   marin-tui -c us-central2 restart-cluster --abandon     abandon the operation, keep its backup
 
-ctrl-c stops the operation and its local programs at once: before the first change this cancels it, later it can be
+ctrl-c stops the operation and its local programs at once: before the first change this cancels it, later it can be \
 resumed.
 
 Exit codes: 0 success, 1 a step failed or was interrupted (the message says which, and how to resume).";
@@ -30,12 +30,32 @@ pub enum OperateCommand {
     #[command(after_help = EXAMPLES)]
     RestartCluster(RestartArguments),
     /// Start a cluster
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 start-cluster --dry-run       show the steps
+  marin-tui -c us-central2 start-cluster                 run `ray up` and wait for Ray
+
+Exit codes: 0 success, 1 a step failed or was interrupted (the message says which, and how to resume).")]
     StartCluster(OperateArguments),
     /// Stop a cluster; its jobs are lost (save them first with backup-jobs)
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 backup-jobs jobs-of-us-central2
+  marin-tui -c us-central2 stop-cluster --dry-run        show the steps and affected jobs
+  marin-tui -c us-central2 stop-cluster                  stop after confirmation
+
+Exit codes: 0 success, 1 a step failed or was interrupted (the message says which, and how to resume).")]
     StopCluster(StopArguments),
     /// Save the jobs that have not ended, with their packages, to a folder
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 backup-jobs jobs-of-us-central2")]
     BackupJobs(FolderArguments),
     /// Submit the jobs of a backup again, each once
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 restore-jobs jobs-of-us-central2 --dry-run
+  marin-tui -c us-central2 restore-jobs jobs-of-us-central2")]
     RestoreJobs(FolderArguments),
 }
 
@@ -67,7 +87,7 @@ pub struct StopArguments {
 /// Options of `backup-jobs` and `restore-jobs`.
 #[derive(Debug, Args)]
 pub struct FolderArguments {
-    /// Folder of the backup
+    /// Folder of the backup; `backup-jobs` creates it
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Show what would be done; change nothing
@@ -93,8 +113,8 @@ impl OperateCommand {
 }
 
 impl StopArguments {
-    fn wish(&self, task: Task) -> Wish<'_> {
-        Wish { others: self.others, leave: self.leave, ..Wish::of(task, &self.common) }
+    fn options(&self, task: Task) -> RunOptions<'_> {
+        RunOptions { others: self.others, leave: self.leave, ..RunOptions::of(task, &self.common) }
     }
 }
 
@@ -111,10 +131,10 @@ pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<Exi
     Reach::block_on(async {
         match command {
             OperateCommand::RestartCluster(a) => {
-                operate(&a.stop.wish(Task::Restart { preserve: a.preserve_jobs }), reach).await
+                operate(&a.stop.options(Task::Restart { preserve: a.preserve_jobs }), reach).await
             }
-            OperateCommand::StartCluster(a) => operate(&Wish::of(Task::Start, a), reach).await,
-            OperateCommand::StopCluster(a) => operate(&a.wish(Task::Stop), reach).await,
+            OperateCommand::StartCluster(a) => operate(&RunOptions::of(Task::Start, a), reach).await,
+            OperateCommand::StopCluster(a) => operate(&a.options(Task::Stop), reach).await,
             OperateCommand::BackupJobs(a) => back_up_jobs(a, reach).await,
             OperateCommand::RestoreJobs(a) => restore_jobs(a, reach).await,
         }

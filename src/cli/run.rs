@@ -23,7 +23,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Options of all operations.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct OperateArguments {
     /// Skip confirmation
     #[arg(long, short)]
@@ -47,8 +47,8 @@ pub struct OperateArguments {
 
 /// The request of a command.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
-pub(super) struct Wish<'a> {
+#[allow(clippy::struct_excessive_bools, reason = "each is a separate flag")]
+pub(super) struct RunOptions<'a> {
     /// The task; none when only an interrupted operation is to be resumed or abandoned.
     pub task: Option<Task>,
     /// The kind of operation.
@@ -65,7 +65,7 @@ pub(super) struct Wish<'a> {
     pub arguments: &'a OperateArguments,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> RunOptions<'a> {
     /// A request with all options off.
     pub fn of(task: Task, arguments: &'a OperateArguments) -> Self {
         Self { kind: task.kind(), task: Some(task), ..Self::standing(OperationKind::Start, arguments) }
@@ -79,13 +79,13 @@ impl<'a> Wish<'a> {
 }
 
 /// Runs the request: drives the operations service, prints progress and asks for confirmation.
-pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<ExitCode> {
+pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::Result<ExitCode> {
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
     let attached = supervisor::attach(reach.spec.clone(), reach.place, reach.options.clone());
     let environment = reach.environment(attached.connection.clone());
     let (operations, news) = Operations::start(environment, Journals::Asked);
     let connection = attached.connection.clone();
-    let mut front = Front { wish, reach, operations, news, connection, standing: None, mark: None };
+    let mut front = Front { options, reach, operations, news, connection, standing: None, mark: None };
     let done = front.run().await;
     drop(front);
     attached.close().await;
@@ -94,7 +94,7 @@ pub(super) async fn operate(wish: &Wish<'_>, reach: &Reach) -> anyhow::Result<Ex
 
 /// The command line's front end of the operations service.
 struct Front<'a> {
-    wish: &'a Wish<'a>,
+    options: &'a RunOptions<'a>,
     reach: &'a Reach,
     operations: Operations,
     news: mpsc::Receiver<News>,
@@ -117,17 +117,17 @@ enum Answer {
 
 impl Front<'_> {
     async fn run(&mut self) -> anyhow::Result<ExitCode> {
-        let arguments = self.wish.arguments;
+        let arguments = self.options.arguments;
         let name = &self.reach.spec.name;
         self.standing = self.operations.standing(name).await?;
-        match &self.wish.task {
+        match &self.options.task {
             _ if arguments.abandon => self.abandon().await,
             _ if arguments.resume => {
                 let is_done = |step| {
                     self.standing.as_ref().is_some_and(|s| s.done.iter().any(|(done, _)| *done == step))
                 };
                 let consent = self.consent();
-                let skips = self.wish.leave && !is_done(StepName::Clear);
+                let skips = self.options.leave && !is_done(StepName::Clear);
                 self.follow(if skips { Order::Forward(consent) } else { Order::Resume(consent) }).await
             }
             Some(task) => self.begin(task.clone()).await,
@@ -138,13 +138,13 @@ impl Front<'_> {
     /// The permissions that the options give.
     fn consent(&self) -> Consent {
         Consent {
-            anybody: self.wish.others,
-            unknown: self.wish.others,
-            now: self.wish.now,
-            no_wait: self.wish.no_wait,
-            take_over: if self.wish.arguments.take_over { TakeOver::Anybody } else { TakeOver::Nobody },
-            means: Some(self.wish.kind),
-            confirmed: if self.wish.arguments.yes { Confirmed::Beforehand } else { Confirmed::Not },
+            anybody: self.options.others,
+            unknown: self.options.others,
+            now: self.options.now,
+            no_wait: self.options.no_wait,
+            take_over: if self.options.arguments.take_over { TakeOver::Anybody } else { TakeOver::Nobody },
+            means: Some(self.options.kind),
+            confirmed: if self.options.arguments.yes { Confirmed::Beforehand } else { Confirmed::Not },
             ..Consent::default()
         }
     }
@@ -157,7 +157,7 @@ impl Front<'_> {
             Answer::Refused(refusal) => self.refused(&refusal),
             Answer::Abandoned | Answer::Previewed(_) => {
                 eprintln!("{}: abandoned{}", standing.operation.title, what_stays(&standing));
-                print_rows(self.wish, &[])?;
+                print_rows(self.options, &[])?;
                 Ok(ExitCode::SUCCESS)
             }
         }
@@ -165,7 +165,7 @@ impl Front<'_> {
 
     /// Prints the steps and the affected jobs, asks for confirmation and runs the task.
     async fn begin(&mut self, task: Task) -> anyhow::Result<ExitCode> {
-        let (kind, dry) = (task.kind(), self.wish.arguments.dry_run);
+        let (kind, dry) = (task.kind(), self.options.arguments.dry_run);
         if !dry && let Err(refusal) = self.operations.read_only(kind) {
             return self.refused(&refusal);
         }
@@ -190,7 +190,7 @@ impl Front<'_> {
                 eprintln!("cannot determine affected jobs: {}; {}", trouble.what, trouble.hint);
             }
             let calls = self.operations.dry_run(&self.reach.spec.name, &task).await;
-            print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.wish.arguments.json)?;
+            print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.options.arguments.json)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut consent = self.consent();
@@ -254,7 +254,7 @@ impl Front<'_> {
             let news = tokio::select! {
                 news = self.next() => news?,
                 () = &mut quit => {
-                    let command = self.wish.kind.command();
+                    let command = self.options.kind.command();
                     anyhow::ensure!(interrupted.is_none(), "interrupted; resume with {command} --resume");
                     interrupted = Some(Instant::now());
                     quit.set(crate::tui::quit_signals()?);
@@ -289,7 +289,7 @@ impl Front<'_> {
         let title = &operation.title;
         match end {
             OperationEnd::Done => {
-                print_done(operation, touched, self.wish)?;
+                print_done(operation, touched, self.options)?;
                 Ok(ExitCode::SUCCESS)
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
@@ -307,7 +307,7 @@ impl Front<'_> {
         let is_fine = *gate == Gate::RunsAlready;
         // A cluster that already runs is not an error: there is nothing to do.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
-        print_rows(self.wish, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
+        print_rows(self.options, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.standing) {
             (Gate::Interrupted, Some(standing)) => stopped(standing),
             (Gate::UnknownJobs, _) => {
@@ -360,16 +360,16 @@ fn print_calls(calls: &[Call], as_json: bool) -> anyhow::Result<()> {
 }
 
 /// Prints the rows if `--json` is given.
-fn print_rows(wish: &Wish<'_>, rows: &[Value]) -> anyhow::Result<()> {
-    if wish.arguments.json {
+fn print_rows(options: &RunOptions<'_>, rows: &[Value]) -> anyhow::Result<()> {
+    if options.arguments.json {
         super::output::json(rows)?;
     }
     Ok(())
 }
 
 /// Prints the outcome: one line, or a JSON list of the workers or of the cluster.
-fn print_done(operation: &Operation, touched: &Touched, wish: &Wish<'_>) -> anyhow::Result<()> {
-    if !wish.arguments.json {
+fn print_done(operation: &Operation, touched: &Touched, options: &RunOptions<'_>) -> anyhow::Result<()> {
+    if !options.arguments.json {
         println!("{}: done", operation.title);
         return Ok(());
     }
@@ -380,7 +380,7 @@ fn print_done(operation: &Operation, touched: &Touched, wish: &Wish<'_>) -> anyh
     let cluster =
         |deed: &str| vec![json!({"name": operation.cluster.as_str(), deed: true, "backup": touched.saved})];
     let rows: Vec<_> = match &operation.task {
-        Task::AddWorker(NewWorker::Queued { names, .. }) if wish.no_wait => {
+        Task::AddWorker(NewWorker::Queued { names, .. }) if options.no_wait => {
             names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
         }
         Task::AddWorker(_) | Task::InitWorker { .. } => workers("joined"),
@@ -389,7 +389,7 @@ fn print_done(operation: &Operation, touched: &Touched, wish: &Wish<'_>) -> anyh
         Task::Start => cluster("started"),
         Task::Stop => cluster("stopped"),
     };
-    print_rows(wish, &rows)
+    print_rows(options, &rows)
 }
 
 fn print_steps(operation: &Operation) {

@@ -13,7 +13,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 ssh                              log in to the head
   marin-tui -c us-central2 ssh 10.128.0.7                   a node, through the head if necessary
-  marin-tui -c us-central2 ssh ray-worker-manual-7/2        the third host of a TPU VM, by part of its name
+  marin-tui -c us-central2 ssh ray-worker-manual-7/2        the third host of a TPU VM
   marin-tui -c us-central2 ssh -- 'df -h | tail -1'         run a shell command on the head
   marin-tui -c us-central2 ssh ray-worker-manual-7 -- docker ps
 

@@ -37,16 +37,20 @@ Prints the path of the token file, never the token.";
 #[derive(Clone, Debug, Subcommand)]
 pub enum Action {
     /// Show the source of each cluster's token on this machine
+    #[command(after_help = EXAMPLES)]
     Status {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Fetch the latest tokens from Secret Manager and save them
+    #[command(after_help = EXAMPLES)]
     Fetch,
     /// Print the path of the cluster's token file; fetch the token first if it is missing
+    #[command(after_help = EXAMPLES)]
     Path,
     /// Create the cluster's secret with a random token; an existing secret is not changed
+    #[command(after_help = EXAMPLES)]
     InitSecret {
         /// Secret name [default: the cluster's]
         #[arg(long, value_name = "NAME")]
@@ -79,14 +83,14 @@ pub enum Shell {
 }
 
 /// What the commands share: clusters, places, Google.
-pub(super) struct Desk<'a> {
+pub(super) struct TokenContext<'a> {
     pub config: &'a Config,
     pub places: Places,
     pub care: Arc<TokenCare>,
     chosen: Option<&'a str>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> TokenContext<'a> {
     pub fn new(config: &'a Config, env: &Env, chosen: Option<&'a str>) -> Self {
         let folders = Folders::new(env);
         let places = super::places::places(env, &folders);
@@ -122,37 +126,37 @@ pub(super) fn failed(problem: &Problem) -> anyhow::Error {
 
 /// Runs a subcommand of `token`.
 pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
-    let desk = Desk::new(config, env, chosen);
+    let context = TokenContext::new(config, env, chosen);
     match action {
-        Action::Status { json } => status(&desk, *json),
-        Action::Fetch => runtime()?.block_on(fetch(&desk)),
+        Action::Status { json } => status(&context, *json),
+        Action::Fetch => runtime()?.block_on(fetch(&context)),
         Action::Path => {
-            let path = runtime()?.block_on(path(&desk))?;
+            let path = runtime()?.block_on(path(&context))?;
             writeln!(output::stdout(), "{}", path.display()).map_err(Into::into)
         }
         Action::InitSecret { secret, project, rotate } => {
-            runtime()?.block_on(init(&desk, secret.as_deref(), project.as_deref(), *rotate))
+            runtime()?.block_on(init(&context, secret.as_deref(), project.as_deref(), *rotate))
         }
     }
 }
 
 /// Runs `auth-env`.
 pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
-    let desk = Desk::new(config, env, chosen);
-    let path = runtime()?.block_on(path(&desk))?;
+    let context = TokenContext::new(config, env, chosen);
+    let path = runtime()?.block_on(path(&context))?;
     let text = lines(shell, &path)?;
     output::stdout().write_all(text.as_bytes()).map_err(Into::into)
 }
 
 /// Prints one row per cluster with the token found on this machine. Sends no request to Google.
-fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
+fn status(context: &TokenContext, as_json: bool) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     let mut values = Vec::new();
-    for spec in desk.clusters()? {
+    for spec in context.clusters()? {
         let secret = spec.google.token_secret.as_ref();
-        let found = desk.care.on_this_machine(spec);
+        let found = context.care.on_this_machine(spec);
         let version =
-            found.as_ref().ok().and_then(|f| secret.and_then(|s| desk.places.version_of(s, &f.token)));
+            found.as_ref().ok().and_then(|f| secret.and_then(|s| context.places.version_of(s, &f.token)));
         let (from, exposed) = match &found {
             Ok(found) => (found.source.to_string(), found.exposed),
             Err(problem) => (problem.what.clone(), false),
@@ -179,8 +183,8 @@ fn status(desk: &Desk, as_json: bool) -> anyhow::Result<()> {
 }
 
 /// The secrets to fetch, without duplicates.
-async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
-    let clusters = desk.clusters()?;
+async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
+    let clusters = context.clusters()?;
     let secrets: BTreeSet<&SecretName> =
         clusters.iter().filter_map(|c| c.google.token_secret.as_ref()).collect();
     if secrets.is_empty() {
@@ -188,10 +192,10 @@ async fn fetch(desk: &Desk<'_>) -> anyhow::Result<()> {
     }
     let mut failures = 0;
     for secret in &secrets {
-        match desk.care.fetch(secret).await {
+        match context.care.fetch(secret).await {
             Ok(fetched) => {
                 tell(&fetched);
-                let file = desk.places.file_of(secret);
+                let file = context.places.file_of(secret);
                 if !fetched.kept {
                     failures += 1;
                     eprintln!("marin-tui: version {} of secret {secret} was not saved", fetched.version);
@@ -223,10 +227,10 @@ fn tell(fetched: &Fetched) {
 }
 
 /// The path of the cluster's token file.
-async fn path(desk: &Desk<'_>) -> anyhow::Result<PathBuf> {
-    let spec = desk.cluster()?;
-    desk.care.token(spec).await.map_err(|p| failed(&p))?;
-    let found = desk.care.on_this_machine(spec).map_err(|p| failed(&p))?;
+async fn path(context: &TokenContext<'_>) -> anyhow::Result<PathBuf> {
+    let spec = context.cluster()?;
+    context.care.token(spec).await.map_err(|p| failed(&p))?;
+    let found = context.care.on_this_machine(spec).map_err(|p| failed(&p))?;
     match found.source {
         Source::File(path) => Ok(path),
         other => {
@@ -237,12 +241,12 @@ async fn path(desk: &Desk<'_>) -> anyhow::Result<PathBuf> {
 
 /// Creates the secret and its first version. Adds a version to an existing secret only with `--rotate`.
 async fn init(
-    desk: &Desk<'_>,
+    context: &TokenContext<'_>,
     name: Option<&str>,
     project: Option<&str>,
     rotate: bool,
 ) -> anyhow::Result<()> {
-    let spec = desk.cluster()?;
+    let spec = context.cluster()?;
     let of_cluster = spec.google.token_secret.as_ref();
     let name =
         name.or(of_cluster.map(|s| s.name.as_str())).context("no secret name; set it with --secret")?;
@@ -252,9 +256,9 @@ async fn init(
         bail!("`{name}` of `{project}` is not a valid secret; use letters, digits, - and _ in names");
     }
     let secret = SecretName { project: Some(project.into()), name: name.into() };
-    let made = desk.care.init(&secret, rotate).await.map_err(|p| failed(&p))?;
+    let made = context.care.init(&secret, rotate).await.map_err(|p| failed(&p))?;
     tell(&made);
-    let file = desk.places.file_of(&secret);
+    let file = context.places.file_of(&secret);
     if !made.kept {
         bail!("created version {} of secret {secret}; not saved on this machine", made.version);
     }

@@ -17,7 +17,7 @@ Examples:
   marin-tui -c us-central2 tpus
   marin-tui -c us-central2 tpus --json | jq '.rows[] | select(.status == \"preempted, holds quota\")'
 
-Exit codes: 0 success (also without Ray's data if Ray does not answer; a warning says so), 1 the Google Cloud request
+Exit codes: 0 success (also without Ray's data if Ray does not answer; a warning says so), 1 the Google Cloud request \
 failed.";
 
 const CLEAN_EXAMPLES: &str = "\
@@ -25,7 +25,7 @@ Examples:
   marin-tui -c us-central2 clean-preempted --dry-run    show what would be deleted
   marin-tui -c us-central2 clean-preempted              delete after confirmation
 
-Deletes only TPUs with the cluster's label (ray-cluster-name) that Google reports as preempted or terminated. Each is
+Deletes only TPUs with the cluster's label (ray-cluster-name) that Google reports as preempted or terminated. Each is \
 checked again right before it is deleted.
 
 Exit codes: 0 all were deleted, 1 a deletion failed (the message gives the cause and a hint).";

@@ -1,7 +1,7 @@
 //! `marin-tui trust`, and the question before anything of a working folder is used.
 
 use super::{columns, output};
-use crate::config::{self, Config, Env, Loaded, Records, Review, Sources, Standing, Trusted};
+use crate::config::{self, Config, Env, Loaded, Records, Review, Sources, TrustState, Trusted};
 use crate::model::Timestamp;
 use crate::model::text::printable;
 use anyhow::{Context, bail};
@@ -65,13 +65,13 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
         println!("{}: {what}", shown(&folder));
         return Ok(());
     };
-    match review.standing(&records) {
-        Standing::Unsafe(fault) => bail!("{}", unsafe_words(&fault)),
-        Standing::Trusted => {
+    match review.state(&records) {
+        TrustState::Unsafe(fault) => bail!("{}", unsafe_words(&fault)),
+        TrustState::Trusted => {
             println!("{}", listed(review, "is trusted. With its files marin-tui will"));
             return Ok(());
         }
-        standing => eprintln!("{}", listed(review, introduction(&standing))),
+        state => eprintln!("{}", listed(review, introduction(&state))),
     }
     if !arguments.yes && !ask()? {
         bail!("{} is not trusted; nothing was done", shown(&folder));
@@ -86,28 +86,28 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
 pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> {
     let records = Records::of(env);
     let Some(review) = loaded.review() else { return Ok(loaded.admit(&records)?) };
-    let standing = review.standing(&records);
-    match &standing {
-        Standing::Trusted => {}
-        standing if loaded.is_named() => {
-            let why = match standing {
-                Standing::Unsafe(fault) => unsafe_words(fault),
+    let state = review.state(&records);
+    match &state {
+        TrustState::Trusted => {}
+        state if loaded.is_named() => {
+            let why = match state {
+                TrustState::Unsafe(fault) => unsafe_words(fault),
                 _ => "the folder is not trusted; run `marin-tui trust`".to_owned(),
             };
             eprintln!("marin-tui: .marin.yaml is not used: {why}");
         }
-        Standing::Unsafe(fault) => bail!("{}", unsafe_words(fault)),
-        standing => {
+        TrustState::Unsafe(fault) => bail!("{}", unsafe_words(fault)),
+        state => {
             if !io::stdin().is_terminal() || !output::asks_a_person() {
                 let folder = shown(&review.folder);
                 let lines = review.lines().join("\n");
                 bail!(
                     "{folder} {}\n{lines}\nNo terminal to confirm: give the cluster files with --infra, or run `marin-tui \
                      trust` in a terminal",
-                    introduction(standing)
+                    introduction(state)
                 );
             }
-            eprintln!("{}", listed(review, introduction(standing)));
+            eprintln!("{}", listed(review, introduction(state)));
             if !ask()? {
                 bail!("{} is not trusted; nothing was done", shown(&review.folder));
             }
@@ -127,9 +127,9 @@ pub(super) fn allow(file: &Path, what: &str) -> anyhow::Result<()> {
     if answered_yes()? { Ok(()) } else { bail!("nothing was done") }
 }
 
-fn introduction(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::Changed(_) => "has changed since it was trusted. With its files marin-tui would",
+fn introduction(state: &TrustState) -> &'static str {
+    match state {
+        TrustState::Changed(_) => "has changed since it was trusted. With its files marin-tui would",
         _ => "is not trusted yet. With its files marin-tui would",
     }
 }

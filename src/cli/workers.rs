@@ -1,7 +1,7 @@
 //! Workers by hand: added as a queued resource of Google's or on a host of provider `local`, started again, removed.
 
 use super::reach::Reach;
-use super::run::{OperateArguments, Wish, operate};
+use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::{DRAIN_SECS, NewWorker, OperationKind, Task, Timestamp, worker_names};
 use clap::{Args, Subcommand, ValueEnum};
 use std::process::ExitCode;
@@ -9,20 +9,20 @@ use std::process::ExitCode;
 const ADD_EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 add-worker --type v4-128 --capacity reserved
-  marin-tui -c us-central2 add-worker --type v4-8 --dry-run --json    show the exact calls
-  marin-tui -c lab add-worker --host 10.0.0.7                         add a host of a local cluster over ssh
+  marin-tui -c us-central2 add-worker --type v4-8 --dry-run     show the exact calls
+  marin-tui -c lab add-worker --host 10.0.0.7                   a host of a local cluster, over ssh
 
-While waiting for capacity, ctrl-c cancels the wait and keeps the request at Google; run the same command with its --name
+While waiting for capacity, ctrl-c cancels the wait and keeps the request at Google; run the same command with its --name \
 to wait again. After a crash, use --resume to continue or --abandon to give up the operation.
 
 Exit codes: 0 all hosts have joined Ray (with --no-wait: Google accepted the request), 1 failure.";
 
 const REMOVE_EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 remove-worker ray-worker-manual-7 --drain    wait until running work ends
-  marin-tui -c us-central2 remove-worker 10.128.0.7 --now               remove the host's TPU VM at once
-  marin-tui -c lab remove-worker 10.0.0.7 --dry-run                     show affected jobs
-  marin-tui -c lab remove-worker --resume                               resume an interrupted removal
+  marin-tui -c us-central2 remove-worker worker-7 --drain       wait until running work ends
+  marin-tui -c us-central2 remove-worker 10.128.0.7 --now       remove the host's TPU VM at once
+  marin-tui -c lab remove-worker 10.0.0.7 --dry-run             show affected jobs
+  marin-tui -c lab remove-worker --resume                       resume an interrupted removal
 
 Exit codes: 0 the worker is gone from Ray and Google, 1 failure.";
 
@@ -34,6 +34,12 @@ pub enum WorkerCommand {
     #[command(after_help = ADD_EXAMPLES)]
     AddWorker(AddArguments),
     /// Run a worker's startup again and restart Ray on it
+    #[command(after_help = "\
+Examples:
+  marin-tui -c us-central2 init-worker worker-7 --dry-run       show the commands and affected jobs
+  marin-tui -c us-central2 init-worker worker-7
+
+Exit codes: 0 all hosts have joined Ray again, 1 failure.")]
     InitWorker(InitArguments),
     /// Remove a worker, drained or at once (shows affected jobs first)
     #[command(after_help = REMOVE_EXAMPLES)]
@@ -144,24 +150,26 @@ impl AddArguments {
 
 /// Runs the subcommand.
 pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
-    let wish = match command {
-        WorkerCommand::AddWorker(a) => {
-            Wish { task: a.task(), no_wait: a.no_wait, ..Wish::standing(OperationKind::AddWorker, &a.common) }
-        }
-        WorkerCommand::InitWorker(a) => Wish {
+    let options = match command {
+        WorkerCommand::AddWorker(a) => RunOptions {
+            task: a.task(),
+            no_wait: a.no_wait,
+            ..RunOptions::standing(OperationKind::AddWorker, &a.common)
+        },
+        WorkerCommand::InitWorker(a) => RunOptions {
             task: a.worker.clone().map(|worker| Task::InitWorker { worker }),
             others: a.others,
-            ..Wish::standing(OperationKind::InitWorker, &a.common)
+            ..RunOptions::standing(OperationKind::InitWorker, &a.common)
         },
         WorkerCommand::RemoveWorker(a) => {
             let drain = a.drain.then_some(a.within);
-            Wish {
+            RunOptions {
                 task: a.worker.clone().map(|worker| Task::RemoveWorker { worker, drain }),
                 others: a.others,
                 now: a.now,
-                ..Wish::standing(OperationKind::RemoveWorker, &a.common)
+                ..RunOptions::standing(OperationKind::RemoveWorker, &a.common)
             }
         }
     };
-    Reach::block_on(operate(&wish, reach))
+    Reach::block_on(operate(&options, reach))
 }

@@ -39,7 +39,6 @@ impl Deed {
 /// One action that the content leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
-    /// Its kind.
     pub deed: Deed,
     /// The command, host, file, secret or address, as the content has it.
     pub what: String,

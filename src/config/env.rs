@@ -74,7 +74,6 @@ impl Env {
         self.var("HOME").map(PathBuf::from)
     }
 
-    /// The working folder.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }

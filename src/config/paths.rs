@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 /// Where things are kept (XDG Base Directory Specification).
 #[derive(Clone, Debug)]
 pub struct Folders {
-    /// The settings file.
     pub config: PathBuf,
     /// Known hosts and the log file.
     pub state: PathBuf,

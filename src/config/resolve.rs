@@ -12,20 +12,10 @@ const PREFIX: &str = "marin-";
 pub enum Unresolved {
     /// Several clusters begin with the name.
     #[error("`{name}` is ambiguous: {}; type more of the name", .candidates.join(", "))]
-    Ambiguous {
-        /// The name.
-        name: String,
-        /// The clusters.
-        candidates: Vec<String>,
-    },
+    Ambiguous { name: String, candidates: Vec<String> },
     /// No cluster has the name.
     #[error("no cluster `{name}`{}; `marin-tui clusters` lists them", .nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The nearest name.
-        nearest: Option<String>,
-    },
+    Unknown { name: String, nearest: Option<String> },
 }
 
 /// The cluster of that name: exactly, with `marin-` before it, by its file's name, or by an unambiguous prefix, in

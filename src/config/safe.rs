@@ -23,7 +23,6 @@ pub struct Unsafe {
     pub place: PathBuf,
     /// Who can change it.
     pub why: String,
-    /// The hint.
     pub fix: String,
 }
 

@@ -14,7 +14,6 @@ pub const DEFAULTS: &str = include_str!("../../assets/config.yaml");
 /// The theme that suits the terminal's background.
 pub const AUTO_THEME: &str = "auto";
 
-/// The settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -22,7 +21,6 @@ pub struct Settings {
     pub infra: Vec<PathBuf>,
     /// Overrides of the cluster files, by `cluster_name`.
     pub clusters: BTreeMap<String, Override>,
-    /// The ssh program.
     pub ssh: PathBuf,
     /// `ssh -F`.
     pub ssh_config: Option<PathBuf>,
@@ -80,9 +78,7 @@ pub enum TpuVersion {
 pub struct Override {
     /// Host name, address or ssh alias of the head.
     pub address: Option<HostName>,
-    /// ssh user.
     pub user: Option<String>,
-    /// ssh port.
     pub port: Option<u16>,
     /// Private key file.
     pub key: Option<PathBuf>,

@@ -30,7 +30,7 @@ pub struct Review {
 
 /// The trust status of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustState {
     /// Another user can change its files. They are not used, even after confirmation.
     Unsafe(Unsafe),
     /// Accepted with its current content.
@@ -41,10 +41,8 @@ pub enum Standing {
     Changed(Vec<PathBuf>),
 }
 
-/// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trusted {
-    /// The folder.
     pub folder: PathBuf,
     /// Digest of each accepted file, `sha256:...`.
     pub files: BTreeMap<PathBuf, String>,
@@ -54,15 +52,15 @@ pub struct Trusted {
 
 impl Review {
     /// The folder's trust status according to the records.
-    pub fn standing(&self, records: &Records) -> Standing {
+    pub fn state(&self, records: &Records) -> TrustState {
         if let Some(fault) = self.files.iter().find_map(|held| held.fault.clone()) {
-            return Standing::Unsafe(fault);
+            return TrustState::Unsafe(fault);
         }
-        let Some(known) = records.find(&self.folder) else { return Standing::New };
+        let Some(known) = records.find(&self.folder) else { return TrustState::New };
         let differs =
             |held: &&Held| known.files.get(&held.path).map(String::as_str) != Some(held.digest.as_str());
         let changed: Vec<PathBuf> = self.files.iter().filter(differs).map(|held| held.path.clone()).collect();
-        if changed.is_empty() { Standing::Trusted } else { Standing::Changed(changed) }
+        if changed.is_empty() { TrustState::Trusted } else { TrustState::Changed(changed) }
     }
 
     /// The actions to confirm, one line for each.

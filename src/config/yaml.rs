@@ -12,13 +12,11 @@ const LIMIT: u64 = 2 << 20;
 /// An error in a file, with its place and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// The file.
     pub file: PathBuf,
     /// Line and column from 1, when known.
     pub at: Option<(usize, usize)>,
     /// What is wrong.
     pub why: String,
-    /// The hint.
     pub hint: String,
 }
 
@@ -47,7 +45,6 @@ impl std::fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// The file's text.
 pub fn read(file: &Path) -> Result<String, FileError> {
     read_open(fs::File::open(file).map_err(|e| unreadable(file, &e))?, file)
 }

@@ -43,7 +43,6 @@ pub struct Fleet {
 pub struct Member {
     /// Its `cluster_name`.
     pub name: String,
-    /// Its head.
     pub head: Head,
     server: SshServer,
 }
@@ -81,9 +80,9 @@ impl Fleet {
             }
             let rotated = planned.trouble == FaultKind::RotatedToken;
             folder.write_token(&planned.name, if rotated { &stale } else { &token })?;
-            let (scenario, manners) = (planned.scenario(place, token), planned.manners());
+            let (scenario, faults) = (planned.scenario(place, token), planned.faults());
             // Side by side: ten thousand jobs take a moment to invent.
-            heads.spawn(async move { Ok((place, head(scenario, manners).await?)) });
+            heads.spawn(async move { Ok((place, head(scenario, faults).await?)) });
         }
         let mut started: Vec<(usize, Head)> =
             heads.join_all().await.into_iter().collect::<io::Result<_>>()?;
@@ -143,9 +142,9 @@ async fn google(plan: &Plan, heads: &[HeadMachine]) -> io::Result<Google> {
     Google::start_for(project, cloud).await
 }
 
-async fn head(scenario: super::Scenario, manners: Vec<Trouble>) -> io::Result<Head> {
+async fn head(scenario: super::Scenario, faults: Vec<Trouble>) -> io::Result<Head> {
     let head = Head::start(scenario).await?;
-    head.trouble(manners);
+    head.trouble(faults);
     Ok(head)
 }
 

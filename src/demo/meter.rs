@@ -22,7 +22,6 @@ pub struct Cost {
     pub requests: BTreeMap<String, u64>,
 }
 
-/// The counters.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     connections: AtomicU64,
@@ -39,7 +38,6 @@ impl Meter {
         *requests.entry(route.join("/")).or_default() += 1;
     }
 
-    /// So far.
     pub fn cost(&self) -> Cost {
         Cost {
             connections: self.connections.load(Ordering::Relaxed),

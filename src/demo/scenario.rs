@@ -83,7 +83,6 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The time now.
     pub fn now(&self) -> Timestamp {
         match self {
             Self::Wall => Timestamp::now(),

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 
 /// How the head behaves at the moment.
 #[derive(Debug)]
-struct Manners {
+struct Behavior {
     token: Option<Secret>,
     trouble: Vec<Trouble>,
     deaf_to_stop: bool,
@@ -28,7 +28,7 @@ pub(super) struct Shared {
     /// What it pretends to be.
     pub scenario: Scenario,
     cluster: Mutex<Cluster>,
-    manners: Mutex<Manners>,
+    behavior: Mutex<Behavior>,
     /// What clients cost it.
     pub meter: Arc<Meter>,
     gcs_death: Mutex<Option<String>>,
@@ -57,7 +57,7 @@ impl Shared {
         let token = scenario.token.clone();
         Self {
             cluster: Mutex::new(Cluster::new(&scenario)),
-            manners: Mutex::new(Manners { token, trouble: Vec::new(), deaf_to_stop: false, closed: false }),
+            behavior: Mutex::new(Behavior { token, trouble: Vec::new(), deaf_to_stop: false, closed: false }),
             meter: Arc::default(),
             gcs_death: Mutex::default(),
             witness: Mutex::default(),
@@ -94,22 +94,22 @@ impl Shared {
 
     /// The token that requests must carry; `None`: no token authentication.
     pub fn token(&self) -> Option<Secret> {
-        locked(&self.manners).token.clone()
+        locked(&self.behavior).token.clone()
     }
 
     /// Changes the token that requests must carry.
     pub fn set_token(&self, token: Option<Secret>) {
-        locked(&self.manners).token = token;
+        locked(&self.behavior).token = token;
     }
 
     /// Whether stop requests are answered and ignored.
     pub fn deaf_to_stop(&self) -> bool {
-        locked(&self.manners).deaf_to_stop
+        locked(&self.behavior).deaf_to_stop
     }
 
     /// Sets whether stop requests are answered and ignored.
     pub fn ignore_stop(&self, ignore: bool) {
-        locked(&self.manners).deaf_to_stop = ignore;
+        locked(&self.behavior).deaf_to_stop = ignore;
     }
 
     /// Closes all open connections.
@@ -134,18 +134,18 @@ impl Shared {
 
     /// Nobody accepts connections any more, and the open ones are closed.
     pub fn close(&self) {
-        locked(&self.manners).closed = true;
+        locked(&self.behavior).closed = true;
         self.drop_connections();
     }
 
     /// Whether that has happened.
     pub fn is_closed(&self) -> bool {
-        locked(&self.manners).closed
+        locked(&self.behavior).closed
     }
 
     /// Misbehaves from now on as `trouble` says.
     pub fn trouble(&self, trouble: Vec<Trouble>) {
-        locked(&self.manners).trouble = trouble;
+        locked(&self.behavior).trouble = trouble;
         self.relief.notify_waiters();
     }
 
@@ -162,8 +162,8 @@ impl Shared {
 
     /// The fault that a request for this path meets.
     pub fn fault(&self, path: &str) -> Option<Fault> {
-        let manners = locked(&self.manners);
-        manners.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
+        let behavior = locked(&self.behavior);
+        behavior.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
     }
 
     /// The callback for changing requests.

@@ -57,7 +57,6 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// New ones.
     pub fn new() -> io::Result<Self> {
         let key = || Ok::<_, io::Error>(PrivateKey::from(Ed25519Keypair::from_seed(&entropy::bytes()?)));
         Ok(Self { host: key()?, client: key()? })
@@ -205,7 +204,6 @@ struct Host {
     logins: Arc<AtomicU64>,
 }
 
-/// One connection.
 struct Connection(Arc<Host>);
 
 impl Connection {

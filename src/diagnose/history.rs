@@ -12,7 +12,7 @@ pub const SILENT_AFTER: Duration = Duration::from_secs(60);
 /// A report that is this old when first seen counts as silent at once: no maintained clock is that wrong. If a new
 /// report comes all the same, the clocks differ, and from then on only the time without a new report counts.
 pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
-/// Between two states further apart anything may have happened (the laptop slept, the connection was lost): what was
+/// Between two states further apart anything may have happened (the laptop was suspended, the connection lost): what was
 /// going on before is no longer known to have gone on.
 pub const GAP: Duration = Duration::from_secs(120);
 
@@ -38,7 +38,7 @@ pub struct History {
     restart: Option<Restart>,
 }
 
-/// The autoscaler's last sign of life.
+/// The autoscaler's last report.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     /// By its own clock.
@@ -123,7 +123,7 @@ impl History {
         self.taken.map_or(Duration::ZERO, |taken| at.age(taken))
     }
 
-    /// The autoscaler's last sign of life, once no new report has come for [`SILENT_AFTER`], or if the report was as old
+    /// The time of the autoscaler's last report, once no new one has come for [`SILENT_AFTER`], or if the report was as old
     /// as [`SILENT_AT_ONCE`] when first seen.
     pub(super) fn silent_since(&self) -> Option<Timestamp> {
         let report = self.report?;

@@ -18,9 +18,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 /// Where a cluster's TPUs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpuPlace {
-    /// The project.
     pub project: String,
-    /// The zone.
     pub zone: String,
     /// Label `ray-cluster-name`.
     pub cluster: String,

@@ -6,14 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// Its unique numeric id; empty when Google returned none.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its zone.
     pub zone: String,
     /// `RUNNING`, `STAGING`, `TERMINATED` and so on.
     pub status: String,

@@ -47,7 +47,6 @@ pub enum GcpError {
     ApiOff {
         /// E.g. `secretmanager.googleapis.com`.
         service: String,
-        /// The project.
         project: String,
     },
     /// 403: a permission is missing.
@@ -58,7 +57,6 @@ pub enum GcpError {
         /// Google's words.
         message: String,
     },
-    /// 404.
     #[error("not found at Google: {message}")]
     NotFound {
         /// Google's words.
@@ -90,18 +88,10 @@ pub enum GcpError {
     },
     /// 500 and above.
     #[error("Google is unavailable ({code})")]
-    Unavailable {
-        /// HTTP status.
-        code: u16,
-    },
+    Unavailable { code: u16 },
     /// An HTML page instead of JSON: a load balancer's error, or a network that requires a sign-in.
     #[error("the answer is not JSON ({code}): {begins}")]
-    NotJson {
-        /// HTTP status.
-        code: u16,
-        /// Its first words.
-        begins: String,
-    },
+    NotJson { code: u16, begins: String },
     /// No CA certificates are installed.
     #[error("no CA certificates found on this machine")]
     NoCaBundle,
@@ -113,16 +103,9 @@ pub enum GcpError {
     Checksum,
     /// No answer came in time.
     #[error("Google did not answer within {} s", .after.as_secs())]
-    Timeout {
-        /// The timeout.
-        after: Duration,
-    },
-    /// The connection failed.
+    Timeout { after: Duration },
     #[error("cannot reach Google: {why}")]
-    Unreachable {
-        /// The cause.
-        why: String,
-    },
+    Unreachable { why: String },
     /// A long-running operation failed.
     #[error("Google's operation failed: {message}")]
     Operation {
@@ -132,7 +115,6 @@ pub enum GcpError {
     /// Anything else.
     #[error("Google refused ({code}): {message}")]
     Refused {
-        /// HTTP status.
         code: u16,
         /// Google's words.
         message: String,

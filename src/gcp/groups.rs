@@ -10,7 +10,6 @@ use super::{GcpError, Google};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// An instance group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceGroup {
     /// Its unique numeric id.

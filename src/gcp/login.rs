@@ -49,7 +49,6 @@ impl Login {
         Self { make: Arc::new(move || from_file(&path)), ambient: false }
     }
 
-    /// Others.
     pub fn by(make: impl Fn() -> Result<google::Credentials, BuildError> + Send + Sync + 'static) -> Self {
         Self { make: Arc::new(move || make().map_err(|e| GcpError::from_build(&e))), ambient: false }
     }

@@ -17,7 +17,6 @@ use std::collections::BTreeSet;
 /// A TPU VM as it was when it was selected for deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenTpu {
-    /// Its name.
     pub name: String,
     /// Its unique numeric id; empty when Google returned none.
     pub id: String,
@@ -35,11 +34,9 @@ impl From<&TpuVm> for ChosenTpu {
 /// A queued resource as it was when it was selected for deletion, with every TPU VM that is deleted with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenQueued {
-    /// Its name.
     pub name: String,
     /// When it was created.
     pub created: Option<Timestamp>,
-    /// Its TPU VMs.
     pub vms: Vec<ChosenTpu>,
 }
 

@@ -10,7 +10,6 @@ use serde::Deserialize;
 pub struct Image {
     /// `sha256:…`.
     pub digest: Text,
-    /// Its current tags.
     pub tags: Vec<Text>,
     /// When it was pushed.
     pub uploaded: Option<Timestamp>,

@@ -12,7 +12,6 @@ const BODY: usize = 64 << 20;
 /// Maximum number of pages of one list.
 const PAGES: usize = 200;
 
-/// One request.
 pub(super) struct Call<'a> {
     pub method: Method,
     /// The full URL without its query.

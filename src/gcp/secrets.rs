@@ -14,7 +14,6 @@ use google_cloud_secretmanager_v1::model;
 pub struct SecretVersion {
     /// Its number, as Google counts them.
     pub version: String,
-    /// Its payload.
     pub value: Secret,
 }
 

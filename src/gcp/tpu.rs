@@ -12,9 +12,7 @@ use std::fmt;
 /// The version of the API: best effort exists in v2alpha1 only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TpuApi {
-    /// v2.
     V2,
-    /// v2alpha1.
     V2Alpha1,
 }
 

@@ -44,9 +44,7 @@ pub enum State {
 pub struct Planned {
     /// Its cluster's name in the table.
     pub stem: String,
-    /// The file.
     pub file: PathBuf,
-    /// Its status.
     pub state: State,
     /// Its current content.
     pub before: String,

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}: {why}, for cluster {cluster}; {hint}", file.display(), line.map(|l| format!(":{l}")).unwrap_or_default())]
 pub struct TemplateError {
-    /// The template.
     pub file: PathBuf,
     /// Its line, from 1.
     pub line: Option<usize>,

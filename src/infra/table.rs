@@ -52,9 +52,7 @@ pub enum Source {
 /// A cluster's value and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sourced {
-    /// The key.
     pub key: &'static str,
-    /// The value.
     pub value: Value,
     /// Where it comes from.
     pub source: Source,
@@ -69,7 +67,6 @@ pub struct Row {
     pub line: usize,
     /// Its values, in the order of the keys.
     pub values: Vec<Sourced>,
-    /// Its worker types.
     pub types: Vec<WorkerType>,
 }
 
@@ -99,12 +96,9 @@ impl Row {
     }
 }
 
-/// The table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its file.
     pub file: PathBuf,
-    /// Its text.
     pub text: String,
     /// TPU generations by name.
     pub generations: BTreeMap<String, Generation>,

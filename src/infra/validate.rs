@@ -19,14 +19,11 @@ pub enum Severity {
     Warning,
 }
 
-/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The file.
     pub file: PathBuf,
     /// Its line, from 1, when the finding belongs to one.
     pub line: Option<usize>,
-    /// Its severity.
     pub severity: Severity,
     /// The rule's name, for scripts.
     pub rule: &'static str,

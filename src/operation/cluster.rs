@@ -331,6 +331,7 @@ fn file_name(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
+    use crate::model::Provider;
     use crate::model::{ClusterName, ClusterSpec, HeadAddress, NewWorker, SshAuth, Task};
     use crate::supervisor::Options;
     use std::path::Path;

@@ -54,7 +54,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
             Some((name, AS_IT_WAS)) => {
                 let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
                 let value = value.ok_or_else(|| {
-                    unfit!("{} has no value from before; type one in place of {AS_IT_WAS}", printable(name))
+                    unfit!("{} has no saved value; enter one in place of {AS_IT_WAS}", printable(name))
                 })?;
                 variables.push(format!("{name}={value}"));
             }
@@ -138,7 +138,7 @@ mod tests {
         assert!(wrong(Draft { memory: "2 cows".into(), ..draft_of(&job, "alice") }).contains("2 cows"));
         assert!(
             wrong(Draft { variables: vec!["Z=***".into()], ..draft_of(&job, "alice") })
-                .contains("from before")
+                .contains("no saved value")
         );
         assert!(wrong(Draft { entrypoint: " ".into(), ..draft_of(&job, "alice") }).contains("empty"));
         assert!(wrong(Draft { resources: "TPU".into(), ..draft_of(&job, "alice") }).contains("JSON"));

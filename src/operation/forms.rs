@@ -1,7 +1,7 @@
 //! Submits the job of a form over the cluster's own connection, and reads what a job was submitted with.
 
 use super::blocking::blocking;
-use super::desk::Desk;
+use super::drafts::Drafts;
 use super::news::News;
 use super::request::Request;
 use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId};
@@ -14,9 +14,9 @@ impl Request {
     }
 
     /// Reads what a job was submitted with, and fills the form.
-    pub async fn fill(&self, form: FormId, desk: &Desk, id: SubmissionId) {
+    pub async fn fill(&self, form: FormId, drafts: &Drafts, id: SubmissionId) {
         let read = match self.connection.channel().await {
-            Ok(channel) => desk.draft(&channel.client, &self.spec.name, &id, &self.environment.me).await,
+            Ok(channel) => drafts.draft(&channel.client, &self.spec.name, &id, &self.environment.me).await,
             Err(problem) => Err(unreached(&problem)),
         };
         let news = read.map_or_else(FormNews::Failed, |draft| FormNews::Filled(Box::new(draft)));
@@ -24,8 +24,8 @@ impl Request {
     }
 
     /// Packs and uploads the working directory of a form and submits its job.
-    pub async fn submit(&self, form: FormId, desk: Arc<Desk>, draft: Draft) {
-        let news = match self.sent(form, desk, draft).await {
+    pub async fn submit(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) {
+        let news = match self.sent(form, drafts, draft).await {
             Ok(id) => {
                 self.note(format!("submit-job {id}"), "submitted".to_owned()).await;
                 FormNews::Submitted(id)
@@ -35,10 +35,10 @@ impl Request {
         self.say_of(form, news).await;
     }
 
-    async fn sent(&self, form: FormId, desk: Arc<Desk>, draft: Draft) -> Result<SubmissionId, String> {
+    async fn sent(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) -> Result<SubmissionId, String> {
         self.say_of(form, FormNews::Doing("reading files to upload".into())).await;
         let (environment, cluster) = (Arc::clone(&self.environment), self.spec.name.clone());
-        let ready = blocking(move || desk.ready(&cluster, &draft, &environment.env)).await?;
+        let ready = blocking(move || drafts.ready(&cluster, &draft, &environment.env)).await?;
         self.say_of(form, FormNews::Doing("connecting".into())).await;
         let channel = self.connection.channel().await.map_err(|p| unreached(&p))?;
         // What it does is a word at a time; one that finds no room is followed by the next.

@@ -63,7 +63,7 @@ impl Performer {
         Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
     }
 
-    /// The heads that there are, as they are recorded at an operation's first look; none on other providers.
+    /// The heads that there are, as an operation records them when it starts; none on other providers.
     pub(super) async fn known_heads(&self) -> Result<Option<Vec<KnownHead>>, Problem> {
         if !self.is_google() {
             return Ok(None);
@@ -94,7 +94,7 @@ impl Performer {
                 head.id, head.zone
             )
         } else {
-            format!("the journal does not tell whether head {name} existed when this operation began")
+            format!("the journal does not record whether head {name} existed when this operation began")
         };
         Err(trouble(what, self.begin_anew()))
     }

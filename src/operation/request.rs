@@ -168,7 +168,8 @@ impl Request {
         let order = |consent| Order::Begin(task.clone(), consent);
         gates::jobs(&operation, &consent, &seen, order).map_err(refused)?;
         gates::confirmed(&operation, &consent).map_err(refused)?;
-        // The last gate, for the mark is placed right after it. Whoever places his in between is met by the performer.
+        // The last gate, for the mark is placed right after it. The performer finds a mark that another operator places in
+        // the meantime.
         let none = Facts::default();
         let order = |consent| Order::Begin(task.clone(), consent);
         let theirs = gates::unmarked(self.access(), &none, &consent, order).await;

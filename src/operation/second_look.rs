@@ -33,7 +33,7 @@ impl Performer {
         self.keep_facts(journal).await
     }
 
-    /// Workers that have joined since the first look: they run jobs, too, and must be cleared of them.
+    /// Workers that have joined since the operation started: they run jobs, too, and must be cleared of them.
     async fn joined_since(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let snapshot = match Poller::new(session.client.clone()).refresh().await {
             Ok(snapshot) => snapshot,

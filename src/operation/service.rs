@@ -8,7 +8,7 @@
 use super::audit::Audit;
 use super::blocking::blocking;
 use super::call::Call;
-use super::desk::Desk;
+use super::drafts::Drafts;
 use super::environment::Environment;
 use super::facts::Facts;
 use super::gates;
@@ -73,7 +73,7 @@ impl Operations {
         let hub = Hub {
             environment: Arc::clone(&environment),
             news,
-            desk: Arc::default(),
+            drafts: Arc::default(),
             works: HashMap::new(),
             begun: 0,
             known: BTreeMap::new(),
@@ -157,7 +157,7 @@ type Seen = (u64, Vec<(ClusterName, Option<Standing>)>);
 struct Hub {
     environment: Arc<Environment>,
     news: mpsc::Sender<News>,
-    desk: Arc<Desk>,
+    drafts: Arc<Drafts>,
     /// Operations by cluster. The news of a running one report its journal, too.
     works: HashMap<ClusterName, Work>,
     /// Operations and their ends so far.
@@ -238,17 +238,17 @@ impl Hub {
             Ask::Order(cluster, order) => self.order(&cluster, order),
             Ask::Submit(cluster, form, draft) => {
                 let Some(request) = self.request(&cluster) else { return };
-                let desk = Arc::clone(&self.desk);
+                let drafts = Arc::clone(&self.drafts);
                 self.tasks.spawn(async move {
-                    request.submit(form, desk, *draft).await;
+                    request.submit(form, drafts, *draft).await;
                     None
                 });
             }
             Ask::Fill(cluster, form, id) => {
                 let Some(request) = self.request(&cluster) else { return };
-                let desk = Arc::clone(&self.desk);
+                let drafts = Arc::clone(&self.drafts);
                 self.tasks.spawn(async move {
-                    request.fill(form, &desk, id).await;
+                    request.fill(form, &drafts, id).await;
                     None
                 });
             }

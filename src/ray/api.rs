@@ -4,7 +4,7 @@ mod work;
 
 use super::RayError;
 use super::client::{Client, encoded};
-use super::convert::words::Words;
+use super::convert::interner::Interner;
 use super::convert::{jobs, physical};
 use super::gcs::Gcs;
 use super::json::{self, Flag};
@@ -16,7 +16,6 @@ use serde_json::Value;
 /// One job with its details.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobDetail {
-    /// The job.
     pub job: Job,
     /// Its runtime environment as JSON, the values of `env_vars` masked; empty when it has none.
     pub runtime_env: Text,
@@ -57,7 +56,7 @@ impl Client {
             Value::Null => Text::default(),
             env => Text::from(env.to_string()),
         };
-        Ok(JobDetail { job: jobs::one(&route, &body, Some(&id.0), &Words::default())?, runtime_env })
+        Ok(JobDetail { job: jobs::one(&route, &body, Some(&id.0), &Interner::default())?, runtime_env })
     }
 
     /// Requests Ray to stop a job (`POST /api/jobs/{id}/stop`). True means that the stop was requested, not that the job

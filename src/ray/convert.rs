@@ -4,6 +4,7 @@
 
 pub mod demand;
 pub mod envelope;
+pub mod interner;
 pub mod jobs;
 pub mod names;
 pub mod nodes;
@@ -11,7 +12,6 @@ pub mod physical;
 pub mod report;
 pub mod state;
 pub mod status_text;
-pub mod words;
 
 use crate::model::{Autoscaler, NodeTypeCount, Text};
 use std::collections::BTreeMap;

@@ -17,11 +17,9 @@ const ROWS: usize = 1000;
 /// A request that a node accepts no new work and is removed when it is idle or at the deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drain {
-    /// The node.
     pub node: NodeId,
     /// The message in Ray's logs.
     pub why: String,
-    /// The deadline.
     pub deadline: Timestamp,
 }
 

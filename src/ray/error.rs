@@ -35,12 +35,7 @@ pub enum RayError {
     TooLarge(usize),
     /// The response could not be parsed.
     #[error("cannot parse the response of {route}: {why}")]
-    Malformed {
-        /// The route.
-        route: String,
-        /// The parser's error.
-        why: String,
-    },
+    Malformed { route: String, why: String },
     /// A gRPC error of the GCS: code and message.
     #[error("the GCS returned {0}")]
     Grpc(String),

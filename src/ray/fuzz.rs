@@ -2,7 +2,7 @@
 //! of real heads, and the messages of a simulated one.
 
 use super::convert::fixtures::{VERSIONS, body};
-use super::convert::words::Words;
+use super::convert::interner::Interner;
 use super::convert::{demand, envelope, jobs, nodes, physical, report, state, status_text};
 use super::json::{Loose, Str, Table, read_with};
 use super::{LineSplitter, gcs};
@@ -28,7 +28,7 @@ fn fuzz_dashboard_jobs() {
     fuzz(&recorded(&["busy_jobs"]), |bytes| {
         let listed = jobs::list("/api/jobs/", bytes, &HashMap::new());
         let _ = listed.map(|mut all| jobs::sort(&mut all));
-        let _ = jobs::one("/api/jobs/a", bytes, Some(&Text::from("a")), &Words::default());
+        let _ = jobs::one("/api/jobs/a", bytes, Some(&Text::from("a")), &Interner::default());
     });
 }
 
@@ -161,7 +161,7 @@ fn fuzz_gcs_cluster_status() {
             return;
         };
         let rest = reply.cluster_resource_state.unwrap_or_default();
-        let words = Words::default();
+        let words = Interner::default();
         let live: Vec<Node> = rest.node_states.iter().filter_map(|s| nodes::live(s, None, &words)).collect();
         let _ = demand::demands(&rest, reply.autoscaling_state.as_ref());
         if let Some(autoscaling) = &reply.autoscaling_state {
@@ -197,7 +197,7 @@ fn fuzz_gcs_tables() {
     fuzz(&seeds, |bytes| {
         let body = Bytes::copy_from_slice(bytes);
         if let Ok(reply) = gcs::decode::<proto::GetAllNodeInfoReply>("x", body.clone()) {
-            let words = Words::default();
+            let words = Interner::default();
             let _ = reply.node_info_list.iter().filter_map(|info| nodes::registered(info, &words)).count();
         }
         if let Ok(reply) = gcs::decode::<proto::GetAllJobInfoReply>("x", body.clone()) {

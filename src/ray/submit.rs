@@ -58,7 +58,6 @@ impl fmt::Debug for Submission {
 }
 
 impl Submission {
-    /// Its id.
     pub fn id(&self) -> SubmissionId {
         SubmissionId(Text::from(self.submission_id.as_str()))
     }
@@ -102,9 +101,7 @@ impl Submission {
 /// A submission as the GCS keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// The request.
     pub submission: Submission,
-    /// Its state now.
     pub status: JobStatus,
 }
 

@@ -61,7 +61,6 @@ impl Scale {
 
 /// What a field is on the wire.
 enum Field<'a> {
-    /// A number.
     Number,
     /// Something with a length: a message, a text, or bytes.
     Long(&'a [u8]),

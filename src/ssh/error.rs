@@ -11,7 +11,6 @@ pub enum SshError {
     /// DNS failure, no route, connection refused, timeout, or a server that does not speak ssh.
     #[error("cannot reach {host}: {why}")]
     Unreachable {
-        /// The head.
         host: String,
         /// The cause in the words of ssh or its proxy command.
         why: String,
@@ -19,7 +18,6 @@ pub enum SshError {
     /// The host refused the login.
     #[error("{host} refused {}", refused_with(user, key.as_ref()))]
     KeyRefused {
-        /// The head.
         host: String,
         /// The user that tried to log in.
         user: String,
@@ -29,7 +27,6 @@ pub enum SshError {
     /// The private key cannot be used. ssh is not started: it would silently try other keys.
     #[error("private key {} {fault}", path.display())]
     KeyFile {
-        /// The key file.
         path: PathBuf,
         /// What is wrong with it.
         fault: KeyFault,
@@ -37,7 +34,6 @@ pub enum SshError {
     /// The host key differs from the one in `known_hosts`.
     #[error("the host key of {host} has changed")]
     HostKeyChanged {
-        /// The head.
         host: String,
         /// The file with the known key when it is not our own: accepting the new key does not help then.
         elsewhere: Option<PathBuf>,
@@ -48,18 +44,10 @@ pub enum SshError {
     },
     /// Another program bound a forward's local port after it was chosen.
     #[error("port {port} on 127.0.0.1 is already in use")]
-    PortInUse {
-        /// The port.
-        port: u16,
-    },
+    PortInUse { port: u16 },
     /// The connection worked and ended.
     #[error("connection to {host} lost: {why}")]
-    Lost {
-        /// The head.
-        host: String,
-        /// The reason.
-        why: String,
-    },
+    Lost { host: String, why: String },
     /// The ssh program does not exist or cannot be executed.
     #[error("cannot run ssh program {}", program.display())]
     SshMissing {
@@ -68,14 +56,10 @@ pub enum SshError {
     },
     /// Too many commands over one connection at the same time (`MaxSessions` of sshd, 10 by default).
     #[error("too many sessions over the connection to {host} (sshd's MaxSessions)")]
-    SessionsExhausted {
-        /// The head.
-        host: String,
-    },
+    SessionsExhausted { host: String },
     /// A remote command ended with an error.
     #[error("command on {host} failed with exit code {status}: {stderr}")]
     Command {
-        /// The head.
         host: String,
         /// Its exit code; 128 and the signal when one ended it.
         status: i32,
@@ -84,24 +68,13 @@ pub enum SshError {
     },
     /// A remote command took too long and was ended.
     #[error("command on {host} timed out after {seconds} s")]
-    TooSlow {
-        /// The head.
-        host: String,
-        /// The limit.
-        seconds: u64,
-    },
+    TooSlow { host: String, seconds: u64 },
     /// A failure on this machine.
     #[error("{what}")]
-    Local {
-        /// The failure.
-        what: String,
-        /// The hint.
-        hint: String,
-    },
+    Local { what: String, hint: String },
     /// Anything else, in ssh's words.
     #[error("ssh to {host} failed: {why}")]
     Other {
-        /// The head.
         host: String,
         /// The last line that ssh wrote.
         why: String,

@@ -10,7 +10,6 @@ use std::process::Command;
 /// The target, the route and the command of a login.
 #[derive(Clone, Debug)]
 pub struct Visit {
-    /// The machine.
     pub to: TunnelSpec,
     /// The head used as jump host; none when the machine can be reached directly.
     pub through: Option<TunnelSpec>,

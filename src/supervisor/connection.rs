@@ -24,8 +24,8 @@ const PROBE: Duration = Duration::from_secs(5);
 const REFUSAL: Duration = Duration::from_secs(2);
 /// What fails within this time was not waited for.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// Wishes that may wait for the task; a caller that is faster waits.
-const WISHES: usize = 16;
+/// Requests that may wait for the task; a caller that is faster waits.
+const REQUESTS: usize = 16;
 
 /// An open connection and what can be done over it. Once the connection is lost, every call fails.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ pub enum ConnectionState {
 
 /// What a holder of a [`Connection`] asks of the cluster's task.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum ConnectionRequest {
     /// Try now, if there is no connection.
     Connect,
     /// Read everything now, or try now.
@@ -154,7 +154,7 @@ pub(super) struct Held {
     /// The state that all holders of the connection see.
     pub state: watch::Sender<ConnectionState>,
     /// Requests of the holders of the connection.
-    pub wishes: mpsc::Receiver<Wish>,
+    pub requests: mpsc::Receiver<ConnectionRequest>,
 }
 
 /// The connection of a cluster's task. Cheap to clone.
@@ -162,7 +162,7 @@ pub(super) struct Held {
 pub struct Connection {
     cluster: ClusterName,
     state: watch::Receiver<ConnectionState>,
-    wishes: mpsc::Sender<Wish>,
+    requests: mpsc::Sender<ConnectionRequest>,
 }
 
 impl Connection {
@@ -171,8 +171,8 @@ impl Connection {
         let problem = problem(format!("{cluster} is not connected yet"), "");
         let none = ConnectionState::Down { problem, retry_at: None, attempt: 0, is_lost: true };
         let (sender, state) = watch::channel(none);
-        let (wishes, heard) = mpsc::channel(WISHES);
-        (Self { cluster, state, wishes }, Held { state: sender, wishes: heard })
+        let (requests, heard) = mpsc::channel(REQUESTS);
+        (Self { cluster, state, requests }, Held { state: sender, requests: heard })
     }
 
     /// The connection of a cluster that has no task: nothing is ever heard over it.
@@ -201,13 +201,13 @@ impl Connection {
     /// Has the task read everything now; without a connection it tries now.
     pub async fn refresh(&self) {
         // The task ends only with the program.
-        let _ = self.wishes.send(Wish::Refresh).await;
+        let _ = self.requests.send(ConnectionRequest::Refresh).await;
     }
 
     /// Has the task connect again, unless it has done so since `channel` was handed out.
     pub async fn reconnect(&self, channel: &Channel) {
         // The task ends only with the program.
-        let _ = self.wishes.send(Wish::Reconnect { attempt: channel.attempt }).await;
+        let _ = self.requests.send(ConnectionRequest::Reconnect { attempt: channel.attempt }).await;
     }
 
     /// Drops the current connection, because its target is known to be gone. Returns once no caller can get that
@@ -292,7 +292,7 @@ impl Connection {
                 // No attempt was made since this call.
                 ConnectionState::Down { attempt, .. } => {
                     before = Some(attempt);
-                    self.wishes.send(Wish::Connect).await.map_err(|_| self.gone())?;
+                    self.requests.send(ConnectionRequest::Connect).await.map_err(|_| self.gone())?;
                 }
             }
             before = before.or(Some(0));
@@ -305,13 +305,13 @@ impl Connection {
     pub async fn forward(&self, services: BTreeSet<Service>) -> Result<LocalPorts, Problem> {
         self.up(0, &mut |_| ()).await?;
         let (reply, answer) = oneshot::channel();
-        self.wishes.send(Wish::Forward { services, reply }).await.map_err(|_| self.gone())?;
+        self.requests.send(ConnectionRequest::Forward { services, reply }).await.map_err(|_| self.gone())?;
         answer.await.map_err(|_| self.gone())?
     }
 
     async fn renew(&self, refused: Option<Secret>) -> Result<(), Problem> {
         let (reply, answer) = oneshot::channel();
-        self.wishes.send(Wish::Renew { refused, reply }).await.map_err(|_| self.gone())?;
+        self.requests.send(ConnectionRequest::Renew { refused, reply }).await.map_err(|_| self.gone())?;
         answer.await.map_err(|_| self.gone())?
     }
 

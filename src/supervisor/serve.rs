@@ -1,7 +1,7 @@
 //! While a session is up: polling, requests, machine figures, and noticing that it is up no longer.
 
 use super::connect;
-use super::connection::{ConnectionState, Wish};
+use super::connection::{ConnectionRequest, ConnectionState};
 use super::limits::with_limits;
 use super::machines::Machines;
 use super::mark;
@@ -28,7 +28,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 const TICK: Duration = Duration::from_secs(2);
 /// A small request measures the round trip this often.
 const PING: Duration = Duration::from_secs(15);
-/// The dashboard of the cluster on the screen gives a sign of life this often; where it gives none by itself, it is
+/// The dashboard of the cluster on the screen shows this often that it answers; where it gives none by itself, it is
 /// asked for one.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 /// A dashboard that does not answer a small request within this time is called silent.
@@ -146,8 +146,8 @@ impl ClusterTask {
                         break end;
                     }
                 }
-                Some(wish) = self.held.wishes.recv() => {
-                    if let Some(end) = self.grant(wish, &mut s).await {
+                Some(request) = self.held.requests.recv() => {
+                    if let Some(end) = self.grant(request, &mut s).await {
                         break end;
                     }
                 }
@@ -174,20 +174,20 @@ impl ClusterTask {
         end
     }
 
-    /// What a holder of the connection wishes while the session is up.
-    async fn grant(&mut self, wish: Wish, s: &mut Serving) -> Option<End> {
-        match wish {
-            Wish::Reconnect { attempt } if attempt == self.attempt => return Some(End::Again),
-            Wish::Connect | Wish::Reconnect { .. } => {}
-            Wish::Refresh => s.polling.ask(),
-            Wish::Forward { services, reply } => {
+    /// What a holder of the connection requests while the session is up.
+    async fn grant(&mut self, request: ConnectionRequest, s: &mut Serving) -> Option<End> {
+        match request {
+            ConnectionRequest::Reconnect { attempt } if attempt == self.attempt => return Some(End::Again),
+            ConnectionRequest::Connect | ConnectionRequest::Reconnect { .. } => {}
+            ConnectionRequest::Refresh => s.polling.ask(),
+            ConnectionRequest::Forward { services, reply } => {
                 self.forwarded.extend(services);
                 let open = self.open_ports(s).await;
                 self.hand_out(&s.session);
                 // Who asked may have given up.
                 let _ = reply.send(open);
             }
-            Wish::Renew { refused, reply } => {
+            ConnectionRequest::Renew { refused, reply } => {
                 let is_in_force = s.session.client.token() == refused.as_ref();
                 let renewed = if is_in_force { self.renew(s).await } else { Ok(()) };
                 // Who asked may have given up.

@@ -15,7 +15,7 @@ const QUICK: Duration = Duration::from_secs(10);
 /// A file and the offset read so far, from which a new connection continues.
 pub struct Tail {
     path: String,
-    /// Bytes of the file that are behind us; none before the first look.
+    /// Bytes of the file that are behind us; none before the first read.
     offset: Option<u64>,
     lines: LineSplitter,
     /// The first line read may be the rest of one.

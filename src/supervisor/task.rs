@@ -3,7 +3,7 @@
 
 use super::backoff::Backoff;
 use super::connect::Opener;
-use super::connection::{Channel, ConnectionState, Held, Wish};
+use super::connection::{Channel, ConnectionRequest, ConnectionState, Held};
 use super::login;
 use super::opened::Session;
 use super::out::{Out, Pace};
@@ -150,8 +150,8 @@ impl ClusterTask {
     /// Waits until the connection is requested; false when all requesters are gone.
     async fn is_wanted(&mut self) -> bool {
         tokio::select! {
-            Some(wish) = self.held.wishes.recv() => {
-                decline(wish);
+            Some(request) = self.held.requests.recv() => {
+                decline(request);
                 true
             }
             // Only its end is waited for.
@@ -181,7 +181,7 @@ impl ClusterTask {
             tokio::select! {
                 session = &mut up => return session.map_err(End::Lost),
                 // A connection attempt is already running.
-                Some(wish) = self.held.wishes.recv() => decline(wish),
+                Some(request) = self.held.requests.recv() => decline(request),
                 request = self.requests.recv() => {
                     if let Some(end) = self.heed_while_down(request).await {
                         return Err(end);
@@ -219,8 +219,8 @@ impl ClusterTask {
                     self.backoff.reset();
                     return End::Again;
                 }
-                Some(wish) = self.held.wishes.recv() => {
-                    decline(wish);
+                Some(request) = self.held.requests.recv() => {
+                    decline(request);
                     return End::Again;
                 }
                 request = self.requests.recv() => {
@@ -309,16 +309,16 @@ impl ClusterTask {
 }
 
 /// Answers who asked for another token of a connection that is gone: he sees the next one.
-fn decline(wish: Wish) {
+fn decline(request: ConnectionRequest) {
     // He may have given up.
-    match wish {
-        Wish::Renew { reply, .. } => drop(reply.send(Ok(()))),
-        Wish::Forward { reply, .. } => {
+    match request {
+        ConnectionRequest::Renew { reply, .. } => drop(reply.send(Ok(()))),
+        ConnectionRequest::Forward { reply, .. } => {
             let what = "connection lost before the ports were open";
             let problem = Problem::new(ProblemKind::TunnelLost, what, "ask again", Timestamp::now());
             drop(reply.send(Err(problem)));
         }
-        Wish::Connect | Wish::Refresh | Wish::Reconnect { .. } => {}
+        ConnectionRequest::Connect | ConnectionRequest::Refresh | ConnectionRequest::Reconnect { .. } => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! Notices that the machine slept or moved to another network, so that broken connections are found in seconds and
+//! Notices that the machine was suspended or moved to another network, so that broken connections are found in seconds and
 //! not when their keep-alives give up.
 
 use crate::model::Timestamp;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 /// Poll interval of the clock and the routes.
 const TICK: Duration = Duration::from_secs(1);
-/// The wall clock running ahead of the monotonic one by this much means that the machine slept.
+/// The wall clock running ahead of the monotonic one by this much means that the machine was suspended.
 const JUMP: Duration = Duration::from_secs(5);
 
 /// Counts the times that circumstances changed.
@@ -49,7 +49,7 @@ impl Seen {
         let wall = before.wall.age(self.wall);
         let monotonic = self.monotonic.duration_since(before.monotonic);
         if wall > monotonic + JUMP || monotonic > TICK + JUMP {
-            return Some("the machine slept");
+            return Some("the machine was suspended");
         }
         // Losing the network is no reason to try again; having one again, or another one, is.
         (self.route.is_some() && self.route != before.route).then_some("the network changed")
@@ -79,7 +79,7 @@ mod tests {
         let home = Some([10, 0, 0, 2]);
         let before = seen(0, t, home);
         assert_eq!(seen(1_000, later, home).differs_from(&before), None);
-        assert_eq!(seen(60_000, later, home).differs_from(&before), Some("the machine slept"));
+        assert_eq!(seen(60_000, later, home).differs_from(&before), Some("the machine was suspended"));
         assert_eq!(
             seen(1_000, later, Some([192, 168, 1, 7])).differs_from(&before),
             Some("the network changed")

@@ -94,8 +94,11 @@ pub(super) fn plain(glyph: char) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::words;
+    use crate::model::{JobStatus, NodeState};
     use ratatui::layout::Rect;
     use ratatui::style::Style;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_screen_keeps_its_columns_and_its_letters() {
@@ -112,5 +115,26 @@ mod tests {
     fn bars_and_trends_keep_their_order() {
         let steps = "▁▂▃▄▅▆▇".chars().map(|c| plain(c).unwrap());
         assert_eq!(steps.collect::<String>(), "_.-=+*#");
+    }
+
+    /// No state is told by its colour alone: each has a glyph of its own, also in ASCII.
+    #[test]
+    fn every_state_has_a_glyph_of_its_own() {
+        let nodes = [NodeState::Alive, NodeState::Idle, NodeState::Draining, NodeState::Dead];
+        let jobs = [
+            JobStatus::Pending,
+            JobStatus::Running,
+            JobStatus::Succeeded,
+            JobStatus::Stopped,
+            JobStatus::Failed,
+            JobStatus::Unknown,
+        ];
+        for glyphs in [nodes.map(|s| words::node(s).0).to_vec(), jobs.map(|s| words::job(s).0).to_vec()] {
+            let ascii = |glyph: &str| glyph.chars().map(|c| plain(c).unwrap_or(c)).collect::<String>();
+            let full: BTreeSet<&str> = glyphs.iter().copied().collect();
+            let plain: BTreeSet<String> = glyphs.iter().map(|glyph| ascii(glyph)).collect();
+            assert!(plain.iter().all(|glyph| glyph.is_ascii()), "{plain:?}");
+            assert_eq!((full.len(), plain.len()), (glyphs.len(), glyphs.len()), "{glyphs:?}");
+        }
     }
 }

@@ -19,7 +19,9 @@ mod jobs;
 mod leaks;
 #[path = "../support/left.rs"]
 mod left;
+mod man;
 mod operate;
+mod picture;
 #[path = "../support/ports.rs"]
 mod ports;
 #[path = "../support/program.rs"]
@@ -39,6 +41,8 @@ mod soon;
 mod ssh;
 #[path = "../support/sshd.rs"]
 mod sshd;
+#[path = "../support/svg.rs"]
+mod svg;
 mod terminal;
 mod token_commands;
 mod tpus;

@@ -177,7 +177,7 @@ fn a_ghost_is_alive_in_ray_and_gone_at_google() {
     let ghosts: Vec<_> = rows(&value).into_iter().filter(|r| r.0 == "ghost").collect();
     assert_eq!(ghosts.len(), 2, "{value:#}");
     assert!(ghosts.iter().any(|g| g.1 == "unnoticed"));
-    assert!(ran.err.contains("a worker in another zone is shown as a ghost"), "{}", ran.err);
+    assert!(ran.err.contains("workers in other zones are shown as `ghost`"), "{}", ran.err);
 }
 
 #[test]

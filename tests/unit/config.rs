@@ -1,7 +1,7 @@
 //! Cluster files and settings as they lie on a disk, broken ones first.
 
 use marin_tui::config::{
-    Config, ConfigError, Entry, Env, Launch, Records, Sources, Standing, file_of, load, read,
+    Config, ConfigError, Entry, Env, Launch, Records, Sources, TrustState, file_of, load, read,
 };
 use marin_tui::model::{HeadAddress, HostName, Timestamp};
 use std::fs;
@@ -150,7 +150,7 @@ fn a_file_that_changed_since_its_folder_was_trusted_is_not_used() {
     let loaded = read(&Sources::default(), &env, now).unwrap();
     assert!(matches!(loaded.clone().admit(&records), Err(ConfigError::Untrusted(_))));
     records.accept(loaded.review().unwrap(), now).unwrap();
-    assert_eq!(loaded.review().unwrap().standing(&records), Standing::Trusted);
+    assert_eq!(loaded.review().unwrap().state(&records), TrustState::Trusted);
     let (config, _) = loaded.admit(&records).unwrap();
     let spec = config.entries[0].cluster().unwrap();
     assert!(file_of(spec).is_ok() && Launch::of(spec).is_ok());

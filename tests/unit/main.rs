@@ -7,6 +7,7 @@ mod app;
 mod architecture;
 mod config;
 mod event_loop;
+mod manual;
 mod readme;
 #[path = "../support/sample.rs"]
 mod sample;

@@ -1,32 +1,18 @@
-//! What README.md and the manual say about keys, settings and dependencies is what the program does, and their links lead
-//! somewhere.
+//! What README.md and the manual say about settings and dependencies is what the program does, and their links lead
+//! somewhere. `manual.rs` has the rest.
 
-use marin_tui::app::Keymap;
-use marin_tui::app::actions::ACTIONS;
 use marin_tui::config::DEFAULTS;
 use marin_tui::manual::PAGES;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const README: &str = include_str!("../../README.md");
-const KEYS: &str = include_str!("../../assets/manual/keys.md");
 const SETTINGS: &str = include_str!("../../assets/manual/settings.md");
 const CONTRIBUTING: &str = include_str!("../../assets/manual/contributing.md");
 
 /// Longest README that is read to its end.
 const README_LINES: usize = 150;
-
-#[test]
-fn every_key_stands_in_the_table() {
-    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-    for description in ACTIONS {
-        let keys: Vec<String> = keymap.keys_of(description.action).map(|k| format!("`{k}`")).collect();
-        let row = format!("| {} | {} |", keys.join(" "), description.help);
-        assert!(KEYS.contains(&row), "keys.md lacks: {row}");
-    }
-}
 
 #[test]
 fn the_settings_are_quoted_as_they_are() {

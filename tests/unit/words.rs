@@ -38,6 +38,14 @@ const BANNED: &[(&str, &str)] = &[
     (r"patience", "poll interval, timeout, maximum backoff"),
     (r"manners", "connection settings"),
     (r"spared", "affected, kept, restored, lost"),
+    (r"signs? of life", "update, answer"),
+    (r"first look", "when the operation started; the first read"),
+    (r"switch(es)? of (its|their) own", "a separate switch"),
+    (r"if need be", "if necessary"),
+    (r"(the )?time is over", "timed out, on timeout"),
+    (r"kept in step", "in sync"),
+    (r"slept", "was suspended"),
+    (r"can(not|not be| not be) had", "is not available"),
 ];
 
 /// A string literal (its text is group 1, 2 or 3), a run of comment lines (group 4), or a character, which is neither.

@@ -90,7 +90,7 @@ impl Said<'_> {
         }
         if rows.iter().any(|r| r.standing == Standing::Ghost && r.state.is_none()) {
             let zone = self.spec.zone.as_deref().unwrap_or("-");
-            eprintln!("only {} was queried; a worker in another zone is shown as a ghost", printable(zone));
+            eprintln!("only {} was queried; workers in other zones are shown as `ghost`", printable(zone));
         }
     }
 

@@ -9,9 +9,7 @@ pub(in crate::demo) const RECENT: i64 = 1_800_000;
 /// Demand that is not met.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct Wanted {
-    /// The bundle.
     pub shape: Vec<(String, f64)>,
-    /// How many.
     pub count: i64,
     /// No node type can satisfy it.
     pub infeasible: bool,
@@ -35,9 +33,7 @@ pub(in crate::demo) struct Monitor {
 /// Machines that were asked for and do not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct Launching {
-    /// Their node type.
     pub node_type: Arc<str>,
-    /// How many.
     pub count: i32,
     /// Since when, in milliseconds since the epoch.
     pub since: i64,
@@ -46,9 +42,7 @@ pub(in crate::demo) struct Launching {
 /// A machine that exists and has not joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct Joining {
-    /// Its node type.
     pub node_type: Arc<str>,
-    /// Its address.
     pub ip: String,
     /// The provider's id.
     pub instance_id: String,
@@ -57,7 +51,6 @@ pub(in crate::demo) struct Joining {
 /// The last launch of a node type that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct Refused {
-    /// The node type.
     pub node_type: Arc<str>,
     /// How many machines were asked for.
     pub count: i32,

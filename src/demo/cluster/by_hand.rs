@@ -36,7 +36,6 @@ struct Request {
     first_host: usize,
     /// Hosts that have joined, by worker number.
     hosts: Vec<NodeId>,
-    /// Deleted at.
     gone: Option<i64>,
 }
 
@@ -99,7 +98,6 @@ impl Request {
     }
 }
 
-/// All requests.
 pub(in crate::demo) struct ByHand {
     requests: Vec<Request>,
     /// The next host's number.

@@ -17,9 +17,7 @@ const WAITS: &str = "Job has not started yet. It may be waiting for resources (C
 /// What an entrypoint itself needs, apart from its tasks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::demo) struct Asked {
-    /// CPUs.
     pub cpus: f64,
-    /// GPUs.
     pub gpus: f64,
     /// Bytes of memory.
     pub memory: i64,
@@ -44,7 +42,6 @@ pub(in crate::demo) struct SimJob {
     pub error: Option<&'static str>,
     /// Submitted at, milliseconds since the epoch.
     pub started: i64,
-    /// Ended at.
     pub ended: Option<i64>,
     /// The submitter's own pairs.
     pub metadata: Option<Value>,
@@ -56,7 +53,6 @@ pub(in crate::demo) struct SimJob {
     pub stopping: Option<i64>,
     /// Its driver starts then; `None` when only the simulation's turnover starts it.
     pub starting: Option<i64>,
-    /// Its driver log.
     pub log: Log,
     /// The text in `/api/jobs/`, until the next change.
     pub written: Option<String>,

@@ -9,7 +9,6 @@ const FRAME_LINES: u64 = 10;
 /// A frame ends after the line that passes this many bytes.
 const FRAME_BYTES: usize = 20_000;
 
-/// A log file.
 #[derive(Clone, Debug)]
 pub(in crate::demo) enum Log {
     /// Numbered lines.
@@ -30,7 +29,6 @@ pub(in crate::demo) enum Log {
 }
 
 impl Log {
-    /// An empty file.
     pub const fn none() -> Self {
         Self::Written(Vec::new())
     }

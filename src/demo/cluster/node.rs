@@ -150,14 +150,12 @@ pub(in crate::demo) const ENDS: [(DeathReason, &str); 3] = [
 /// From the end of a machine until the GCS misses its heartbeats: 13 to 14 seconds.
 pub(in crate::demo) const MISSED: i64 = 13_500;
 
-/// A node.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct SimNode {
     /// Ray's id.
     pub id: NodeId,
     /// Address and name.
     pub ip: String,
-    /// Host name.
     pub hostname: String,
     /// The autoscaler's node type.
     pub node_type: Arc<str>,
@@ -175,7 +173,6 @@ pub(in crate::demo) struct SimNode {
     pub resources: Vec<(String, f64, f64)>,
     /// CPUs that drivers hold, of those that are used.
     drivers: f64,
-    /// Labels.
     pub labels: Vec<(String, String)>,
     /// When the agent last measured; `None` while the agent is not up.
     pub sampled: Option<i64>,

@@ -103,7 +103,6 @@ enum Source {
 }
 
 impl Source {
-    /// The log itself.
     fn find(&self, cluster: &mut Cluster) -> Option<Log> {
         match self {
             Self::Job(id) => cluster.job(id).map(|j| j.log.clone()),

@@ -54,7 +54,6 @@ pub struct Folder {
 
 /// Where a cluster is reached.
 pub(super) struct Place {
-    /// Its name.
     pub cluster: String,
     /// Its head's SSH port.
     pub port: u16,

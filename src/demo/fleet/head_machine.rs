@@ -71,7 +71,6 @@ impl HeadMachine {
         }))
     }
 
-    /// The cluster's name.
     pub fn cluster(&self) -> &str {
         &self.0.cluster
     }
@@ -86,7 +85,6 @@ impl HeadMachine {
         &self.0.zone
     }
 
-    /// The cluster.
     pub fn shared(&self) -> &Shared {
         &self.0.shared
     }

@@ -29,7 +29,6 @@ pub enum PlanError {
         "no scenario `{}`: {why}; use a file, or one of: {}", .name.display(), Plan::names().collect::<Vec<_>>().join(", ")
     )]
     Missing {
-        /// The requested name.
         name: PathBuf,
         /// The error of reading it as a file.
         why: String,
@@ -44,7 +43,6 @@ pub enum PlanError {
     },
 }
 
-/// A fleet's clusters.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -87,7 +85,6 @@ pub struct Planned {
     /// A fixed time of its clock; without one its clock runs.
     #[serde(skip)]
     pub fixed_time: Option<Timestamp>,
-    /// Its fault.
     pub trouble: FaultKind,
     /// Its simulated activity. One of Marin's clusters takes name, zone, bucket and node types from its file.
     pub life: Option<Life>,
@@ -132,7 +129,6 @@ pub enum Autoscaler {
     V1,
     /// Ray's default.
     V2,
-    /// None.
     None,
 }
 
@@ -140,7 +136,6 @@ pub enum Autoscaler {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// Nothing.
     None,
     /// Nothing listens on the head's SSH port.
     Unreachable,
@@ -323,7 +318,7 @@ impl Planned {
     }
 
     /// How its head misbehaves.
-    pub(super) fn manners(&self) -> Vec<Trouble> {
+    pub(super) fn faults(&self) -> Vec<Trouble> {
         self.trouble.fault().map(|fault| Trouble { path: String::new(), fault }).into_iter().collect()
     }
 }

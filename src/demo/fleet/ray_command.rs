@@ -80,7 +80,6 @@ impl Said {
     }
 }
 
-/// Its exit code.
 async fn run(words: &[String], heads: &[HeadMachine], said: &mut Said) -> io::Result<i32> {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return Ok(2) };
     if first == "--version" {

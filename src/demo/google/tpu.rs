@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 pub(super) struct Place<'a> {
     /// Of the API.
     pub version: &'a str,
-    /// The project.
     pub project: &'a str,
     /// The zone; `-` for all.
     pub zone: &'a str,

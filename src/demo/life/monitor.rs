@@ -14,7 +14,6 @@ pub(super) const BLOCK: u64 = 9;
 pub(super) struct Machine {
     /// The TPU VM's name.
     pub name: String,
-    /// Its zone.
     pub zone: String,
 }
 

@@ -17,7 +17,6 @@ pub(super) enum What {
     Waits,
     /// It trains, from that step on.
     Trains {
-        /// The first step.
         step: u64,
         /// The address of the slice's first host.
         ip: Arc<str>,
@@ -30,7 +29,6 @@ pub(super) enum What {
     Throws(Arc<Machine>),
 }
 
-/// A part.
 #[derive(Clone, Debug)]
 struct Part {
     /// Number of its first line in the whole log.

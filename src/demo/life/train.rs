@@ -19,7 +19,6 @@ pub(super) struct Run {
     pub seed: u64,
     /// Lines a second while it trains.
     pub rate: u64,
-    /// Submission id.
     pub id: String,
     /// `exp1395_qwen3_32b`.
     pub experiment: String,

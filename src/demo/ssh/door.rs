@@ -31,7 +31,6 @@ enum State {
 pub(in crate::demo) struct Door(watch::Sender<Doorway>);
 
 impl Door {
-    /// An open one.
     pub fn open() -> Self {
         Self(watch::Sender::new(Doorway { state: State::Open, cuts: 0 }))
     }

@@ -18,7 +18,6 @@ struct ResultOf<T> {
 #[derive(Deserialize)]
 #[serde(default, bound = "T: Deserialize<'de>")]
 pub struct Listed<T> {
-    /// Rows.
     pub result: Rows<T>,
     /// Number of rows before the limit: larger than the number of rows when Ray has silently truncated the list.
     pub num_filtered: Num,

@@ -5,7 +5,7 @@
 use super::super::RayError;
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::cut;
-use super::words::Words;
+use super::interner::Interner;
 use crate::model::{Job, JobId, JobKey, JobStatus, NodeId, SubmissionId, Text, Timestamp};
 use crate::proto;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ struct JobRow<'a> {
 
 impl JobRow<'_> {
     /// The row as a job; `None` when it names neither a submission nor a driver.
-    fn job(&self, submission: Option<Text>, words: &Words) -> Option<Job> {
+    fn job(&self, submission: Option<Text>, words: &Interner) -> Option<Job> {
         let driver = (!self.job_id.is_empty()).then(|| JobId(self.job_id.text()));
         let submission =
             submission.or_else(|| (!self.submission_id.is_empty()).then(|| self.submission_id.text()));
@@ -68,7 +68,7 @@ impl JobRow<'_> {
 pub fn list(route: &str, body: &[u8], known: &HashMap<JobKey, Arc<Job>>) -> Result<Vec<Arc<Job>>, RayError> {
     read_with(route, body, |text| {
         let rows: Vec<Loose<JobRow>> = serde_json::from_str(text)?;
-        let words = Words::default();
+        let words = Interner::default();
         let jobs = rows.iter().filter_map(|row| row.0.job(None, &words));
         Ok(jobs.map(|job| shared(job, known)).collect())
     })
@@ -82,7 +82,7 @@ fn shared(job: Job, known: &HashMap<JobKey, Arc<Job>>) -> Arc<Job> {
 }
 
 /// One job: an answer of `GET /api/jobs/{id}` (no id given), or a record of the key-value store.
-pub fn one(route: &str, body: &[u8], submission: Option<&Text>, words: &Words) -> Result<Job, RayError> {
+pub fn one(route: &str, body: &[u8], submission: Option<&Text>, words: &Interner) -> Result<Job, RayError> {
     let job = read_with(route, body, |text| {
         let row: JobRow = serde_json::from_str(text)?;
         Ok(row.job(submission.cloned(), words))

@@ -3,9 +3,9 @@
 use super::super::RayError;
 use super::super::json::{Flag, Num, Str, Table, read_with};
 use super::envelope::{self, Listed};
+use super::interner::Interner;
 use super::jobs::millis;
 use super::names::is_shadow;
-use super::words::Words;
 use crate::model::{Death, DeathReason, Node, NodeId, NodeState, Resource, Resources, Text};
 use crate::proto::{self, autoscaler};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node's registration and its death. `None` when its id is not valid.
-pub fn registered(info: &proto::GcsNodeInfo, words: &Words) -> Option<Node> {
+pub fn registered(info: &proto::GcsNodeInfo, words: &Interner) -> Option<Node> {
     let alive = info.state == 0;
     let mut resources = Resources(Vec::with_capacity(info.resources_total.len()));
     for (name, total) in &info.resources_total {
@@ -37,7 +37,7 @@ pub fn registered(info: &proto::GcsNodeInfo, words: &Words) -> Option<Node> {
     })
 }
 
-fn death(info: Option<&proto::NodeDeathInfo>, words: &Words) -> Death {
+fn death(info: Option<&proto::NodeDeathInfo>, words: &Interner) -> Death {
     use proto::node_death_info::Reason;
     let reason = match info.map_or(Reason::Unspecified, proto::NodeDeathInfo::reason) {
         Reason::Unspecified => DeathReason::Unspecified,
@@ -48,7 +48,7 @@ fn death(info: Option<&proto::NodeDeathInfo>, words: &Words) -> Death {
     Death { reason, message: words.text(info.map_or("", |i| &i.reason_message)) }
 }
 
-fn texts(labels: &BTreeMap<String, String>, words: &Words) -> Arc<[(Text, Text)]> {
+fn texts(labels: &BTreeMap<String, String>, words: &Interner) -> Arc<[(Text, Text)]> {
     labels.iter().map(|(k, v)| (words.text(k), words.text(v))).collect()
 }
 
@@ -60,7 +60,7 @@ fn push(resources: &mut Resources, total: f64, used: Option<f64>, name: &str, te
 }
 
 /// A node's current state from `GetClusterStatus`, combined with its registration.
-pub fn live(state: &autoscaler::NodeState, registered: Option<&Node>, words: &Words) -> Option<Node> {
+pub fn live(state: &autoscaler::NodeState, registered: Option<&Node>, words: &Interner) -> Option<Node> {
     let id = NodeId::from_bytes(&state.node_id)?;
     let status = state.status();
     let mut node = registered.cloned().unwrap_or_else(|| bare(id, state, words));
@@ -92,7 +92,7 @@ fn used(total: f64, left: f64) -> f64 {
     ((total - left).max(0.0) * 10_000.0).round() / 10_000.0
 }
 
-fn bare(id: NodeId, state: &autoscaler::NodeState, words: &Words) -> Node {
+fn bare(id: NodeId, state: &autoscaler::NodeState, words: &Interner) -> Node {
     Node {
         id,
         name: words.text(&state.node_ip_address),
@@ -144,7 +144,7 @@ struct NodeRow<'a> {
 pub fn list(route: &str, body: &[u8]) -> Result<Vec<Node>, RayError> {
     read_with(route, body, |text| {
         let rows: Listed<NodeRow> = envelope::listed(text)?;
-        let words = Words::default();
+        let words = Interner::default();
         Ok(rows.result.0.iter().filter_map(|r| row(r, &words)).collect())
     })
 }
@@ -152,7 +152,7 @@ pub fn list(route: &str, body: &[u8]) -> Result<Vec<Node>, RayError> {
 /// The label that carries the autoscaler's node type (`ray.io/node-group`).
 const NODE_GROUP: &str = "ray.io/node-group";
 
-fn row(row: &NodeRow, words: &Words) -> Option<Node> {
+fn row(row: &NodeRow, words: &Interner) -> Option<Node> {
     let dead = row.state.0 == "DEAD";
     let mut resources = Resources(Vec::with_capacity(row.resources_total.0.len()));
     for (name, total) in &row.resources_total.0 {
@@ -177,7 +177,7 @@ fn row(row: &NodeRow, words: &Words) -> Option<Node> {
 }
 
 /// Parses `Unexpected termination: health check failed` (`compose_state_message` in Ray's `dashboard/utils.py`).
-fn death_in_words(message: &str, words: &Words) -> Death {
+fn death_in_words(message: &str, words: &Interner) -> Death {
     const WORDS: [(&str, DeathReason); 4] = [
         ("Expected termination", DeathReason::Expected),
         ("Unexpected termination", DeathReason::Unexpected),
@@ -222,11 +222,11 @@ mod tests {
             status: autoscaler::NodeStatus::Running.into(),
             ..autoscaler::NodeState::default()
         };
-        let node = live(&state, None, &Words::default()).unwrap();
+        let node = live(&state, None, &Interner::default()).unwrap();
         let used: Vec<_> = node.resources.0.iter().map(|r| (r.name.raw(), r.used)).collect();
         assert_eq!(used, [("CPU", Some(0.3)), ("TPU", Some(4.0))]);
         assert!(
-            live(&autoscaler::NodeState { node_id: b"0101"[..].into(), ..state }, None, &Words::default())
+            live(&autoscaler::NodeState { node_id: b"0101"[..].into(), ..state }, None, &Interner::default())
                 .is_none()
         );
     }

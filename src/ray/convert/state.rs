@@ -67,7 +67,7 @@ mod tests {
     use super::super::nodes::live;
     use super::*;
     use crate::proto::autoscaler::{self, FailedInstanceRequest, PendingInstance, PendingInstanceRequest};
-    use crate::ray::convert::words::Words;
+    use crate::ray::convert::interner::Interner;
 
     #[test]
     fn a_report_counts_nodes_by_type_and_says_why_launches_failed() {
@@ -78,7 +78,7 @@ mod tests {
                 status: status.into(),
                 ..autoscaler::NodeState::default()
             };
-            live(&state, None, &Words::default()).unwrap()
+            live(&state, None, &Interner::default()).unwrap()
         };
         let nodes = [
             node(1, "head", autoscaler::NodeStatus::Running),

@@ -1,7 +1,7 @@
 //! Reads a cluster through its GCS: one round of concurrent calls, and one more for the jobs that changed.
 
 use super::super::RayError;
-use super::super::convert::words::Words;
+use super::super::convert::interner::Interner;
 use super::super::convert::{demand, in_order, jobs, nodes, report, state};
 use super::super::gcs::{Gcs, decode, succeeded};
 use super::super::json::read_with;
@@ -290,7 +290,7 @@ async fn registrations(body: Bytes) -> Result<Registry, RayError> {
     let nodes = off_the_loop(body.len(), move || {
         let reply: proto::GetAllNodeInfoReply = decode(path::GET_ALL_NODE_INFO, body)?;
         succeeded(reply.status.as_ref())?;
-        let words = Words::default();
+        let words = Interner::default();
         let nodes = reply.node_info_list.iter().filter_map(|info| nodes::registered(info, &words));
         Ok(nodes.map(|node| (node.id, Arc::new(node))).collect())
     });
@@ -310,7 +310,7 @@ fn merge(states: &[autoscaler::NodeState], registry: &Registry) -> Vec<Node> {
     let known = |state: &autoscaler::NodeState| {
         NodeId::from_bytes(&state.node_id).and_then(|id| registry.get(&id)).map(AsRef::as_ref)
     };
-    let words = Words::default();
+    let words = Interner::default();
     let mut nodes: Vec<Node> = Vec::with_capacity(states.len());
     nodes.extend(states.iter().filter_map(|state| nodes::live(state, known(state), &words)));
     let seen: HashSet<NodeId> = nodes.iter().map(|n| n.id).collect();

@@ -1,7 +1,7 @@
 //! The job table from the GCS' key-value store: ended jobs are fetched only once.
 
+use super::super::convert::interner::Interner;
 use super::super::convert::jobs::{Drivers, one, sort};
-use super::super::convert::words::Words;
 use crate::model::{Job, JobKey, JobStatus, SubmissionId, Text};
 use crate::proto::JOB_KEY_PREFIX;
 use bytes::Bytes;
@@ -30,7 +30,7 @@ pub struct Fetched {
 impl Fetched {
     /// Reads records; one that cannot be read is counted and left out.
     pub fn of(records: impl Iterator<Item = (Bytes, Bytes)>) -> Self {
-        let (mut fetched, words) = (Self::default(), Words::default());
+        let (mut fetched, words) = (Self::default(), Interner::default());
         for (key, value) in records {
             let id = Text::new(String::from_utf8_lossy(key.strip_prefix(JOB_KEY_PREFIX).unwrap_or(&key)));
             match one("the job table", &value, Some(&id), &words) {

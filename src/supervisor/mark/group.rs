@@ -15,7 +15,7 @@ const LONGEST: usize = 63;
 const STEP: &str = "step";
 /// The same once the operation has stopped there.
 const STOPPED: &str = "stopped";
-/// Beginning of the named port that ends with the time of the last sign of life, in milliseconds since the epoch.
+/// Beginning of the named port that ends with the time of the last update, in milliseconds since the epoch.
 const SEEN: &str = "seen-";
 
 /// The group's name: that of the cluster, with a checksum where letters had to be replaced.

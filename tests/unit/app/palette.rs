@@ -102,19 +102,19 @@ fn an_action_goes_to_the_cluster_that_is_named() {
 fn words_of_other_tools_are_understood() {
     let mut app = super::app(&NAMES);
     press(&mut app, ":jobs<enter>");
-    assert_eq!(app.view(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Jobs);
     press(&mut app, ":nodes<enter>");
-    assert_eq!(app.view(), View::Nodes);
+    assert_eq!(app.view().clone(), View::Nodes);
     press(&mut app, ":nodes us-east5<enter>");
-    assert_eq!((app.view(), app.pane()), (View::Cluster(2), Pane::Nodes));
+    assert_eq!((app.view().clone(), app.pane()), (View::Cluster(2), Pane::Nodes));
     press(&mut app, ":jobs<enter>");
-    assert_eq!((app.view(), app.pane()), (View::Cluster(2), Pane::Jobs));
+    assert_eq!((app.view().clone(), app.pane()), (View::Cluster(2), Pane::Jobs));
     press(&mut app, ":autoscaler<enter>");
     assert_eq!(app.context(), Context::Autoscaler);
     press(&mut app, ":fleet<enter>:clusters<enter>");
-    assert_eq!(app.view(), View::Clusters);
+    assert_eq!(app.view().clone(), View::Clusters);
     assert!(app.toasts().shown().is_empty(), "that page is on the screen");
     press(&mut app, ":ctx us-central2<enter>");
-    assert_eq!(app.view(), View::Cluster(1));
+    assert_eq!(app.view().clone(), View::Cluster(1));
     assert_eq!(press(&mut app, ":exit<enter>"), [Effect::Quit]);
 }

@@ -112,12 +112,12 @@ fn the_columns_of_a_filter_are_those_of_its_table() {
     }
     let wrong = |app: &App| app.prompt().unwrap().wrong.clone();
     press(&mut app, "/cluster:us");
-    assert_eq!((wrong(&app).as_str(), app.list().len()), ("", 1));
+    assert_eq!((wrong(&app).as_str(), app.pages().clusters.len()), ("", 1));
     press(&mut app, "<esc>J/owner:alice cluster:us");
-    let of_alice = app.all_jobs().table().len();
+    let of_alice = app.pages().jobs.len();
     assert_eq!(wrong(&app), "");
     press(&mut app, "<^w><^w>");
-    assert!(app.all_jobs().table().len() > of_alice);
+    assert!(app.pages().jobs.len() > of_alice);
     press(&mut app, "<esc>N/type:tpu cluster:eu");
     assert_eq!(wrong(&app), "");
     press(&mut app, " owner:alice");

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 /// The texts of one response: a thousand nodes have the same resources, labels and types.
 #[derive(Debug, Default)]
-pub struct Words(RefCell<HashSet<Text>>);
+pub struct Interner(RefCell<HashSet<Text>>);
 
-impl Words {
+impl Interner {
     /// The text, with one allocation for equal texts.
     pub fn text(&self, words: &str) -> Text {
         let mut known = self.0.borrow_mut();
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn the_same_words_are_kept_once() {
-        let words = Words::default();
+        let words = Interner::default();
         let (a, b) = (words.text("TPU"), words.text("TPU"));
         assert!(std::ptr::eq(a.raw(), b.raw()));
         assert_ne!(a, words.text("CPU"));

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Submissions that forms were made from.
 #[derive(Default)]
-pub struct Desk(Mutex<HashMap<(ClusterName, SubmissionId), Submission>>);
+pub struct Drafts(Mutex<HashMap<(ClusterName, SubmissionId), Submission>>);
 
 /// A job that is ready to be sent.
 pub struct Ready {
@@ -28,7 +28,7 @@ fn asked(e: &RayError) -> String {
     words(&e.problem(Timestamp::now()))
 }
 
-impl Desk {
+impl Drafts {
     fn all(&self) -> MutexGuard<'_, HashMap<(ClusterName, SubmissionId), Submission>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
