@@ -232,7 +232,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return manual::run(words, Arguments::command()).map(|()| ExitCode::SUCCESS);
     }
     if let Some(Command::Man(arguments)) = &arguments.command {
-        return man::run(arguments).map(|()| ExitCode::SUCCESS);
+        return man::run(arguments, Arguments::command()).map(|()| ExitCode::SUCCESS);
     }
     let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {

@@ -24,6 +24,7 @@ mod grid;
 mod line;
 mod log;
 mod palette;
+mod part;
 mod plan;
 mod progress;
 mod prompt;
@@ -36,46 +37,17 @@ mod worker;
 pub use glyphs::Glyphs;
 pub use theme::{BUILT_IN, Colors, Theme, ThemeFile};
 
-use crate::app::cell::Role;
-use crate::app::{Action, App, Areas, Cluster, ClusterPage, Pane, View, words};
+use crate::app::{App, Areas, Pane, View};
 use crate::model::Timestamp;
+use part::{Draw, Shown, split_bottom, split_top};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 /// From this width on all four panes stand side by side.
 const WIDE: u16 = 110;
 /// Below this nothing sensible can be shown.
 const SMALLEST: (u16, u16) = (40, 10);
-
-/// What every part needs to draw itself.
-struct Draw<'a> {
-    app: &'a App,
-    theme: &'a Theme,
-    now: Timestamp,
-}
-
-impl Draw<'_> {
-    fn is_focused(&self, pane: Pane) -> bool {
-        self.app.pane() == pane
-    }
-
-    /// How the selected row of that pane is marked.
-    fn selection(&self, pane: Pane) -> Style {
-        if self.is_focused(pane) { self.theme.selected } else { self.theme.marked }
-    }
-
-    /// A text and its style, from the text and its role.
-    fn styled(&self, (text, role): (String, Role)) -> (String, Style) {
-        (text, self.theme.role(role))
-    }
-
-    /// The first key of an action, as the screen shows it.
-    fn key(&self, action: Action) -> String {
-        self.app.keymap().keys_of(action).next().unwrap_or_default()
-    }
-}
 
 /// Draws everything; returns where things are, for the mouse.
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
@@ -144,9 +116,6 @@ fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     }
 }
 
-/// A cluster with the state of its page.
-type Shown<'a> = (&'a Cluster, &'a ClusterPage);
-
 fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, areas: &mut Areas) {
     let area = chrome::banner(buf, area, d, cluster.0);
     if d.app.is_zoomed() {
@@ -187,15 +156,4 @@ fn draw_pane(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, pan
             (areas.autoscaler, areas.autoscaler_last) = (Some(area), last);
         }
     }
-}
-
-fn split_top(area: Rect, height: u16) -> (Rect, Rect) {
-    let height = height.min(area.height);
-    (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
-}
-
-fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
-    let height = height.min(area.height);
-    let rest = area.height - height;
-    (Rect { y: area.y + rest, height, ..area }, Rect { height: rest, ..area })
 }

@@ -117,8 +117,8 @@ pub struct Width {
     pub right: bool,
     /// Left out when space is short, the highest number first; 0 stays.
     pub spare: u8,
-    /// Whether columns that are easily missed ([`Width::EASILY`]) are left out before its texts are cut.
-    pub firm: bool,
+    /// Up to so many cells of its texts, columns that are easily missed ([`Width::EASILY`]) are left out before it is cut.
+    pub firm: u16,
     /// Whether it is left out where no row has a text for it.
     pub hides: bool,
 }
@@ -129,7 +129,7 @@ impl Width {
 
     /// Text of `least` to `most` cells.
     pub const fn text(least: u16, most: u16, spare: u8) -> Self {
-        Self { least, most, grows: false, right: false, spare, firm: false, hides: false }
+        Self { least, most, grows: false, right: false, spare, firm: 0, hides: false }
     }
 
     /// A number of so many cells.
@@ -142,10 +142,10 @@ impl Width {
         Self { grows: true, ..Self::text(least, most, spare) }
     }
 
-    /// The same, not cut before other columns are left out.
+    /// The same; up to so many cells are not cut before other columns are left out.
     #[must_use]
-    pub const fn firm(self) -> Self {
-        Self { firm: true, ..self }
+    pub const fn firm(self, firm: u16) -> Self {
+        Self { firm, ..self }
     }
 
     /// The same, left out where no row has a text for it.

@@ -2,8 +2,8 @@
 
 use super::describe::{self, Lines};
 use super::fleet::Fleet;
-use super::pages::Details;
 use super::target::Target;
+use super::view::Details;
 use super::work;
 use crate::model::Timestamp;
 

@@ -1,8 +1,8 @@
 //! Where everything was drawn: the mouse needs it, and tables learn their height from it.
 
 use super::logview::Window;
-use super::pages::{Pane, View};
 use super::target::Target;
+use super::view::{Pane, View};
 use super::{App, Effect, Listing};
 use crate::model::{NodeId, Request};
 

@@ -1,6 +1,7 @@
 //! Which key means what. The default keys are defined in `assets/keymap.yaml` only.
 
-use super::actions::{ACTIONS, Action, Context};
+use super::actions::{ACTIONS, Action};
+use super::context::Context;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use super::column::{Column, Head, Kind, When};
 use super::filter::Filter;
 use super::fleet::Fleet;
 use super::look::Look;
-use super::table::{Sort, Table};
+use super::table::{By, Sort, Table};
 use super::target::Target;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -14,6 +14,9 @@ use unicode_width::UnicodeWidthStr;
 
 /// Rows whose texts decide the width of columns: the first of the data, so that scrolling moves nothing.
 const MEASURED: usize = 64;
+
+/// The name of the cluster in filters; the last of the names where rows have one.
+const CLUSTER: &str = "cluster";
 
 /// What identifies a row: its cluster's place and its own key.
 type Id<K> = (usize, <K as Kind>::Key);
@@ -168,19 +171,6 @@ pub trait Listing: Debug {
     fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)>;
 }
 
-/// How another order is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The next column.
-    Next,
-    /// The previous column.
-    Previous,
-    /// That column of those that are shown; chosen again, reversed.
-    Shown(usize),
-    /// The same column, reversed.
-    Reversed,
-}
-
 impl<K: Kind> Listing for List<K> {
     fn arrange(&mut self, fleet: &Fleet) {
         let rows: Vec<K::Row<'_>> = K::rows(fleet, self.of).collect();
@@ -191,10 +181,11 @@ impl<K: Kind> Listing for List<K> {
         self.places.clear();
         self.places.extend(rows.iter().map(place));
         let columns = K::columns();
+        let is_across = self.of.is_none();
         self.table.arrange(
             rows.len(),
             |i| Some((K::place(&rows[i]), K::key(&rows[i]))),
-            |i, filter| filter.admits(K::fields(&rows[i])),
+            |i, filter| filter.admits(K::fields(&rows[i]).filter(|(name, _)| is_across || *name != CLUSTER)),
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
         );
         if self.holds_top && !self.moved {
@@ -217,7 +208,11 @@ impl<K: Kind> Listing for List<K> {
     }
 
     fn fields(&self) -> &'static [&'static str] {
-        K::FIELDS
+        match (self.of, K::FIELDS.split_last()) {
+            // The cluster is the same in all rows.
+            (Some(_), Some((&CLUSTER, rest))) => rest,
+            _ => K::FIELDS,
+        }
     }
 
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter) {

@@ -1,6 +1,6 @@
 //! The mouse: what a click or a turn of the wheel does where it is.
 
-use super::list::By;
+use super::table::By;
 use super::{Action, App, Dialog, Effect, Pane, View};
 use crate::model::Timestamp;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};

@@ -2,8 +2,8 @@
 
 use super::dialog::Dialog;
 use super::list::Listing;
-use super::pages::{Asked, Details, Pane, View};
 use super::target::Target;
+use super::view::{Asked, Details, Pane, View};
 use super::{App, Effect};
 use crate::model::{JobStatus, Request, Timestamp};
 

@@ -7,141 +7,15 @@ pub mod jobs;
 pub mod nodes;
 pub mod slices;
 
-use super::actions::Context;
 use super::fleet::Fleet;
 use super::list::{List, Listing};
 use super::logview::LogView;
-use super::target::Target;
-use crate::model::{JobIds, JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Work};
+use super::view::{Pane, View};
+use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId};
 use clusters::Clusters;
 use jobs::Jobs;
 use nodes::Nodes;
 use slices::Slices;
-
-/// A page of the console.
-#[derive(Clone, Debug, PartialEq)]
-pub enum View {
-    /// The fleet: one row per cluster.
-    Clusters,
-    /// The nodes of all clusters.
-    Nodes,
-    /// The jobs of all clusters.
-    Jobs,
-    /// One cluster, by its place.
-    Cluster(usize),
-    /// The open log of a cluster in the whole window.
-    Log(usize),
-    /// The TPUs of one cluster.
-    Tpus(usize),
-    /// A thing in full.
-    Details(Details),
-}
-
-impl View {
-    /// The place of the cluster that the page is of; none for pages of the fleet.
-    pub fn place(&self) -> Option<usize> {
-        match self {
-            Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) => Some(*place),
-            Self::Details(details) => details.target.place(),
-            Self::Clusters | Self::Nodes | Self::Jobs => None,
-        }
-    }
-
-    /// Where its keys are looked up.
-    pub fn context(&self, pane: Pane) -> Context {
-        match self {
-            Self::Clusters => Context::Clusters,
-            Self::Nodes => Context::AllNodes,
-            Self::Jobs => Context::AllJobs,
-            Self::Tpus(_) => Context::Tpus,
-            Self::Log(_) => Context::Log,
-            Self::Details(details) => details.context(),
-            Self::Cluster(_) => pane.context(),
-        }
-    }
-
-    /// Its name in the line at the top.
-    pub fn crumb(&self, fleet: &Fleet) -> String {
-        match self {
-            Self::Clusters => "fleet".to_owned(),
-            Self::Nodes => "all nodes".to_owned(),
-            Self::Jobs => "all jobs".to_owned(),
-            Self::Cluster(place) => fleet.clusters[*place].name().to_string(),
-            Self::Log(_) => "log".to_owned(),
-            Self::Tpus(_) => "tpus".to_owned(),
-            Self::Details(details) => details.target.words(fleet),
-        }
-    }
-}
-
-/// A region of a cluster's page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pane {
-    /// Pane 1: the cluster's nodes.
-    Nodes,
-    /// Pane 2: the cluster's jobs.
-    Jobs,
-    /// Pane 3: the open log.
-    Log,
-    /// Pane 4: the autoscaler's report.
-    Autoscaler,
-}
-
-impl Pane {
-    /// In the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Nodes, Self::Jobs, Self::Log, Self::Autoscaler];
-
-    /// Where its keys are looked up.
-    pub const fn context(self) -> Context {
-        match self {
-            Self::Nodes => Context::Nodes,
-            Self::Jobs => Context::Jobs,
-            Self::Log => Context::Log,
-            Self::Autoscaler => Context::Autoscaler,
-        }
-    }
-}
-
-/// A thing in full: everything that is known of it, as it is now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Details {
-    /// What is shown.
-    pub target: Target,
-    /// What a job's driver does in Ray, which is asked for when its page is opened.
-    pub work: Asked,
-    /// The first line that is shown.
-    pub top: usize,
-    /// The highest first line, known once drawn.
-    pub last: usize,
-}
-
-/// What a driver does in Ray, as far as that is known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
-    /// It is not asked for.
-    No,
-    /// Ray is being asked about this driver.
-    Waiting(JobIds),
-    /// Ray's answer, or why there is none.
-    Told(Result<Box<Work>, String>),
-}
-
-impl Details {
-    /// The page of a thing, from its beginning.
-    pub fn of(target: Target) -> Self {
-        Self { target, work: Asked::No, top: 0, last: 0 }
-    }
-
-    /// Where its keys are looked up.
-    pub fn context(&self) -> Context {
-        match self.target {
-            Target::Node(..) => Context::Node,
-            Target::Job(..) => Context::Job,
-            Target::Tpu(..) => Context::Tpu,
-            Target::Cluster(_) | Target::Broken(_) => Context::Info,
-        }
-    }
-}
 
 /// The state of each page. It stays while the page is not on the screen.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! Carries out actions.
 
-use super::actions::Context;
+use super::context::Context;
 use super::dialog::{Dialog, Question};
-use super::list::{By, Listing};
+use super::list::Listing;
 use super::logview::Step;
 use super::prompt::{Prompt, PromptKind};
+use super::table::By;
 use super::{Action, App, Effect, Pane, Tone, View, actions::ACTIONS, describe};
 use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 

@@ -26,6 +26,19 @@ pub struct Sort {
     pub inverted: bool,
 }
 
+/// How another order is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The next column.
+    Next,
+    /// The previous column.
+    Previous,
+    /// That column of those that are shown; chosen again, reversed.
+    Shown(usize),
+    /// The same column, reversed.
+    Reversed,
+}
+
 impl<K> Default for Table<K> {
     fn default() -> Self {
         Self {

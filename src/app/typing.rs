@@ -1,7 +1,8 @@
 //! Typed text: live filters and searches, the palette's line, the search of a text, and the answers to keys that are not
 //! available here.
 
-use super::actions::{Action, Context};
+use super::actions::Action;
+use super::context::Context;
 use super::dialog::Dialog;
 use super::filter::Filter;
 use super::form::Field;

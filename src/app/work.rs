@@ -1,7 +1,7 @@
 //! The description of a job, with its driver's work in Ray, which is read on demand.
 
 use super::describe::{Lines, amount, list, number};
-use super::pages::{Asked, View};
+use super::view::{Asked, View};
 use super::{App, Cluster};
 use crate::model::text::printable;
 use crate::model::time::brief;

@@ -2,13 +2,14 @@
 //! the pages of the manual.
 
 mod markdown;
+mod names;
 
-use super::Arguments;
 use crate::manual;
 use anyhow::Context;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use names::{page_name, source};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,10 @@ pub struct ManArguments {
     dir: PathBuf,
 }
 
-/// Writes the pages into the folder.
-pub(super) fn run(arguments: &ManArguments) -> anyhow::Result<()> {
+/// Writes the pages of the program and of the manual into the folder.
+pub(super) fn run(arguments: &ManArguments, mut program: Command) -> anyhow::Result<()> {
     let dir = &arguments.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    let mut program = Arguments::command();
     program.build();
     write_command(program, dir).with_context(|| format!("cannot write to {}", dir.display()))?;
     for (topic, text) in manual::PAGES {
@@ -34,16 +34,6 @@ pub(super) fn run(arguments: &ManArguments) -> anyhow::Result<()> {
         fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
-}
-
-/// The name of a manual page's man page, without its section.
-fn page_name(topic: &str) -> String {
-    format!("marin-tui-{topic}")
-}
-
-/// Name and version, for the footer of a page.
-fn source() -> String {
-    format!("marin-tui {}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Writes the page of a command, and those of its subcommands.

@@ -20,7 +20,7 @@ pub struct Facts {
     pub begun: Option<i64>,
     /// The id of the mark that it leaves on the cluster.
     pub mark: Option<String>,
-    /// The heads that were there at its first look; no other one is ever deleted.
+    /// The heads that existed when it started; no other one is ever deleted.
     pub known_heads: Option<Vec<KnownHead>>,
     /// Address of the head machine that this operation deleted: a new one there has a new key.
     pub deleted_head: Option<String>,
@@ -53,7 +53,7 @@ pub enum Outcome {
     Cancelled(&'static str),
 }
 
-/// A head machine as an operation found it at its first look: no other one may be deleted by it.
+/// A head machine as an operation found it when it started: no other one may be deleted by it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownHead {
     /// The number that Google gave it.

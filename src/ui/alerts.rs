@@ -1,6 +1,6 @@
 //! Findings in full: the issue, since when, the evidence and a hint.
 
-use super::Draw;
+use super::part::Draw;
 use super::text::wrap;
 use crate::app::words;
 use crate::diagnose::{Finding, Severity};

@@ -1,8 +1,9 @@
 //! The autoscaler pane: whether it is alive, its node types, demand, and failures.
 
+use super::alerts;
 use super::frame::{Title, more_below, pane};
 use super::grid::{Grid, put};
-use super::{Draw, Shown, alerts};
+use super::part::{Draw, Shown};
 use crate::app::cell::{Cell, Role};
 use crate::app::column::{Head, Width};
 use crate::app::describe::{ago, amount};

@@ -1,6 +1,6 @@
 //! The two buttons at the bottom of a dialog.
 
-use super::Draw;
+use super::part::Draw;
 use crate::app::Area;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

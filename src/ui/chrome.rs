@@ -2,8 +2,9 @@
 
 use super::frame::{Title, clear, pane};
 use super::grid::put;
+use super::part::{Draw, Shown};
 use super::text::wrap;
-use super::{Draw, Shown, autoscaler, log, prompt};
+use super::{autoscaler, log, prompt};
 use crate::app::describe::bytes;
 use crate::app::{Action, App, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
 use crate::model::text::printable;

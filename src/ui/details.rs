@@ -1,8 +1,8 @@
 //! A thing in full: labels beside texts, long texts over several lines.
 
-use super::Draw;
 use super::frame::{Title, more_around, pane};
 use super::grid::put;
+use super::part::Draw;
 use super::text::lay_out;
 use crate::app::{Area, Areas, Details, details};
 use ratatui::buffer::Buffer;

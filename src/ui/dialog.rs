@@ -1,9 +1,9 @@
 //! Dialogs: a question with two buttons, or a text.
 
-use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
+use super::part::Draw;
 use super::text::lay_out;
 use super::{form, plan, progress, worker};
 use crate::app::{Area, Areas, Dialog};

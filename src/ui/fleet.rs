@@ -2,7 +2,8 @@
 
 use super::frame::{Title, more, pane};
 use super::grid::put;
-use super::{Draw, alerts, split_bottom, table};
+use super::part::{Draw, split_bottom};
+use super::{alerts, table};
 use crate::app::{Action, Headed, Listing, Sum, Target, Totals};
 use crate::diagnose::{Finding, Severity};
 use crate::model::text::printable;

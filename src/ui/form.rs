@@ -1,10 +1,10 @@
 //! The form that submits a job.
 
-use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
 use super::line;
+use super::part::Draw;
 use super::text::wrap;
 use crate::app::form::Form;
 use crate::app::{Area, Areas};

@@ -21,7 +21,7 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
         let chosen = heads.iter().zip(kept).filter(|(_, k)| **k);
         chosen.map(|(h, _)| wanted(h) + GAP).sum::<u16>().saturating_sub(GAP)
     };
-    let firm = |h: &Head| if h.width.firm { natural(h) } else { least(h) };
+    let firm = |h: &Head| natural(h).min(h.width.firm).max(least(h));
     // First those are left out that are easily missed, so that names are whole; then what has no room at all.
     for (from, wanted) in [(Width::EASILY, &firm as &dyn Fn(&Head) -> u16), (1, &least)] {
         while need(&kept, wanted) > total {
@@ -32,6 +32,11 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
     }
     let mut widths: Vec<u16> = heads.iter().zip(&kept).map(|(h, k)| if *k { least(h) } else { 0 }).collect();
     let mut left = total.saturating_sub(need(&kept, &least));
+    for i in (0..heads.len()).filter(|i| kept[*i]) {
+        let more = firm(&heads[i]).saturating_sub(widths[i]).min(left);
+        widths[i] += more;
+        left -= more;
+    }
     // Text that would be cut is given room before any other column grows.
     let mut order: Vec<usize> = (0..heads.len()).filter(|i| kept[*i]).collect();
     order.sort_by_key(|i| heads[*i].width.spare);
@@ -250,7 +255,7 @@ mod tests {
 
     #[test]
     fn width_goes_to_text_that_would_be_cut_and_a_firm_column_before_those_easily_missed() {
-        let name = Head { widest: 20, ..Head::plain("NAME", Width::text(8, 30, 0).firm()) };
+        let name = Head { widest: 20, ..Head::plain("NAME", Width::text(8, 30, 0).firm(30)) };
         let easy = Head { widest: 9, ..Head::plain("EASY", Width::rest(5, 40, 4)) };
         let empty = Head { widest: 0, ..Head::plain("NONE", Width::text(6, 6, 3).hiding()) };
         assert_eq!(fit(&[name, easy, empty], 40), [20, 19, 0], "whole, then the rest; nothing for no text");

@@ -2,8 +2,8 @@
 
 use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
+use super::part::{Draw, Shown};
 use super::text::wrap;
-use super::{Draw, Shown};
 use crate::app::{Area, Cluster, LogView, Pane, Window, pieces};
 use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;

@@ -1,8 +1,8 @@
 //! The palette's list, above the line in which a command is typed.
 
-use super::Draw;
 use super::frame::{Title, clear, more_around, pane};
 use super::grid::{cut, put};
+use super::part::Draw;
 use crate::app::{Offer, PromptKind};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;

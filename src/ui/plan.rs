@@ -1,10 +1,10 @@
 //! The confirmation of an operation: consequence, affected jobs, options, the name to type, the two buttons.
 
-use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::{Grid, cut_middle, put};
 use super::line;
+use super::part::Draw;
 use super::text::wrap;
 use crate::app::cell::{Cell, Role};
 use crate::app::column::{Head, Width};

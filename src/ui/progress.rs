@@ -1,11 +1,11 @@
 //! The progress of an operation: its steps, its output, and what to do when it is interrupted.
 
-use super::Draw;
 use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
+use super::part::Draw;
 use super::text::wrap;
-use super::words::span;
 use crate::app::running::{Mark, Running, Stand};
+use crate::app::words::span;
 use crate::app::{Action, Area, Areas};
 use crate::model::StepName;
 use crate::model::text::printable;

@@ -1,8 +1,8 @@
 //! The line in the footer in which a filter, a search or a command is typed.
 
-use super::Draw;
 use super::grid::{cut, put};
 use super::line;
+use super::part::Draw;
 use crate::app::line::Line;
 use crate::app::{Dialog, PromptKind};
 use crate::model::text::printable;

@@ -1,8 +1,8 @@
 //! A table in its pane: any list of rows, drawn from its columns.
 
-use super::Draw;
 use super::frame::{Title, pane};
 use super::grid::{Grid, put};
+use super::part::Draw;
 use crate::app::{Headed, Listing, Pane};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -2,8 +2,9 @@
 
 use super::frame::{Title, more_around, more_below, pane};
 use super::grid::{Grid, put};
+use super::part::{Draw, split_bottom};
+use super::table;
 use super::text::wrap;
-use super::{Draw, split_bottom, table};
 use crate::app::cell::{Cell, Role};
 use crate::app::column::{Head, Width};
 use crate::app::{Cluster, Headed, Listing, TpusPage, words};

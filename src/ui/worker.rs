@@ -1,10 +1,10 @@
 //! The form that adds workers.
 
-use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more, more_around, pane};
 use super::grid::{cut, put};
 use super::line;
+use super::part::Draw;
 use super::text::wrap;
 use crate::app::worker::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas};

@@ -131,7 +131,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "cluster",
         title: "CLUSTER",
-        width: Width::text(12, 32, 0),
+        width: Width::text(13, 32, 0),
         when: When::Usually,
         cell: name,
         order: Some(|a, b| {
@@ -251,7 +251,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "issue",
         title: "ISSUE",
-        width: Width::rest(20, 200, 0),
+        width: Width::rest(20, 200, 0).firm(28),
         when: When::Usually,
         cell: |row, look| of(row, |c| issue(c, look)),
         order: None,

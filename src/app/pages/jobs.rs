@@ -150,7 +150,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "job",
         title: "JOB",
-        width: Width::text(20, 80, 0).firm(),
+        width: Width::text(20, 80, 0).firm(80),
         when: When::Usually,
         cell: name,
         order: Some(|a, b| a.job.key.cmp(&b.job.key)),

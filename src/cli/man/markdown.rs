@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 /// The man page, in section 7, of a page of the manual; `summary` is its first sentence.
 pub(super) fn page(name: &str, summary: &str, text: &str) -> String {
     let mut page = Page::default();
-    let source = super::source();
+    let source = super::names::source();
     page.roff.control("TH", [name, "7", "", source.as_str(), "marin-tui"]);
     page.roff.control("SH", ["NAME"]);
     page.roff.text([roman(format!("{name} - {}", summary.trim_end_matches('.')))]);
@@ -100,7 +100,7 @@ impl Page {
             Tag::Emphasis => self.style = Style::Italic,
             Tag::Link { dest_url, .. } => {
                 if let Some(topic) = dest_url.strip_suffix(".md") {
-                    self.text.extend([bold(super::page_name(topic)), roman("(7)")]);
+                    self.text.extend([bold(super::names::page_name(topic)), roman("(7)")]);
                     self.style = Style::Left;
                 }
             }

@@ -67,7 +67,7 @@ fn what_is_not_available_is_listed_last_and_says_where_it_is() {
     assert!(offers[away..].iter().all(|o| !o.is_here));
     assert!(offers[away..].iter().any(|o| o.words == "stop-job"));
     press(&mut app, "stop-job<enter>");
-    assert!(said(&app).contains("use it in the jobs pane or all jobs"), "{}", said(&app));
+    assert!(said(&app).contains("use it in the jobs pane, all jobs or a job's page"), "{}", said(&app));
     let mut app = shown().reading_only(true);
     press(&mut app, ":restart");
     assert!(!first(&app).is_here && first(&app).help.contains("read-only"));

@@ -1,0 +1,62 @@
+//! Where a key is pressed.
+
+/// Where a key is pressed: derived from what is on the screen, never stored beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Context {
+    /// The table of the fleet.
+    Clusters,
+    /// The nodes of all clusters.
+    AllNodes,
+    /// The jobs of all clusters.
+    AllJobs,
+    /// The nodes pane of a cluster.
+    Nodes,
+    /// The jobs pane of a cluster.
+    Jobs,
+    /// A cluster's log pane.
+    Log,
+    /// A cluster's autoscaler pane.
+    Autoscaler,
+    /// The view of a cluster's TPUs.
+    Tpus,
+    /// A node in full.
+    Node,
+    /// A job in full.
+    Job,
+    /// A TPU in full.
+    Tpu,
+    /// A cluster, or a file that could not be read, in full.
+    Info,
+    /// A dialog that asks for confirmation.
+    Ask,
+    /// A dialog that only shows text.
+    Tell,
+    /// The confirmation of an operation.
+    Plan,
+    /// The progress of an operation.
+    Progress,
+    /// The form that submits a job or adds workers.
+    Form,
+}
+
+impl Context {
+    /// The place in words, as it follows `in`: `the jobs pane`.
+    pub const fn place(self) -> &'static str {
+        match self {
+            Self::Clusters => "the fleet",
+            Self::AllNodes => "all nodes",
+            Self::AllJobs => "all jobs",
+            Self::Nodes => "the nodes pane",
+            Self::Jobs => "the jobs pane",
+            Self::Log => "the log pane",
+            Self::Autoscaler => "the autoscaler pane",
+            Self::Tpus => "the TPUs",
+            Self::Node => "a node's page",
+            Self::Job => "a job's page",
+            Self::Tpu => "a TPU's page",
+            Self::Info => "a cluster's description",
+            Self::Ask | Self::Tell | Self::Plan | Self::Form => "dialogs",
+            Self::Progress => "the progress of an operation",
+        }
+    }
+}

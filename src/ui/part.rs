@@ -1,0 +1,56 @@
+//! What every part of the screen needs to draw itself, and how the screen is divided.
+
+use super::theme::Theme;
+use crate::app::cell::Role;
+use crate::app::{Action, App, Cluster, ClusterPage, Pane};
+use crate::model::Timestamp;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// What every part needs to draw itself.
+pub struct Draw<'a> {
+    /// The state of the screen.
+    pub app: &'a App,
+    /// The style of each role.
+    pub theme: &'a Theme,
+    /// The time of the frame.
+    pub now: Timestamp,
+}
+
+impl Draw<'_> {
+    /// Whether the pane has the focus.
+    pub fn is_focused(&self, pane: Pane) -> bool {
+        self.app.pane() == pane
+    }
+
+    /// How the selected row of that pane is marked.
+    pub fn selection(&self, pane: Pane) -> Style {
+        if self.is_focused(pane) { self.theme.selected } else { self.theme.marked }
+    }
+
+    /// A text and its style, from the text and its role.
+    pub fn styled(&self, (text, role): (String, Role)) -> (String, Style) {
+        (text, self.theme.role(role))
+    }
+
+    /// The first key of an action, as the screen shows it.
+    pub fn key(&self, action: Action) -> String {
+        self.app.keymap().keys_of(action).next().unwrap_or_default()
+    }
+}
+
+/// A cluster with the state of its page.
+pub type Shown<'a> = (&'a Cluster, &'a ClusterPage);
+
+/// The upper part of so many rows, and the rest.
+pub fn split_top(area: Rect, height: u16) -> (Rect, Rect) {
+    let height = height.min(area.height);
+    (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
+}
+
+/// The lower part of so many rows, and the rest.
+pub fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
+    let height = height.min(area.height);
+    let rest = area.height - height;
+    (Rect { y: area.y + rest, height, ..area }, Rect { height: rest, ..area })
+}
