@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod describe;
 mod dialog;
 mod event;
+mod fixes;
 mod fleet;
 pub mod form;
 mod forms;
@@ -278,20 +279,27 @@ impl App {
 
     /// The context of a key press: the dialog, or the focused pane.
     pub fn context(&self) -> Context {
-        match (&self.dialog, self.view, self.pane) {
-            (Some(Dialog::Ask { .. }), ..) => Context::Ask,
-            (Some(Dialog::Tell { .. }), ..) => Context::Tell,
-            (Some(Dialog::Plan(_)), ..) => Context::Plan,
-            (Some(Dialog::Progress { .. }), ..) => Context::Progress,
-            (Some(Dialog::Form(_) | Dialog::Worker(_)), ..) => Context::Form,
-            (None, View::Clusters, _) => Context::Clusters,
-            (None, View::Nodes, _) => Context::AllNodes,
-            (None, View::Jobs, _) => Context::AllJobs,
-            (None, View::Tpus(_), _) => Context::Tpus,
-            (None, View::Cluster(_), Pane::Nodes) => Context::Nodes,
-            (None, View::Cluster(_), Pane::Jobs) => Context::Jobs,
-            (None, View::Cluster(_), Pane::Log) => Context::Log,
-            (None, View::Cluster(_), Pane::Autoscaler) => Context::Autoscaler,
+        match &self.dialog {
+            Some(Dialog::Ask { .. }) => Context::Ask,
+            Some(Dialog::Tell { .. }) => Context::Tell,
+            Some(Dialog::Plan(_)) => Context::Plan,
+            Some(Dialog::Progress { .. }) => Context::Progress,
+            Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
+            None => self.page_context(),
+        }
+    }
+
+    /// The context of the page, also beneath a dialog.
+    const fn page_context(&self) -> Context {
+        match (self.view, self.pane) {
+            (View::Clusters, _) => Context::Clusters,
+            (View::Nodes, _) => Context::AllNodes,
+            (View::Jobs, _) => Context::AllJobs,
+            (View::Tpus(_), _) => Context::Tpus,
+            (View::Cluster(_), Pane::Nodes) => Context::Nodes,
+            (View::Cluster(_), Pane::Jobs) => Context::Jobs,
+            (View::Cluster(_), Pane::Log) => Context::Log,
+            (View::Cluster(_), Pane::Autoscaler) => Context::Autoscaler,
         }
     }
 

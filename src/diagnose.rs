@@ -16,7 +16,7 @@ pub use nodes::JUST_NOW;
 pub use restart::{Restart, RestartedBy};
 pub use slices::{ASSEMBLY, Slice, slices};
 
-use crate::model::{Leftover, Link, Problem, Snapshot, Timestamp};
+use crate::model::{Hint, Leftover, Link, Problem, Snapshot, Timestamp};
 use std::time::Duration;
 
 /// A finding first seen within this time shows no age.
@@ -125,8 +125,8 @@ pub struct Finding {
     pub short: String,
     /// The details in full, with the evidence.
     pub long: String,
-    /// A hint on what to do; empty when one can only wait.
-    pub hint: String,
+    /// What to do; empty when one can only wait.
+    pub hint: Hint,
 }
 
 impl Finding {
@@ -136,11 +136,11 @@ impl Finding {
         since: Option<Timestamp>,
         short: impl AsRef<str>,
         long: impl AsRef<str>,
-        hint: impl AsRef<str>,
+        hint: impl Into<Hint>,
     ) -> Self {
         let clean = |s: &str| crate::model::text::printable(s).into_owned();
-        let (short, long, hint) = (clean(short.as_ref()), clean(long.as_ref()), clean(hint.as_ref()));
-        Self { kind, severity, since, short, long, hint }
+        let (short, long) = (clean(short.as_ref()), clean(long.as_ref()));
+        Self { kind, severity, since, short, long, hint: hint.into() }
     }
 }
 
@@ -518,7 +518,7 @@ mod tests {
         for link in [&broken, &trying] {
             let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, &[]);
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
-            assert_eq!(found[0].hint, "write another");
+            assert_eq!(found[0].hint.to_string(), "write another");
         }
         let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true, dashboard: None };
         history.learn_link(&up);

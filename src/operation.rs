@@ -48,8 +48,24 @@ pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
 pub use worker::{Machine, WorkerFacts};
 
-use crate::model::{Problem, ProblemKind, Timestamp};
+use crate::model::{Hint, OperationKind, Problem, ProblemKind, Timestamp, Verb};
 
-fn trouble(what: impl AsRef<str>, hint: impl AsRef<str>) -> Problem {
+fn trouble(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
+}
+
+/// The hint, and to resume after that.
+fn then_resume(hint: impl Into<Hint>) -> Hint {
+    hint.into().and(Verb::Resume.to("then resume"))
+}
+
+/// What can be done about an interrupted operation.
+fn resume_or_abandon(kind: OperationKind) -> Hint {
+    let command = kind.command();
+    Hint::from([Verb::Resume.on(command, "resume it"), Verb::Abandon.on(command, "or abandon it")])
+}
+
+/// That the operation has to be begun again.
+fn begin_again() -> Hint {
+    Hint::from(Verb::Abandon.to("abandon this operation")).and("then start it again")
 }

@@ -8,7 +8,7 @@ mod totals;
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
-use crate::model::{Node, Text, Timestamp};
+use crate::model::{Hint, Node, Text, Timestamp, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -61,20 +61,24 @@ impl Standing {
         }
     }
 
-    /// A hint on what to do; none when nothing needs to be done.
-    pub const fn hint(self) -> Option<&'static str> {
+    /// What to do about a machine of that name, or about several when it is empty; empty when nothing needs to be done.
+    pub fn hint(self, machine: &str) -> Hint {
         match self {
-            Self::Ghost => Some(
-                "the autoscaler does not know that it is gone; if it is not replaced, restart the cluster",
-            ),
-            Self::Incomplete => {
-                Some("check the missing host's log, or delete the slice so that it is created again")
+            Self::Ghost => Hint::from("the autoscaler does not know that it is gone")
+                .and(Verb::Restart.to("if it is not replaced, restart the cluster")),
+            Self::Incomplete => Hint::from("check the missing host's log")
+                .and(Verb::RemoveWorker.on(machine, "or delete the slice so that it is created again")),
+            Self::NeverRegistered => {
+                Hint::from("check its start-up log").and(Verb::RemoveWorker.on(machine, "or delete it"))
             }
-            Self::NeverRegistered => Some("check its start-up log, or delete it"),
-            Self::EatsQuota => Some("delete it with `clean-preempted`"),
-            Self::Refused => Some("read the reason, then delete the request"),
-            Self::Stopped => Some("start it or delete it"),
-            Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => None,
+            Self::EatsQuota => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
+            Self::Refused => {
+                Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))
+            }
+            Self::Stopped => {
+                Hint::from("start it at Google").and(Verb::RemoveWorker.on(machine, "or delete it"))
+            }
+            Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => Hint::none(),
         }
     }
 }
@@ -127,6 +131,13 @@ pub struct Row {
     pub created: Option<Timestamp>,
     /// More, in the cloud's or Ray's words.
     pub note: Option<Text>,
+}
+
+impl Row {
+    /// What to do about it; empty when nothing needs to be done.
+    pub fn hint(&self) -> Hint {
+        self.standing.hint(self.name.raw())
+    }
 }
 
 /// The TPUs of a cluster in Google Cloud and Ray, joined, those with issues first. Without nodes Ray gave no answer, and

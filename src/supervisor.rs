@@ -44,7 +44,8 @@ use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Timestamp, Update,
+    ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Target, Timestamp,
+    Update,
 };
 use crate::ssh::{self, PortPlan, TunnelSpec};
 use crate::token;
@@ -312,7 +313,7 @@ impl Supervisor {
                 ));
             }
             let command = visit(&spec, &options, Some(&host), head, None).await;
-            command.map_err(|p| if p.hint.is_empty() { p.what } else { format!("{}; {}", p.what, p.hint) })
+            command.map_err(|p| p.in_commands(Target::of(&spec.name)))
         }
     }
 

@@ -178,7 +178,7 @@ fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_c
     adding.child.wait().unwrap();
     for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
         let (code, _, said) = world.run(another);
-        assert!(code == Some(1) && said.contains("resume: add-worker --resume"), "{another}: {said}");
+        assert!(code == Some(1) && said.contains("add-worker --resume`"), "{another}: {said}");
     }
     let mut adding = world.spawn("add-worker --resume");
     adding.says("already requested from Google");
@@ -292,11 +292,11 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
     assert!(said.contains("RUNS ON WORKER") && said.contains("1 task runs there"), "{said}");
     let (code, _, said) = world.run("remove-worker by-hand --yes");
-    assert!(code == Some(1) && said.contains("wait: --drain"), "{said}");
+    assert!(code == Some(1) && said.contains("wait until they have ended: `--drain`"), "{said}");
     let (code, _, said) = world.run("remove-worker by-hand --now --yes");
-    assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners; then allow it: `--others`"), "{said}");
     let (code, _, said) = world.run("init-worker by-hand --yes");
-    assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners; then allow it: `--others`"), "{said}");
     assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
 
     world.double.fail_at(
@@ -308,7 +308,7 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
     world.double.hint();
     let (code, _, said) = world.run("stop-cluster --yes --others");
-    assert!(code == Some(1) && said.contains("resume: remove-worker --resume"), "{said}");
+    assert!(code == Some(1) && said.contains("remove-worker --resume`"), "{said}");
     // Meanwhile somebody deletes it by hand.
     world.double.state().nodes.clear();
     let head = &world.heads[0].0;

@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use crate::model::time::brief;
 use crate::model::work::is_bytes;
-use crate::model::{DeathReason, Job, JobKey, JobStatus, Node, NodeId, Physical, Text, Timestamp};
+use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Physical, Text, Timestamp};
 
 /// Labels and texts, row by row.
 pub(super) type Lines = Vec<(String, String)>;
@@ -118,8 +118,8 @@ pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
     Some(brief(job.started?.age(job.ended.unwrap_or(now))))
 }
 
-/// The description of a cluster.
-pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
+/// The description of a cluster, with `hint` for the words of its hints.
+pub fn cluster(c: &Cluster, hint: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "name", c.name().to_string());
     let file =
@@ -134,13 +134,13 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "session", c.snapshot.session.to_string());
     if let Some(p) = c.problem() {
         push(&mut lines, "problem", p.what.clone());
-        push(&mut lines, "hint", p.hint.clone());
+        push(&mut lines, "hint", hint(&p.hint));
         push(&mut lines, "since", ago(p.since, now));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
         let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
         push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
-        push(&mut lines, "hint", finding.hint.clone());
+        push(&mut lines, "hint", hint(&finding.hint));
     }
     for t in &c.spec.node_types {
         push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));

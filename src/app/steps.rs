@@ -8,7 +8,9 @@ use super::{
     ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Action, App, Effect, FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, Pane,
     Tone, View, actions::ACTIONS, describe,
 };
-use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Task, Text, Timestamp};
+use crate::model::{
+    ClusterName, Hint, JobKey, LogSource, Order, ProblemKind, Request, Task, Text, Timestamp,
+};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
 const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
@@ -381,10 +383,14 @@ impl App {
             (View::Clusters, _) => match self.list.selected_row() {
                 Some(row) if row >= self.clusters.len() => {
                     let (file, problem) = &self.broken[row - self.clusters.len()];
-                    let lines = [("file", file), ("problem", &problem.what), ("hint", &problem.hint)];
+                    let hint = self.hint_in(&problem.hint, Some(Context::Tell));
+                    let lines = [("file", file), ("problem", &problem.what), ("hint", &hint)];
                     Some(("broken file", lines.map(|(l, t)| (l.to_owned(), t.clone())).to_vec()))
                 }
-                Some(row) => Some(("cluster", describe::cluster(&self.clusters[row], now))),
+                Some(row) => {
+                    let hint = |hint: &Hint| self.hint_in(hint, Some(Context::Tell));
+                    Some(("cluster", describe::cluster(&self.clusters[row], hint, now)))
+                }
                 None => None,
             },
             (View::Tpus(_), _) => self.describe_tpu(now),

@@ -3,7 +3,7 @@
 use super::describe::{self, ago};
 use super::dialog::{Dialog, Question};
 use super::table::{Sort, Table};
-use super::{App, Cluster, Effect, Tone, View};
+use super::{App, Cluster, Context, Effect, Tone, View};
 use crate::model::cloud::{Capacity, CloudView, TpuHost};
 use crate::model::{Cleaned, Leftover, Node, Problem, ProblemKind, Request, Text, Timestamp, leftovers};
 use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
@@ -307,7 +307,8 @@ impl App {
 
     pub(super) fn describe_tpu(&self, now: Timestamp) -> Option<(&'static str, Vec<(String, String)>)> {
         let tpus = &self.tpus()?.tpus;
-        Some(("tpu", lines(tpus.selected()?, tpus.ray_known, now)))
+        let row = tpus.selected()?;
+        Some(("tpu", lines(row, self.hint_in(&row.hint(), Some(Context::Tell)), tpus.ray_known, now)))
     }
 
     /// The description of a node; if Google contradicts Ray, that comes first.
@@ -315,7 +316,7 @@ impl App {
         let cluster = &self.clusters[place];
         let mut lines = describe::node(node, cluster.physical(&node.id, now), now);
         if cluster.tpus.is_ghost(node) {
-            let hint = Standing::Ghost.hint().unwrap_or_default();
+            let hint = self.hint_in(&Standing::Ghost.hint(""), Some(Context::Tell));
             lines.insert(0, ("ghost".to_owned(), format!("alive in Ray, gone in Google Cloud; {hint}")));
         }
         lines
@@ -389,7 +390,8 @@ impl App {
             // One login serves all clusters, so that one message does.
             let told = |c: &Cluster| c.tpus.problem().is_some_and(|p| p.what == problem.what);
             if !self.clusters.iter().any(told) {
-                let text = format!("cannot list TPUs: {}; {}", problem.what, problem.hint);
+                let why = problem.joined(&self.hint_in(&problem.hint, None));
+                let text = format!("cannot list TPUs: {why}");
                 self.toasts.say(Tone::Info, text, now);
             }
         }
@@ -413,7 +415,7 @@ impl App {
         cluster.tpus.cleaning = false;
         let name = cluster.name().clone();
         let (tone, text) = match done {
-            Err(problem) => (Tone::Bad, format!("{}; {}", problem.what, problem.hint)),
+            Err(problem) => (Tone::Bad, problem.joined(&self.hint_in(&problem.hint, None))),
             Ok(done) => outcome(&done),
         };
         self.toasts.say(tone, format!("{name}: {text}"), now);
@@ -439,7 +441,7 @@ fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
 }
 
 /// The description of a row.
-fn lines(row: &Row, ray_known: bool, now: Timestamp) -> Vec<(String, String)> {
+fn lines(row: &Row, hint: String, ray_known: bool, now: Timestamp) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut push = |label: &str, text: String| {
         if !text.is_empty() {
@@ -448,7 +450,7 @@ fn lines(row: &Row, ray_known: bool, now: Timestamp) -> Vec<(String, String)> {
     };
     push("name", row.name.to_string());
     push("status", row.standing.word().into());
-    push("hint", row.standing.hint().unwrap_or_default().into());
+    push("hint", hint);
     push("Google state", row.state.unwrap_or("not found").into());
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());

@@ -2,7 +2,7 @@
 //! them.
 
 use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, chips};
-use super::{Text, Timestamp};
+use super::{Hint, Text, Timestamp};
 use std::collections::BTreeSet;
 
 /// Kind of a leftover resource.
@@ -62,7 +62,7 @@ pub enum Cleaned {
         /// What failed and why.
         what: String,
         /// A hint for the operator.
-        hint: String,
+        hint: Hint,
     },
 }
 

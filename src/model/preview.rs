@@ -3,7 +3,7 @@
 use super::work::{is_bytes, rank};
 use super::{
     Consent, Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Operation, OperationKind, OperationMark,
-    Others, Problem, Progress, Refusal, StepName, Task, Text, Timestamp,
+    Others, Problem, Progress, Refusal, Remains, StepName, Task, Text, Timestamp,
 };
 
 /// A job that an operation would end.
@@ -198,8 +198,8 @@ pub struct Touched {
 pub enum OperationEnd {
     /// All steps are done.
     Done,
-    /// The operation was cancelled; the text describes the remaining state ([`Operation::cancelled_at`]).
-    Cancelled(&'static str),
+    /// The operation was cancelled, and leaves this state ([`Operation::cancelled_at`]).
+    Cancelled(Remains),
     /// The operation was abandoned.
     Abandoned,
     /// It stopped; it can be resumed. With where its jobs are saved.

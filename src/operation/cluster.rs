@@ -7,12 +7,12 @@ use super::google::KnownHead;
 use super::journal::{Journal, JournalError};
 use super::mark::Marked;
 use super::preview::would_back_up;
-use super::trouble;
 use super::worker::{self, WorkerFacts};
+use super::{then_resume, trouble};
 use crate::config;
 use crate::model::{
-    AutoscalerVersion, ClusterSpec, NodeState, Operation, Problem, Progress, Snapshot, StepName, Task, Text,
-    Timestamp,
+    AutoscalerVersion, ClusterSpec, Fix, Hint, NodeState, Operation, Problem, Progress, Remains, Snapshot,
+    StepName, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use crate::supervisor::{self, Access, Channel, Connection, Options};
@@ -70,8 +70,8 @@ impl Facts {
 pub enum Outcome {
     /// All of it is done.
     Done,
-    /// The operation was cancelled; the text describes the remaining state.
-    Cancelled(&'static str),
+    /// The operation was cancelled, and leaves this state.
+    Cancelled(Remains),
 }
 
 /// Does the steps of an operation on one cluster.
@@ -112,7 +112,7 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
         (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
     };
     let hint = if kind.is_of_cluster() {
-        "use the ray command; backup-jobs and restore-jobs support all providers"
+        "use the ray command; `marin-tui backup-jobs` and `restore-jobs` support all providers"
     } else {
         "adding and removing workers requires provider gcp or local and a cluster file"
     };
@@ -125,7 +125,7 @@ impl From<JournalError> for Problem {
             JournalError::Busy { cluster, what, hint } => {
                 trouble(format!("another operation on {cluster} is running on this machine{what}"), hint)
             }
-            e @ JournalError::Disk { .. } => trouble(e.to_string(), "free disk space there, then resume"),
+            e @ JournalError::Disk { .. } => trouble(e.to_string(), then_resume("free disk space there")),
         }
     }
 }
@@ -222,9 +222,9 @@ impl Performer {
                 ended = Box::pin(self.marked_step((step, number), journal, marked, tell)) => Some(ended),
             };
             let Some(ended) = ended else {
-                let how = cancelled.unwrap_or_default();
-                journal.beside(move |j| j.end(how)).await?;
-                return Ok(Outcome::Cancelled(how));
+                let left = cancelled.unwrap_or(Remains::Unchanged);
+                journal.beside(move |j| j.cancelled(left)).await?;
+                return Ok(Outcome::Cancelled(left));
             };
             if cancelled.is_none() {
                 while cancels.try_recv().is_ok() {}
@@ -351,8 +351,10 @@ impl Performer {
         let session = match self.connect().await {
             Ok(session) => session,
             Err(problem) if self.preserves() => {
-                let hint =
-                    format!("{}; or give up the jobs: --abandon, then --preserve-jobs=0", problem.hint);
+                let hint = problem.hint.and([
+                    Verb::Abandon.to("or give up the jobs: abandon this operation"),
+                    Verb::RestartWithoutJobs.to("then restart without saving them"),
+                ]);
                 return Err(Problem { hint, ..problem });
             }
             Err(problem) => {
@@ -389,7 +391,10 @@ impl Performer {
     fn backup_folder(&self) -> Result<PathBuf, Problem> {
         let folder = self.facts.backup.clone();
         folder.ok_or_else(|| {
-            trouble("the journal names no backup", "use restore-jobs with the backup's folder")
+            trouble(
+                "the journal names no backup",
+                Fix::restore_jobs(&self.spec.name, "DIR", "restore the jobs of a backup"),
+            )
         })
     }
 
@@ -403,7 +408,7 @@ impl Performer {
             Some(folder) => backup::back_up(&session.client, self.spec.name.as_str(), folder).await,
             None => would_back_up(&session.client).await,
         };
-        let resume = |p: Problem| Problem { hint: format!("{}, then resume", p.hint), ..p };
+        let resume = |p: Problem| Problem { hint: then_resume(p.hint), ..p };
         let backed = backed.map_err(resume)?;
         let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
         for kept in &lost {
@@ -448,9 +453,12 @@ impl Performer {
         }
         if let Some(why) = later {
             let what = format!("{} of {} jobs not restored: {why}", failed.len(), restored.len());
-            let saved = folder.display();
-            let hint =
-                format!("resume (restored jobs are kept); or --abandon, and `restore-jobs {saved}` later");
+            let saved = folder.display().to_string();
+            let hint = Hint::from([
+                Verb::Resume.to("resume (restored jobs are kept)"),
+                Verb::Abandon.to("or abandon this operation"),
+                Fix::restore_jobs(&self.spec.name, &saved, "and restore the jobs later"),
+            ]);
             return Err(trouble(what, hint));
         }
         let good = restored.len() - failed.len();
@@ -507,9 +515,12 @@ mod tests {
         let preflight = |spec: &ClusterSpec, task: &Task| super::preflight(spec, &options, task);
         assert!(preflight(&spec("local", Some("c.yaml")), &restart).is_ok());
         let aws = preflight(&spec("aws", Some("c.yaml")), &restart).unwrap_err();
-        assert!(aws.what.contains("not supported for provider aws") && aws.hint.contains("backup-jobs"));
+        assert!(
+            aws.what.contains("not supported for provider aws")
+                && aws.hint.to_string().contains("backup-jobs")
+        );
         let gcp = preflight(&spec("gcp", Some("c.yaml")), &restart).unwrap_err();
-        assert!(gcp.hint.contains("project_id"), "{gcp:?}");
+        assert!(gcp.hint.to_string().contains("project_id"), "{gcp:?}");
         assert!(preflight(&spec("", None), &Task::Stop).is_err());
         let head = Task::RemoveWorker { worker: "10.0.0.1".into(), drain: None };
         let local = ClusterSpec {
@@ -518,6 +529,6 @@ mod tests {
         };
         assert!(preflight(&local, &head).unwrap_err().what.contains("is the head"));
         let tpus = NewWorker::Queued { node_type: "v4-8".into(), capacity: "x".into(), names: Vec::new() };
-        assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().hint.contains("--host"));
+        assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().hint.to_string().contains("--host"));
     }
 }

@@ -3,7 +3,7 @@
 use super::desk::Desk;
 use super::request::{Request, blocking};
 use super::service::News;
-use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId};
+use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId, Target};
 use std::sync::Arc;
 
 impl Request {
@@ -50,5 +50,5 @@ impl Request {
 }
 
 fn unreached(problem: &Problem) -> String {
-    format!("{}; {}", problem.what, problem.hint)
+    problem.in_commands(Target::default())
 }

@@ -19,7 +19,7 @@ pub(super) use seen::head_address;
 
 use super::trouble;
 use crate::gcp::GcpError;
-use crate::model::Problem;
+use crate::model::{Hint, Problem, Verb};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -43,6 +43,11 @@ impl WorkerFacts {
     fn hosts(&self) -> Vec<String> {
         self.machines.iter().flat_map(|m| &m.hosts).cloned().collect()
     }
+}
+
+/// What can be done about a head, which is no worker.
+fn of_head() -> Hint {
+    Hint::from([Verb::Stop.to("stop the cluster"), Verb::Restart.to("or restart it")])
 }
 
 fn problem(e: &GcpError) -> Problem {

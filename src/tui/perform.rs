@@ -4,7 +4,7 @@ use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::input::{Asked, QuitSignals};
 use crate::app::{Effect, Event, Outcome};
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterName, Problem, ProblemKind, Secret, Timestamp};
+use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
 use crate::operation::{Environment, Journals, News, Operations};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use rustix::process::{Pid, Signal, kill_process};
@@ -189,7 +189,7 @@ impl Performer {
                 self.tell_copied(&format!("token of {cluster}"), how);
                 self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
             }
-            Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.hint))),
+            Err(problem) => self.report(Outcome::Failed(problem.in_commands(Target::default()))),
         }
     }
 

@@ -109,14 +109,11 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     } else if let Some(problem) = cluster.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
-        let hint = match (&cluster.link, &problem.kind) {
-            (_, ProblemKind::HostKeyChanged { .. }) => {
-                format!("{}; {} shows both fingerprints", problem.hint, d.key(Action::HostKey))
-            }
-            (Some(Link::Retrying { .. } | Link::Connecting { .. }), _) if problem.hint.is_empty() => {
+        let hint = match &cluster.link {
+            Some(Link::Retrying { .. } | Link::Connecting { .. }) if problem.hint.is_empty() => {
                 format!("retrying automatically; {} reconnects now", d.key(Action::Reconnect))
             }
-            _ => problem.hint.clone(),
+            _ => d.app.hint(&problem.hint),
         };
         lines.push((format!("  {hint}"), d.theme.text));
     } else {
@@ -125,7 +122,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
             let what =
                 format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
             lines.push((what, d.theme.warn));
-            lines.push((format!("  {}", problem.hint), d.theme.text));
+            lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
         }
         if let Some(restarted) = cluster.restart_finding() {
             let since =
@@ -133,7 +130,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
             let tone = words::severity(restarted.severity, d.theme);
             lines.push((format!("! {}{since}", restarted.long), tone));
             if !restarted.hint.is_empty() {
-                lines.push((format!("  {}", restarted.hint), d.theme.text));
+                lines.push((format!("  {}", d.app.hint(&restarted.hint)), d.theme.text));
             }
         }
         let missing = cluster.snapshot.missing.iter().map(|m| (format!("! {}", printable(m)), d.theme.warn));

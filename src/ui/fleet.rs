@@ -8,7 +8,7 @@ use crate::app::describe::number;
 use crate::app::{Action, Area, Cluster, FLEET_COLUMNS, FULL, Running, Sum, Totals, Trend};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::text::printable;
-use crate::model::{Chip, Link, Problem, ProblemKind, Tally};
+use crate::model::{Chip, Link, Problem, Tally};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -257,12 +257,7 @@ fn says(cluster: &Cluster, d: &Draw<'_>, roomy: bool) -> (String, Style) {
             _ if roomy => format!("down {since}"),
             _ => format!("{} {since}", words::kind(&problem.kind)),
         };
-        let hint = match problem.kind {
-            ProblemKind::HostKeyChanged { .. } => format!("; {} reviews it", d.key(Action::HostKey)),
-            _ if problem.hint.is_empty() => String::new(),
-            _ => format!("; {}", problem.hint),
-        };
-        return (format!("{state}: {}{hint}", problem.what), d.theme.bad);
+        return (format!("{state}: {}", problem.joined(&d.app.hint(&problem.hint))), d.theme.bad);
     }
     let age = cluster.age(d.now);
     let old = age
@@ -376,7 +371,7 @@ fn broken_row<'a>(file: &'a str, problem: &'a Problem, d: &Draw<'_>) -> Vec<Cell
     let says = if problem.hint.is_empty() {
         Cow::Borrowed(what.trim_start())
     } else {
-        format!("{}; {}", what.trim_start(), problem.hint).into()
+        format!("{}; {}", what.trim_start(), d.app.hint(&problem.hint)).into()
     };
     vec![
         Cell::new("✕", d.theme.bad),

@@ -5,10 +5,10 @@ use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
 use super::text::wrap;
 use super::words::span;
-use crate::app::running::{Mark, Running, Stand};
+use crate::app::running::{Mark, Over, Running, Stand};
 use crate::app::{Action, Area, Areas};
-use crate::model::StepName;
 use crate::model::text::printable;
+use crate::model::{Hint, Remains, StepName};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -120,16 +120,15 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
     let key = |action| d.key(action);
     match &running.stand {
         Stand::Works if running.may_be_cancelled() => {
-            // `cancelled; nothing was changed`
-            let how = running.left_behind().unwrap_or_default();
-            let left = how.split_once("; ").map_or(how, |(_, left)| left);
+            let left = running.left_behind();
             if at_length {
                 say(GOES_ON.into(), d.theme.dim);
             }
-            say(format!("{} cancels; {left}", key(Action::Cancel)), d.theme.text);
-            let keys = d.app.keys_for(left);
-            if !keys.is_empty() {
-                say(format!("  {keys}"), d.theme.dim);
+            let words = left.map_or("", Remains::words);
+            say(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
+            let hint = left.map_or_else(Hint::none, Remains::hint);
+            if !hint.is_empty() {
+                say(format!("  {}", d.app.hint(&hint)), d.theme.dim);
             }
         }
         Stand::Works => {
@@ -139,17 +138,17 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
         Stand::Elsewhere => {
             say("running in another process on this machine; watch it there".into(), d.theme.warn);
         }
-        Stand::Over(how) => say(format!("{}: {how}", running.operation.title), d.theme.good),
+        Stand::Over(Over::Cancelled(left)) => {
+            let hint = Hint::from(left.words()).and(left.hint());
+            say(format!("{}: cancelled; {}", running.operation.title, d.app.hint(&hint)), d.theme.good);
+        }
+        Stand::Over(over) => say(format!("{}: {}", running.operation.title, over.word()), d.theme.good),
         Stand::Stopped(problem, saved) => {
             match problem {
                 Some(problem) => {
                     say(format!("✕ {}", problem.what), d.theme.bad);
                     if !problem.hint.is_empty() {
-                        say(format!("  {}", problem.hint), d.theme.text);
-                    }
-                    let keys = d.app.keys_for(&problem.hint);
-                    if !keys.is_empty() {
-                        say(format!("  {keys}"), d.theme.text);
+                        say(format!("  {}", d.app.hint(&problem.hint)), d.theme.text);
                     }
                 }
                 None => say("✕ the process running it exited".into(), d.theme.bad),

@@ -52,13 +52,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     let drawn = table(buf, area, d, cluster);
     if let Some(row) = tpus.selected().filter(|_| advice.height > 0) {
         let width = advice.width.saturating_sub(4);
-        put(buf, advice.x + 2, advice.y, width, false, &said(row), d.theme.text);
+        put(buf, advice.x + 2, advice.y, width, false, &said(row, d), d.theme.text);
     }
     (drawn, if lines > 0 { wanted.len() - lines } else { 0 })
 }
 
 /// The status and the hint of the selected row in a line.
-fn said(row: &Row) -> String {
+fn said(row: &Row, d: &Draw<'_>) -> String {
     let mut parts = vec![format!("{}: {}", row.name, row.standing.word())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
     let waits = matches!(row.standing, Standing::Incomplete | Standing::NeverRegistered | Standing::Joining);
@@ -66,7 +66,7 @@ fn said(row: &Row) -> String {
         let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
         parts.push(format!("not in Ray: {}", missing.join(", ")));
     }
-    parts.extend(row.standing.hint().map(str::to_owned));
+    parts.extend(Some(d.app.hint(&row.hint())).filter(|hint| !hint.is_empty()));
     parts.join("; ")
 }
 
@@ -119,7 +119,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
     if let Some(problem) = tpus.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
-        lines.push((format!("  {}", problem.hint), d.theme.text));
+        lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
     }
     if !tpus.is_complete() {
         let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";
@@ -166,9 +166,9 @@ fn cells<'a>(row: &'a Row, tpus: &Tpus, d: &Draw<'_>) -> Vec<Cell<'a>> {
     };
     let kind = if row.accelerator_type.is_empty() { "-".into() } else { row.accelerator_type.shown() };
     let age = row.created.map_or_else(|| "-".into(), |at| words::minutes(at.age(d.now)));
-    let advice = match (&row.note, row.standing.hint()) {
-        (Some(note), _) => note.shown(),
-        (None, hint) => hint.unwrap_or_default().into(),
+    let advice = match &row.note {
+        Some(note) => note.shown(),
+        None => d.app.hint(&row.hint()).into(),
     };
     vec![
         Cell::new(glyph, tone),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod fixes;
 mod fleet;
 mod form;
 mod jobs;

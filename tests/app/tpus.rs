@@ -98,7 +98,12 @@ fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
     assert_eq!(press(&mut app, "y"), [Effect::Copy { what: "tpu name".into(), text: "ray-leak".into() }]);
     press(&mut app, "d");
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert!(lines.iter().any(|(l, t)| l == "hint" && t.contains("clean-preempted")), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .any(|(l, t)| l == "hint" && t == "delete the preempted TPUs: x after closing this dialog"),
+        "{lines:?}"
+    );
     assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
     press(&mut app, "<esc><esc>");
     assert_eq!((names(&app).len(), app.view()), (5, View::Tpus(0)), "the filter first");

@@ -97,7 +97,7 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
         Some(Cleaned::Deleted) => ("deleted", None, None),
         Some(Cleaned::GoneAlready) => ("already gone", None, None),
         Some(Cleaned::LeftAlone(why)) => ("skipped", Some(why), None),
-        Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint)),
+        Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint.to_string())),
     };
     json!({
         "kind": leftover.kind.word(), "name": leftover.name.raw(),
