@@ -334,7 +334,8 @@ impl App {
     fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
         let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
-        let stays = stays(&running.operation.task, running.step());
+        let task = running.operation.task.clone();
+        let stays = stays(&task, running.step());
         let of_cluster = running.operation.kind().is_of_cluster();
         let title = running.operation.title.clone();
         let workers = match running.marks.last() {
@@ -345,7 +346,7 @@ impl App {
             OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
             OperationEnd::Cancelled(left) => {
-                let left = Hint::from(left.words()).and(left.hint());
+                let left = Hint::from(left.words()).and(left.hint(&task));
                 (Tone::Info, format!("{title}: cancelled; {}", self.hint_in(&left, None)))
             }
             OperationEnd::Abandoned if of_cluster => {

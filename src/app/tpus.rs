@@ -5,7 +5,9 @@ use super::dialog::{Dialog, Question};
 use super::table::{Sort, Table};
 use super::{App, Cluster, Context, Effect, Tone, View};
 use crate::model::cloud::{Capacity, CloudView, TpuHost};
-use crate::model::{Cleaned, Leftover, Node, Problem, ProblemKind, Request, Text, Timestamp, leftovers};
+use crate::model::{
+    Cleaned, Hint, Leftover, Node, Problem, ProblemKind, Request, Text, Timestamp, leftovers,
+};
 use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
@@ -416,14 +418,14 @@ impl App {
         let name = cluster.name().clone();
         let (tone, text) = match done {
             Err(problem) => (Tone::Bad, problem.joined(&self.hint_in(&problem.hint, None))),
-            Ok(done) => outcome(&done),
+            Ok(done) => outcome(&done, |hint| self.hint_in(hint, None)),
         };
         self.toasts.say(tone, format!("{name}: {text}"), now);
         self.dirty = true;
     }
 }
 
-fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
+fn outcome(done: &[(Leftover, Cleaned)], words: impl Fn(&Hint) -> String) -> (Tone, String) {
     let count = |is: fn(&Cleaned) -> bool| done.iter().filter(|(_, c)| is(c)).count();
     let deleted = count(|c| matches!(c, Cleaned::Deleted | Cleaned::GoneAlready));
     let alone = count(|c| matches!(c, Cleaned::LeftAlone(_)));
@@ -435,7 +437,7 @@ fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
         Some((leftover, cleaned)) => {
             let more =
                 if failed.len() > 1 { format!(" (and {} more)", failed.len() - 1) } else { String::new() };
-            (Tone::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words()))
+            (Tone::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words(words)))
         }
     }
 }

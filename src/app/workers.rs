@@ -194,16 +194,17 @@ pub(super) fn stays(task: &Task, step: Option<StepName>) -> Hint {
         }
         OperationKind::AddWorker if asked => {
             Hint::from("Google keeps the request, and its TPU is billed once it exists")
-                .and(Verb::RemoveWorker.to("delete it"))
+                .and(Verb::RemoveWorker.on(task.worker(), "delete it"))
         }
-        OperationKind::AddWorker => {
-            Hint::from("a request that Google has is kept").and(Verb::RemoveWorker.to("delete it"))
-        }
+        OperationKind::AddWorker => Hint::from("a request that Google has is kept")
+            .and(Verb::RemoveWorker.on(task.worker(), "delete it")),
         OperationKind::InitWorker => {
             "the worker stays as it is now; what was started there keeps running".into()
         }
-        OperationKind::RemoveWorker => Hint::from("the worker stays as it is now")
-            .and(Verb::InitWorker.to("a drained worker takes no new work until Ray is started on it again")),
+        OperationKind::RemoveWorker => Hint::from("the worker stays as it is now").and(
+            Verb::InitWorker
+                .on(task.worker(), "a drained worker takes no new work until Ray is started on it again"),
+        ),
         OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
             "the cluster stays as it is now: what was stopped stays stopped, what is up stays up".into()
         }

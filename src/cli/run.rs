@@ -297,7 +297,8 @@ impl Front<'_> {
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
             OperationEnd::Cancelled(left) => {
-                let left = Hint::from(left.words()).and(left.hint()).in_commands(self.target());
+                let left =
+                    Hint::from(left.words()).and(left.hint(&operation.task)).in_commands(self.target());
                 anyhow::bail!("{title}: cancelled; {left}")
             }
             OperationEnd::Stopped(problem, saved) => {
@@ -418,10 +419,9 @@ fn stopped(standing: &Standing) -> String {
 fn what_stays(standing: &Standing) -> String {
     match (&standing.saved, &standing.operation.task) {
         (Some(folder), _) => format!("; jobs saved in {folder}"),
-        (None, Task::AddWorker(NewWorker::Queued { names, .. })) => {
-            let name = if let [only] = names.as_slice() { only } else { "" };
-            let delete =
-                Verb::RemoveNow.on(name, "delete it").in_commands(Target::of(&standing.operation.cluster));
+        (None, task @ Task::AddWorker(NewWorker::Queued { .. })) => {
+            let delete = Verb::RemoveNow.on(task.worker(), "delete it");
+            let delete = delete.in_commands(Target::of(&standing.operation.cluster));
             format!("; the request stays with Google; {delete}")
         }
         (None, _) => String::new(),

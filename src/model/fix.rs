@@ -354,7 +354,7 @@ mod tests {
         for verb in Verb::ALL {
             match verb.command("w-1", target) {
                 Some(option) if verb.is_permission() => {
-                    assert!(option.starts_with("--"), "{verb:?}: {option}")
+                    assert!(option.starts_with("--"), "{verb:?}: {option}");
                 }
                 Some(line) => assert!(line.starts_with("marin-tui -c lab "), "{verb:?}: {line}"),
                 None => assert_eq!(*verb, Verb::Reconnect, "each command connects by itself"),

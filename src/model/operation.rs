@@ -121,6 +121,20 @@ impl Task {
         }
     }
 
+    /// The one worker that it is about; empty when that is the whole cluster, or several workers.
+    pub fn worker(&self) -> &str {
+        match self {
+            Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
+                [only] => only,
+                _ => "",
+            },
+            Self::AddWorker(NewWorker::Host { address: worker })
+            | Self::InitWorker { worker }
+            | Self::RemoveWorker { worker, .. } => worker,
+            Self::Restart { .. } | Self::Start | Self::Stop => "",
+        }
+    }
+
     /// The workers that it is about, safe to print; empty when it is the whole cluster.
     pub fn subject(&self) -> String {
         let name = match self {
@@ -160,16 +174,15 @@ impl Remains {
         }
     }
 
-    /// What to do about it.
-    pub fn hint(self) -> Hint {
+    /// What to do about it, after this task was cancelled.
+    pub fn hint(self, task: &Task) -> Hint {
+        let worker = task.worker();
         match self {
             Self::Unchanged => Hint::none(),
-            Self::Requested => Hint::from([
-                Verb::AddWorker.to("wait again by adding it with the same type and name"),
-                Verb::RemoveWorker.to("or delete the request"),
-            ]),
-            Self::Joining => Verb::InitWorker.to("if it does not, start Ray on it again").into(),
-            Self::Draining => Verb::RemoveWorker.to("delete it").into(),
+            Self::Requested => Hint::from("to wait again, add it with the same type, capacity and name")
+                .and(Verb::RemoveNow.on(worker, "or delete the request")),
+            Self::Joining => Verb::InitWorker.on(worker, "if it does not, start Ray on it again").into(),
+            Self::Draining => Verb::RemoveNow.on(worker, "delete it").into(),
         }
     }
 }

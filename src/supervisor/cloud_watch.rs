@@ -7,7 +7,7 @@ use super::mark::{keeps_marks, read_group};
 use super::task::Out;
 use crate::model::cloud::CloudView;
 use crate::model::{
-    ClusterSpec, Leftover, News, OperationMark, Problem, ProblemKind, Request, Target, Timestamp,
+    ClusterSpec, Hint, Leftover, News, OperationMark, Problem, ProblemKind, Request, Target, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,7 +186,7 @@ async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<L
     options.note.deed(&spec.name, "clean-preempted", &format!("begun: {} in all", all.len()));
     let done = clean(&spec, &options.google, all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
-        options.note.deed(&spec.name, &leftover.deed(), &cleaned.words());
+        options.note.deed(&spec.name, &leftover.deed(), &cleaned.words(Hint::to_string));
     }
     out.send(News::Cleaned(done)).await;
     Done::Cleaned

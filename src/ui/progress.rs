@@ -126,7 +126,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
             }
             let words = left.map_or("", Remains::words);
             say(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
-            let hint = left.map_or_else(Hint::none, Remains::hint);
+            let hint = left.map_or_else(Hint::none, |left| left.hint(&running.operation.task));
             if !hint.is_empty() {
                 say(format!("  {}", d.app.hint(&hint)), d.theme.dim);
             }
@@ -139,7 +139,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
             say("running in another process on this machine; watch it there".into(), d.theme.warn);
         }
         Stand::Over(Over::Cancelled(left)) => {
-            let hint = Hint::from(left.words()).and(left.hint());
+            let hint = Hint::from(left.words()).and(left.hint(&running.operation.task));
             say(format!("{}: cancelled; {}", running.operation.title, d.app.hint(&hint)), d.theme.good);
         }
         Stand::Over(over) => say(format!("{}: {}", running.operation.title, over.word()), d.theme.good),
