@@ -317,7 +317,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 mod tests {
     use super::*;
     use crate::model::{ClusterName, OperationKind, Target, Verb};
-    use clap::Parser as _;
 
     #[test]
     fn the_commands_of_hints_are_commands() {

@@ -93,8 +93,13 @@ impl Way {
 }
 
 impl App {
-    /// The hint as it is shown on the screen now.
+    /// The hint as the page shows it, also beneath a dialog.
     pub fn hint(&self, hint: &Hint) -> String {
+        self.hint_in(hint, Some(self.page_context()))
+    }
+
+    /// The hint as the open dialog shows it.
+    pub fn dialog_hint(&self, hint: &Hint) -> String {
         self.hint_in(hint, Some(self.context()))
     }
 

@@ -222,7 +222,7 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     match (&plan.looked, &plan.preview.trouble) {
         (Looked::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
-            say(&format!("  {}", d.app.hint(&problem.hint)), d.theme.text);
+            say(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
         }
         (Looked::Looking, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.warn),
         (Looked::Looking, _) => say("◌ checking affected jobs", d.theme.warn),
@@ -230,7 +230,7 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
             let what = format!("! cannot determine affected jobs: {}", trouble.what);
             say(&what, d.theme.warn);
             if !trouble.hint.is_empty() {
-                say(&format!("  {}", d.app.hint(&trouble.hint)), d.theme.text);
+                say(&format!("  {}", d.app.dialog_hint(&trouble.hint)), d.theme.text);
             }
             if jobs > 0 {
                 say("  the jobs below are from the last state that this console read", d.theme.text);
@@ -278,7 +278,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         let mark = &marked.mark;
         let told = mark.refusal(d.now);
         // The option to take over follows.
-        let text = told.joined(&d.app.hint(&told.hint.without_permissions()));
+        let text = told.joined(&d.app.dialog_hint(&told.hint.without_permissions()));
         lines.extend(Line::told(&text, d.theme.bad, width));
         let text = switch(
             marked.take_over,

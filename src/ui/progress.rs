@@ -128,7 +128,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
             say(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
             let hint = left.map_or_else(Hint::none, |left| left.hint(&running.operation.task));
             if !hint.is_empty() {
-                say(format!("  {}", d.app.hint(&hint)), d.theme.dim);
+                say(format!("  {}", d.app.dialog_hint(&hint)), d.theme.dim);
             }
         }
         Stand::Works => {
@@ -140,7 +140,10 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
         }
         Stand::Over(Over::Cancelled(left)) => {
             let hint = Hint::from(left.words()).and(left.hint(&running.operation.task));
-            say(format!("{}: cancelled; {}", running.operation.title, d.app.hint(&hint)), d.theme.good);
+            say(
+                format!("{}: cancelled; {}", running.operation.title, d.app.dialog_hint(&hint)),
+                d.theme.good,
+            );
         }
         Stand::Over(over) => say(format!("{}: {}", running.operation.title, over.word()), d.theme.good),
         Stand::Stopped(problem, saved) => {
@@ -148,7 +151,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
                 Some(problem) => {
                     say(format!("✕ {}", problem.what), d.theme.bad);
                     if !problem.hint.is_empty() {
-                        say(format!("  {}", d.app.hint(&problem.hint)), d.theme.text);
+                        say(format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
                     }
                 }
                 None => say("✕ the process running it exited".into(), d.theme.bad),

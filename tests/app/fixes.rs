@@ -86,7 +86,8 @@ fn the_way_to_a_fix_depends_on_the_place() {
     press(&mut app, "?");
     assert_eq!(app.context(), Context::Tell);
     let restart = Verb::Restart.to("restart it").into();
-    assert_eq!(app.hint(&restart), "restart it: R after closing this dialog");
+    assert_eq!(app.dialog_hint(&restart), "restart it: R after closing this dialog");
+    assert_eq!(app.hint(&restart), "restart it: R", "the page beneath it says what it said");
     let command = Hint::from(Fix::command("log in to Google", "gcloud auth login"));
     assert_eq!(app.hint(&command), "log in to Google: `gcloud auth login`");
 }
