@@ -8,7 +8,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fleet::Fleet;
 use marin_tui::app::{App, Event, Keymap, Listed};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Snapshot, SshAuth, Timestamp, Update,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Provider, Snapshot, SshAuth,
+    Timestamp, Update,
 };
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;
@@ -45,7 +46,7 @@ fn spec(name: &str) -> ClusterSpec {
         name: ClusterName::new(name),
         file: None,
         accepted: None,
-        provider: String::new(),
+        provider: Provider::None,
         zone: None,
         head,
         auth: SshAuth::default(),

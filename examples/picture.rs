@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a script stops at the first surprise")]
 
-#[path = "../tests/pty/mod.rs"]
+#[path = "../tests/support/pty.rs"]
 mod pty;
 
 use clap::Parser;

@@ -4,33 +4,45 @@
 //! returns what the world outside has to do.
 
 pub mod actions;
+pub mod cell;
 pub mod cluster;
+pub mod column;
 pub mod describe;
+pub mod details;
 mod dialog;
+mod drawn;
+mod end_jobs;
 mod event;
 mod fixes;
 mod fleet;
 pub mod form;
 mod forms;
 mod keymap;
+mod list;
 mod logview;
+mod look;
 mod marks;
-mod merged;
 mod mouse;
+mod natural;
+mod navigate;
 mod news;
+mod offers;
 mod operate;
-mod order;
 mod paces;
+pub mod pages;
 pub mod plan;
 mod ports;
 mod prompt;
 pub mod running;
+mod slices;
 mod steps;
 mod table;
+mod target;
 mod toast;
 mod tpus;
 mod trend;
 mod typing;
+pub mod words;
 mod work;
 pub mod worker;
 mod workers;
@@ -38,82 +50,48 @@ mod workers;
 pub use actions::{Action, Context};
 pub use cluster::{Cluster, Listed};
 pub use dialog::{Dialog, Question};
+pub use drawn::{Area, Areas, Headed};
 pub use event::{Effect, Event, Outcome};
-pub use fleet::{Sum, Totals};
+pub use fleet::{Fleet, Sum, Totals};
 pub use keymap::{Keymap, KeymapError};
+pub use list::{By, List, Listing};
 pub use logview::{LogView, Window, pieces};
-pub use merged::{ALL_JOB_COLUMNS, ALL_NODE_COLUMNS, Merged};
-pub use mouse::{Area, Areas};
-pub use order::{FLEET_COLUMNS, JOB_COLUMNS, NODE_COLUMNS};
+pub use look::Look;
+pub use marks::Marks;
 pub use paces::Paces;
+pub use pages::{Asked, ClusterPage, Details, Pages, Pane, TpusPage, View};
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
 pub use table::{Filter, Sort, Table};
+pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
-pub use tpus::{TPU_COLUMNS, Tpus};
+pub use tpus::Tpus;
 pub use trend::{FULL, Trend};
 
-use crate::model::{ClusterName, Job, JobKey, Link, Node, NodeId, Problem, Request, StreamId, Timestamp};
-use crossterm::event::{KeyCode, KeyEvent};
+use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, StreamId, Timestamp};
+use crate::reconcile::Row as Slice;
+use column::Kind;
+use crossterm::event::KeyEvent;
+use fixes::Ways;
 use keymap::Meaning;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A page of the console.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// The fleet: one row per cluster.
-    Clusters,
-    /// The nodes of all clusters.
-    Nodes,
-    /// The jobs of all clusters.
-    Jobs,
-    /// One cluster, by its place.
-    Cluster(usize),
-    /// The TPUs of one cluster.
-    Tpus(usize),
-}
-
-/// A region of a cluster's page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pane {
-    /// Pane 1: the cluster's nodes.
-    Nodes,
-    /// Pane 2: the cluster's jobs.
-    Jobs,
-    /// Pane 3: the open log.
-    Log,
-    /// Pane 4: the autoscaler's report.
-    Autoscaler,
-}
-
-impl Pane {
-    /// In the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Nodes, Self::Jobs, Self::Log, Self::Autoscaler];
-}
-
-/// The state of the screen.
+/// The state of the screen: pages over the fleet.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct App {
-    clusters: Vec<Cluster>,
-    broken: Vec<(String, Problem)>,
-    view: View,
-    /// The page before this one, for the key that goes back and forth.
-    last: View,
-    /// Where leaving a cluster leads.
-    root: View,
-    /// Where leaving a cluster's TPUs leads.
-    above: View,
+    fleet: Fleet,
+    pages: Pages,
+    /// The page on the screen, and before it those that Esc leads back to.
+    stack: Vec<View>,
+    /// The pages before these, for the key that goes back and forth.
+    last: Vec<View>,
+    /// The focused pane of a cluster's page.
     pane: Pane,
     zoomed: bool,
-    /// The clusters, and after them the broken files.
-    list: Table<usize>,
-    /// Whether the cursor was moved. Until then it stays on the first row, whatever issue comes up.
-    list_moved: bool,
-    all_nodes: Merged<NodeId>,
-    all_jobs: Merged<JobKey>,
+    marks: Marks,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
     toasts: Toasts,
@@ -133,19 +111,15 @@ pub struct App {
 impl App {
     /// The console before any cluster has reported.
     pub fn new(listed: Vec<Listed>, keymap: Keymap) -> Self {
-        let mut app = Self {
-            clusters: Vec::new(),
-            broken: Vec::new(),
-            view: View::Clusters,
-            last: View::Clusters,
-            root: View::Clusters,
-            above: View::Clusters,
+        let fleet = Fleet::new(listed);
+        Self {
+            pages: Pages::new(&fleet),
+            fleet,
+            stack: vec![View::Clusters],
+            last: vec![View::Clusters],
             pane: Pane::Jobs,
             zoomed: false,
-            list: Table::default(),
-            list_moved: false,
-            all_nodes: Merged::default(),
-            all_jobs: Merged::default(),
+            marks: Marks::default(),
             dialog: None,
             prompt: None,
             toasts: Toasts::default(),
@@ -158,17 +132,7 @@ impl App {
             read_only: false,
             paces: Paces::default(),
             dirty: true,
-        };
-        for row in listed {
-            match row {
-                Listed::Cluster(spec) => app.clusters.push(Cluster::new(spec)),
-                Listed::Broken { file, problem } => app.broken.push((file, problem)),
-            }
         }
-        app.arrange_list();
-        // A broken file has the first row, but the cursor starts on a cluster.
-        app.list.select(&0, |i| i);
-        app
     }
 
     /// The same console; with `read_only` it refuses actions that change a cluster.
@@ -185,9 +149,13 @@ impl App {
 
     /// Opens the first page: the named cluster, or the only one, or the fleet.
     pub fn start(&mut self, named: Option<&ClusterName>) -> Vec<Effect> {
-        let only = (self.clusters.len() == 1 && self.broken.is_empty()).then_some(0);
-        let place = named.and_then(|n| self.clusters.iter().position(|c| c.name() == n)).or(only);
-        place.map(|place| self.enter(place)).unwrap_or_default()
+        let only = self.fleet.is_single().then_some(0);
+        let Some(place) = named.and_then(|n| self.fleet.place(n)).or(only) else { return Vec::new() };
+        // A single cluster has no fleet above it.
+        if only.is_some() {
+            self.stack.clear();
+        }
+        self.open_page(View::Cluster(place))
     }
 
     /// Applies an event to the state and returns what the world outside has to do.
@@ -241,7 +209,7 @@ impl App {
         }
         // While nothing is drawn, keys have no effect.
         if self.areas.is_too_small {
-            let quits = key.code == KeyCode::Char('q') && key.modifiers.is_empty();
+            let quits = meaning == Meaning::Action(Action::Quit);
             return if quits { self.act(Action::Quit, now) } else { Vec::new() };
         }
         if self.prompt.is_some() {
@@ -277,7 +245,7 @@ impl App {
         }
     }
 
-    /// The context of a key press: the dialog, or the focused pane.
+    /// The context of a key press: the dialog, or the focused pane of the page.
     pub fn context(&self) -> Context {
         match &self.dialog {
             Some(Dialog::Ask { .. }) => Context::Ask,
@@ -290,92 +258,8 @@ impl App {
     }
 
     /// The context of the page, also beneath a dialog.
-    const fn page_context(&self) -> Context {
-        match (self.view, self.pane) {
-            (View::Clusters, _) => Context::Clusters,
-            (View::Nodes, _) => Context::AllNodes,
-            (View::Jobs, _) => Context::AllJobs,
-            (View::Tpus(_), _) => Context::Tpus,
-            (View::Cluster(_), Pane::Nodes) => Context::Nodes,
-            (View::Cluster(_), Pane::Jobs) => Context::Jobs,
-            (View::Cluster(_), Pane::Log) => Context::Log,
-            (View::Cluster(_), Pane::Autoscaler) => Context::Autoscaler,
-        }
-    }
-
-    /// Takes in where everything was drawn. Returns requests for the nodes that are on the screen now.
-    pub fn drawn(&mut self, areas: Areas) -> Vec<Effect> {
-        self.dirty = false;
-        if let Some(area) = areas.list {
-            self.list.drawn(area.height.into());
-        }
-        if let (Some(dialog), Some(_)) = (&mut self.dialog, areas.dialog) {
-            dialog.drawn(areas.dialog_top, areas.dialog_last);
-        }
-        if let (Some(area), Some(tpus)) = (areas.tpus, self.tpus_mut()) {
-            tpus.drawn(area.height.into(), areas.tpu_types_last);
-        }
-        self.areas = areas;
-        let visible = self.drawn_tables(areas);
-        if visible == self.visible {
-            return Vec::new();
-        }
-        let before = std::mem::replace(&mut self.visible, visible);
-        for (place, cluster) in self.clusters.iter_mut().enumerate() {
-            let watched = self.visible.iter().find(|(p, _)| *p == place);
-            cluster.watched = watched.map_or(0, |(_, nodes)| nodes.len());
-        }
-        let gone = before.iter().filter(|(place, _)| self.visible.iter().all(|(p, _)| p != place));
-        let now_empty = gone.map(|(place, _)| (*place, Vec::new()));
-        let changed = self.visible.iter().filter(|now| !before.contains(now)).cloned();
-        let asked = now_empty
-            .chain(changed)
-            .map(|(place, ids)| Effect::Ask(self.clusters[place].name().clone(), Request::Visible(ids)));
-        asked.collect()
-    }
-
-    /// Tells the tables their height on the screen; returns the nodes on the screen that are alive, by cluster.
-    fn drawn_tables(&mut self, areas: Areas) -> Vec<(usize, Vec<NodeId>)> {
-        let mut visible: Vec<(usize, Vec<NodeId>)> = Vec::new();
-        let View::Cluster(place) = self.view else {
-            let height = usize::from(areas.merged.unwrap_or_default().height);
-            match self.view {
-                View::Nodes => self.all_nodes.table_mut().drawn(height),
-                View::Jobs => self.all_jobs.table_mut().drawn(height),
-                _ => {}
-            }
-            if self.view == View::Nodes {
-                let top = self.all_nodes.table().window(height);
-                for (place, node) in
-                    (top..top + height).filter_map(|p| self.all_nodes.node(&self.clusters, p))
-                {
-                    if node.state.is_alive() {
-                        match visible.iter_mut().find(|(p, _)| *p == place) {
-                            Some((_, ids)) => ids.push(node.id),
-                            None => visible.push((place, vec![node.id])),
-                        }
-                    }
-                }
-            }
-            return visible;
-        };
-        let Some(cluster) = self.clusters.get_mut(place) else { return visible };
-        if let Some(area) = areas.nodes {
-            let height = usize::from(area.height);
-            cluster.nodes.drawn(height);
-            let top = cluster.nodes.window(height);
-            let rows = (top..top + height).filter_map(|p| cluster.snapshot.nodes.get(cluster.nodes.row(p)?));
-            let alive: Vec<NodeId> = rows.filter(|n| n.state.is_alive()).map(|n| n.id).collect();
-            visible.extend((!alive.is_empty()).then_some((place, alive)));
-        }
-        if let Some(area) = areas.jobs {
-            cluster.jobs.drawn(area.height.into());
-        }
-        if let Some(area) = areas.log {
-            cluster.log.drawn(Window { width: area.width.into(), height: area.height.into() });
-        }
-        cluster.autoscaler_top = cluster.autoscaler_top.min(areas.autoscaler_last);
-        visible
+    fn page_context(&self) -> Context {
+        self.view().context(self.pane)
     }
 
     /// Whether the screen is out of date.
@@ -392,10 +276,7 @@ impl App {
         if let Some(toast) = self.toasts.next_change(now) {
             next = next.min(toast);
         }
-        let shown: Vec<&Cluster> = match self.view {
-            View::Cluster(place) | View::Tpus(place) => self.clusters.get(place).into_iter().collect(),
-            _ => self.clusters.iter().collect(),
-        };
+        let shown = self.fleet.each(self.view().place()).map(|(_, cluster)| cluster);
         for cluster in shown {
             next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));
             let counting = matches!(cluster.link, Some(Link::Retrying { .. }));
@@ -418,86 +299,168 @@ impl App {
         StreamId(self.next_stream)
     }
 
-    /// The cluster on the screen.
+    /// All that is known of all clusters.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// The state of each page.
+    pub fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// What cells depend on beside their row.
+    pub fn look(&self, now: Timestamp) -> Look<'_> {
+        Look {
+            fleet: &self.fleet,
+            marks: &self.marks,
+            keymap: &self.keymap,
+            ways: self.ways(),
+            now,
+            fresh: self.fresh(),
+        }
+    }
+
+    fn ways(&self) -> Ways<'_> {
+        Ways { keymap: &self.keymap, read_only: self.read_only, page: self.page_context() }
+    }
+
+    /// The hint as the page shows it, also beneath a dialog.
+    pub fn hint(&self, hint: &Hint) -> String {
+        self.hint_in(hint, Some(self.page_context()))
+    }
+
+    /// The hint as the open dialog shows it.
+    pub fn dialog_hint(&self, hint: &Hint) -> String {
+        self.hint_in(hint, Some(self.context()))
+    }
+
+    /// The hint in a dialog of this context, which is about to be opened; without one, in a message that stays while
+    /// pages change.
+    fn hint_in(&self, hint: &Hint, here: Option<Context>) -> String {
+        self.ways().hint(hint, here)
+    }
+
+    /// The page on the screen.
+    pub fn view(&self) -> &View {
+        self.stack.last().unwrap_or(&View::Clusters)
+    }
+
+    /// The pages from the first to the one on the screen.
+    pub fn stack(&self) -> &[View] {
+        &self.stack
+    }
+
+    /// The focused pane of a cluster's page; it stays when the page changes.
+    pub fn pane(&self) -> Pane {
+        self.pane
+    }
+
+    /// The cluster that the page on the screen is of.
     pub fn current(&self) -> Option<&Cluster> {
-        match self.view {
-            View::Cluster(place) => self.clusters.get(place),
-            _ => None,
+        self.fleet.clusters.get(self.view().place()?)
+    }
+
+    /// The state of the page of the cluster on the screen.
+    pub fn page_of(&self, place: usize) -> Option<&ClusterPage> {
+        self.pages.cluster.get(place)
+    }
+
+    /// The table that has the focus.
+    pub fn listing(&self) -> Option<&dyn Listing> {
+        self.pages.listing(self.view(), self.pane)
+    }
+
+    /// The same to be changed, with the fleet that its rows are in.
+    fn listing_mut(&mut self) -> Option<(&mut dyn Listing, &Fleet)> {
+        let listing = self.pages.listing_mut(self.stack.last()?, self.pane)?;
+        Some((listing, &self.fleet))
+    }
+
+    /// What an action acts on: the row under the cursor, or what the page is of.
+    pub fn target(&self) -> Option<Target> {
+        match (self.listing(), self.view()) {
+            (_, View::Details(details)) => Some(details.target.clone()),
+            (Some(listing), view) => {
+                listing.target(&self.fleet).or_else(|| view.place().map(Target::Cluster))
+            }
+            (None, view) => view.place().map(Target::Cluster),
         }
     }
 
-    fn current_mut(&mut self) -> Option<&mut Cluster> {
-        match self.view {
-            View::Cluster(place) => self.clusters.get_mut(place),
-            _ => None,
-        }
-    }
-
-    /// The cluster on the screen, or the cluster of the row under the cursor.
+    /// The cluster that an action acts on, or on a thing of which it acts.
     pub fn meant(&self) -> Option<&Cluster> {
-        self.clusters.get(self.meant_place()?)
+        self.fleet.clusters.get(self.meant_place()?)
     }
 
     fn meant_place(&self) -> Option<usize> {
-        match self.view {
-            View::Cluster(place) | View::Tpus(place) => Some(place),
-            View::Clusters => self.list.selected_row(),
-            View::Nodes => self.all_nodes.cluster(),
-            View::Jobs => self.all_jobs.cluster(),
-        }
+        let of_page = self.view().place();
+        of_page.or_else(|| self.listing()?.target(&self.fleet)?.place())
     }
 
-    /// The selected node, in the cluster's pane or among all nodes, and its cluster's place.
+    /// The node that an action acts on, and its cluster's place.
     pub fn meant_node(&self) -> Option<(usize, &Node)> {
-        match (self.view, self.pane) {
-            (View::Cluster(place), Pane::Nodes) => Some((place, self.clusters.get(place)?.node()?)),
-            (View::Nodes, _) => self.all_nodes.node(&self.clusters, self.all_nodes.table().cursor()),
+        let row = match (self.view(), self.pane) {
+            (View::Cluster(place), Pane::Nodes) => {
+                self.pages.cluster.get(*place)?.nodes.selected(&self.fleet)
+            }
+            (View::Nodes, _) => self.pages.nodes.selected(&self.fleet),
+            (View::Details(Details { target: Target::Node(place, id), .. }), _) => {
+                return Some((*place, self.fleet.clusters.get(*place)?.node(id)?));
+            }
+            _ => None,
+        };
+        row.map(|row| (pages::nodes::Nodes::place(&row), row.node))
+    }
+
+    /// The job that an action acts on, and its cluster's place.
+    pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
+        let row = match (self.view(), self.pane) {
+            (View::Cluster(place), Pane::Jobs) => self.pages.cluster.get(*place)?.jobs.selected(&self.fleet),
+            (View::Jobs, _) => self.pages.jobs.selected(&self.fleet),
+            (View::Details(Details { target: Target::Job(place, key), .. }), _) => {
+                return Some((*place, self.fleet.clusters.get(*place)?.job(key)?));
+            }
+            _ => None,
+        };
+        row.map(|row| (pages::jobs::Jobs::place(&row), row.job))
+    }
+
+    /// The slice that an action acts on.
+    pub fn meant_slice(&self) -> Option<&Slice> {
+        match self.view() {
+            View::Tpus(place) => self.pages.tpus.get(*place)?.list.selected(&self.fleet).map(|row| row.slice),
+            View::Details(Details { target: Target::Tpu(place, name), .. }) => {
+                self.fleet.clusters.get(*place)?.tpus.rows().iter().find(|row| row.name == *name)
+            }
             _ => None,
         }
     }
 
-    /// The selected job, in the cluster's pane or among all jobs, and its cluster's place.
-    pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
-        match (self.view, self.pane) {
-            (View::Cluster(place), Pane::Jobs) => Some((place, self.clusters.get(place)?.job()?)),
-            (View::Jobs, _) => self.all_jobs.job(&self.clusters, self.all_jobs.table().cursor()),
+    /// The cluster whose TPUs are on the screen, or one of them.
+    pub fn tpus(&self) -> Option<&Cluster> {
+        match self.view() {
+            View::Tpus(place) | View::Details(Details { target: Target::Tpu(place, _), .. }) => {
+                self.fleet.clusters.get(*place)
+            }
             _ => None,
         }
     }
 
     /// All clusters, in the order in which they were listed.
     pub fn clusters(&self) -> &[Cluster] {
-        &self.clusters
+        &self.fleet.clusters
     }
 
-    /// Cluster files that could not be read, each with its problem.
-    pub fn broken(&self) -> &[(String, Problem)] {
-        &self.broken
+    /// The log of the cluster on the screen.
+    pub fn log(&self) -> Option<&LogView> {
+        self.pages.cluster.get(self.view().place()?).map(|page| &page.log)
     }
 
-    /// The fleet's table; rows past the clusters are broken files.
-    pub fn list(&self) -> &Table<usize> {
-        &self.list
-    }
-
-    /// The nodes of all clusters.
-    pub fn all_nodes(&self) -> &Merged<NodeId> {
-        &self.all_nodes
-    }
-
-    /// The jobs of all clusters.
-    pub fn all_jobs(&self) -> &Merged<JobKey> {
-        &self.all_jobs
-    }
-
-    /// The page on the screen.
-    pub fn view(&self) -> View {
-        self.view
-    }
-
-    /// The focused pane of a cluster's page; it stays when the page changes.
-    pub fn pane(&self) -> Pane {
-        self.pane
+    /// The same, to be changed.
+    fn log_mut(&mut self) -> Option<&mut LogView> {
+        let place = self.view().place()?;
+        self.pages.cluster.get_mut(place).map(|page| &mut page.log)
     }
 
     /// Whether the focused pane has the whole window.

@@ -8,18 +8,23 @@
 #[macro_use]
 mod output;
 
+mod arguments;
 mod audit;
 mod auth;
 mod backups;
 mod columns;
 mod configs;
 mod console;
+#[cfg(feature = "demo")]
 mod demo;
+#[cfg(feature = "demo")]
 mod demo_ray;
 mod forward;
 mod jobs;
 mod list;
 pub mod manual;
+#[cfg(not(feature = "demo"))]
+mod no_demo;
 mod operate;
 mod places;
 mod reach;
@@ -30,12 +35,15 @@ mod tpus;
 mod trust;
 mod workers;
 
+#[cfg(not(feature = "demo"))]
+use no_demo as demo;
+
+pub use arguments::{Colors, GlobalArguments, LookArguments, SourceArguments};
 pub use output::error_line;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -53,64 +61,12 @@ Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of 
 #[derive(Debug, Parser)]
 #[command(name = "marin-tui", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
-    /// Options that select the clusters.
+    /// Options that every command takes.
     #[command(flatten)]
-    pub sources: SourceArguments,
-    /// Display options of the console.
-    #[command(flatten)]
-    pub look: LookArguments,
-    /// Refuse every command that changes a cluster [settings: `read_only`]
-    #[arg(long, global = true)]
-    pub read_only: bool,
+    pub global: GlobalArguments,
     /// The command for scripts; without one the console opens.
     #[command(subcommand)]
     pub command: Option<Command>,
-}
-
-/// Options that select the clusters.
-#[derive(Clone, Debug, Args)]
-pub struct SourceArguments {
-    /// Open this cluster: its name, with or without `marin-`, or an unambiguous prefix
-    #[arg(long, short, global = true, value_name = "NAME")]
-    pub cluster: Option<String>,
-    /// For commands: accept the head's changed host key if its fingerprint is this one (SHA256:...)
-    #[arg(long, global = true, value_name = "FINGERPRINT")]
-    pub accept_host_key: Option<String>,
-    /// Folder or file with Ray cluster launcher YAML [default: `infra` in the settings, else ./infra]
-    #[arg(long, global = true, value_name = "DIR")]
-    pub infra: Option<PathBuf>,
-    /// Settings file [default: marin-tui/config.yaml in the user's config folder]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL]
-    #[arg(long, global = true, value_name = "URL")]
-    pub address: Option<String>,
-    /// With --address: the GCS address, if reachable (costs the head less than the dashboard)
-    #[arg(long, global = true, value_name = "HOST:PORT", requires = "address")]
-    pub gcs: Option<String>,
-}
-
-/// Display options of the console.
-#[derive(Clone, Debug, Args)]
-pub struct LookArguments {
-    /// Disable mouse support, so that the terminal can select text
-    #[arg(long)]
-    pub no_mouse: bool,
-    /// Colours [default: detected from the terminal; `NO_COLOR` is respected]
-    #[arg(long, value_enum, value_name = "DEPTH")]
-    pub colors: Option<Colors>,
-}
-
-/// How many colours to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Colors {
-    /// No colours: bold, reverse and dim only.
-    None,
-    /// The terminal's 16 colours.
-    #[value(name = "16")]
-    Sixteen,
-    /// 24-bit colours.
-    Full,
 }
 
 /// Commands for scripts.
@@ -151,6 +107,7 @@ pub enum Command {
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
     /// Stand-in for the ray command in a demo
+    #[cfg(feature = "demo")]
     #[command(hide = true)]
     DemoRay(demo_ray::Words),
     /// Commands on jobs.
@@ -213,12 +170,13 @@ impl Command {
             | Self::Ssh(_)
             | Self::Forward(_)
             | Self::Demo(_)
-            | Self::DemoRay(_)
             | Self::Audit { .. }
             | Self::Backups(_)
             | Self::Trust(_)
             | Self::Help { .. }
             | Self::Config { .. } => None,
+            #[cfg(feature = "demo")]
+            Self::DemoRay(_) => None,
         }
     }
 }
@@ -232,11 +190,12 @@ pub enum ConfigAction {
 
 /// Runs the command of the arguments, or the console when there is none.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "demo")]
     if let Some(Command::DemoRay(asked)) = &arguments.command {
         return demo_ray::run(asked);
     }
     if let Some(Command::Help { words }) = &arguments.command {
-        return manual::run(words).map(|()| ExitCode::SUCCESS);
+        return manual::run(words, Arguments::command()).map(|()| ExitCode::SUCCESS);
     }
     let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
@@ -244,13 +203,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let sources = Sources {
-        infra: arguments.sources.infra.clone(),
-        config: arguments.sources.config.clone(),
-        address: arguments.sources.address.clone(),
-        gcs: arguments.sources.gcs.clone(),
+        infra: arguments.global.sources.infra.clone(),
+        config: arguments.global.sources.config.clone(),
+        address: arguments.global.sources.address.clone(),
+        gcs: arguments.global.sources.gcs.clone(),
     };
     if let Some(Command::Demo(options)) = &arguments.command {
-        return demo::run(options, arguments, &env).map(|()| ExitCode::SUCCESS);
+        return demo::run(options, &arguments.global, &env).map(|()| ExitCode::SUCCESS);
     }
     if let Some(Command::Audit { json }) = arguments.command {
         audit::print(&audit::log(&env, &config::Folders::new(&env)), json)?;
@@ -267,7 +226,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return trust::run(arguments, &sources, env).map(|()| ExitCode::SUCCESS);
     }
     if arguments.command.is_none() {
-        if arguments.sources.accept_host_key.is_some() {
+        if arguments.global.sources.accept_host_key.is_some() {
             anyhow::bail!(
                 "--accept-host-key works with commands only; the console shows both fingerprints and asks"
             );
@@ -275,14 +234,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         console::check_terminal()?;
     }
     let loaded = config::read(&sources, &env, Timestamp::now())?;
-    let chosen = arguments.sources.cluster.as_deref();
+    let chosen = arguments.global.sources.cluster.as_deref();
     if let Some(Command::Clusters { json }) = &arguments.command {
         // This command only prints, so it needs no trust.
         list::print(&loaded.look()?, chosen, *json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (mut config, env) = trust::admit(loaded, &env)?;
-    config.settings.read_only |= arguments.read_only;
+    config.settings.read_only |= arguments.global.read_only;
     if config.settings.read_only
         && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
     {
@@ -290,25 +249,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     match &arguments.command {
         Some(Command::Workers(command)) => {
-            return workers::run(command, &reach::Reach::new(arguments, &config, env)?);
+            return workers::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Operate(command)) => {
-            return operate::run(command, &reach::Reach::new(arguments, &config, env)?);
+            return operate::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Jobs(command)) => {
-            return jobs::run(command, &reach::Reach::new(arguments, &config, env)?);
+            return jobs::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Forward(which)) => {
-            return forward::run(which, &reach::Reach::new(arguments, &config, env)?);
+            return forward::run(which, &reach::Reach::new(&arguments.global, &config, env)?);
         }
-        Some(Command::Ssh(host)) => return ssh::run(host, &reach::Reach::new(arguments, &config, env)?),
+        Some(Command::Ssh(host)) => {
+            return ssh::run(host, &reach::Reach::new(&arguments.global, &config, env)?);
+        }
         Some(Command::Tpus(command)) => {
-            return tpus::run(command, &reach::Reach::new(arguments, &config, env)?);
+            return tpus::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
         Some(Command::Auth(wishes)) => auth::run(wishes, &config, &env, chosen)?,
         Some(Command::AuthEnv { shell }) => token::auth_env(*shell, &config, &env, chosen)?,
-        _ => console::run(arguments, config, &env)?,
+        _ => console::run(&arguments.global, config, &env)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -326,13 +287,13 @@ mod tests {
             Arguments::try_parse_from(words).unwrap_or_else(|e| panic!("{line}: {e}"))
         };
         for kind in [OperationKind::Restart, OperationKind::Stop] {
-            let target = Target::of(&cluster).with(kind);
+            let target = Target::of(&cluster).with(kind.command());
             for verb in Verb::ALL.iter().filter(|verb| !verb.is_permission()) {
                 let of =
                     if matches!(verb, Verb::Resume | Verb::SkipStep | Verb::Abandon) { "" } else { "w-1" };
                 let Some(line) = verb.command(of, target) else { continue };
                 let arguments = read(&line);
-                assert_eq!(arguments.sources.cluster.as_deref(), Some("lab"), "{line}");
+                assert_eq!(arguments.global.sources.cluster.as_deref(), Some("lab"), "{line}");
                 assert!(arguments.command.is_some(), "{line}");
             }
         }

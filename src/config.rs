@@ -5,6 +5,7 @@
 
 mod claims;
 mod cluster;
+mod entry;
 mod env;
 #[cfg(test)]
 mod fuzz;
@@ -21,6 +22,7 @@ mod shared;
 mod trust;
 pub mod yaml;
 
+pub use entry::{Broken, Entry};
 pub use env::Env;
 pub use launch::{Launch, NodeLaunch};
 pub use locate::{is_block, line_of};
@@ -34,7 +36,8 @@ pub use trust::{Records, Review, Standing, Trusted};
 
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, SshAuth, Timestamp, authority,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, SshAuth, Timestamp,
+    authority,
 };
 use claims::Claim;
 use held::Held;
@@ -83,35 +86,6 @@ pub struct Sources {
     pub address: Option<String>,
     /// `--gcs`.
     pub gcs: Option<String>,
-}
-
-/// A file that could not be understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The file.
-    pub file: PathBuf,
-    /// The error with its place and hint.
-    pub problem: Problem,
-}
-
-/// A cluster or a broken file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
-pub enum Entry {
-    /// A cluster.
-    Cluster(ClusterSpec),
-    /// A broken file.
-    Broken(Broken),
-}
-
-impl Entry {
-    /// The cluster, unless the file is broken.
-    pub fn cluster(&self) -> Option<&ClusterSpec> {
-        match self {
-            Self::Cluster(spec) => Some(spec),
-            Self::Broken(_) => None,
-        }
-    }
 }
 
 /// The settings and all entries.
@@ -391,7 +365,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
         name: ClusterName::new(name),
         file: None,
         accepted: None,
-        provider: String::new(),
+        provider: Provider::None,
         zone: None,
         head: HeadAddress::Direct { dashboard: dashboard.into(), gcs: sources.gcs.clone() },
         auth: SshAuth::default(),
@@ -403,6 +377,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
 /// Without a file only the settings can name a secret.
 fn direct_names(name: &str, settings: &Settings) -> GoogleNames {
     let none = serde_yaml::Value::Null;
-    let said = google::Said { commands: [&none; 4], provider: "", project: None, internal_ips: false };
+    let said =
+        google::Said { commands: [&none; 4], provider: Provider::None, project: None, internal_ips: false };
     google::names(&said, &settings.clusters.get(name).cloned().unwrap_or_default(), settings)
 }

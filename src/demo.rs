@@ -1,8 +1,8 @@
 //! Simulated Ray heads for tests, benchmarks and demonstrations: a dashboard (HTTP, WebSocket, Ray's token check)
 //! and a GCS (gRPC) on loopback sockets, inside this process, with an SSH server in front if wanted.
 //!
-//! A head returns the same fields as Ray 2.60, including odd and missing ones; one contract suite (`tests/contract/`)
-//! compares it with the real Ray. It knows nothing of the console.
+//! A head returns the same fields as Ray 2.60, including odd and missing ones; one contract suite
+//! (`tests/support/contract`) compares it with the real Ray. It knows nothing of the console.
 //!
 //! The modules:
 //!
@@ -26,8 +26,10 @@ mod entropy;
 mod fleet;
 mod gcs;
 pub mod google;
+mod head;
 mod json;
 mod life;
+mod locked;
 mod meter;
 mod random;
 mod scenario;
@@ -36,159 +38,11 @@ mod ssh;
 mod witness;
 
 pub use fleet::{Autoscaler, FaultKind, Fleet, Folder, Member, Plan, PlanError, Planned};
+pub use head::Head;
 pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
 pub use scenario::{Clock, Fault, Scenario, Trouble};
 pub use ssh::{Keys, SshServer};
 pub use witness::Witness;
 
-use crate::model::{JobStatus, NodeId, Secret};
-use cluster::Cluster;
-use cluster::log::Log;
-use shared::Shared;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::net::TcpListener;
-
-/// A simulated head. Dropping it closes its sockets and connections.
-#[derive(Debug)]
-pub struct Head {
-    /// Where the dashboard listens.
-    pub dashboard: SocketAddr,
-    /// Where the GCS listens.
-    pub gcs: SocketAddr,
-    shared: Arc<Shared>,
-}
-
-impl Head {
-    /// Listens on free loopback ports. Must be called inside a tokio runtime.
-    pub async fn start(scenario: Scenario) -> io::Result<Self> {
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self::start_at(scenario, any, any).await
-    }
-
-    /// Listens on the given addresses; fails when one is taken.
-    pub async fn start_at(scenario: Scenario, dashboard: SocketAddr, gcs: SocketAddr) -> io::Result<Self> {
-        let (dashboard, gcs) = (TcpListener::bind(dashboard).await?, TcpListener::bind(gcs).await?);
-        let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        let addresses = (dashboard.local_addr()?, gcs.local_addr()?);
-        let shared = Arc::new(Shared::new(scenario, metrics.local_addr()?));
-        tokio::spawn(connection::accept(metrics, shared.clone(), dashboard::metrics::serve));
-        tokio::spawn(connection::accept(dashboard, shared.clone(), dashboard::serve));
-        tokio::spawn(connection::accept(gcs, shared.clone(), gcs::serve));
-        Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
-    }
-
-    /// Sets the faults of the head, the first match counts; an empty list removes all faults.
-    pub fn trouble(&self, trouble: Vec<Trouble>) {
-        self.shared.trouble(trouble);
-    }
-
-    /// Changes the token that requests must carry (`None`: no token authentication any more).
-    pub fn set_token(&self, token: Option<Secret>) {
-        self.shared.set_token(token);
-    }
-
-    /// Answers "stopped" to a stop request and does nothing, as some Ray versions do for a pending job.
-    pub fn ignore_stop(&self, ignore: bool) {
-        self.shared.ignore_stop(ignore);
-    }
-
-    /// Closes all open connections; new ones are accepted.
-    pub fn drop_connections(&self) {
-        self.shared.drop_connections();
-    }
-
-    /// Sets the callback for changing requests.
-    pub fn witness(&self, witness: Witness) {
-        self.shared.set_witness(witness);
-    }
-
-    /// Restarts Ray on the same machine: a new session without jobs, whose workers join one after another.
-    pub fn restart(&self) {
-        self.shared.rise();
-    }
-
-    /// The load that clients have caused on this head.
-    pub fn cost(&self) -> Cost {
-        self.shared.meter.cost()
-    }
-
-    /// Why the simulated `gcs_server` was killed, if it was: a node id of a wrong length, as with the real one.
-    pub fn gcs_death(&self) -> Option<String> {
-        self.shared.gcs_death()
-    }
-
-    /// Stops or resumes the autoscaler's monitor; its report does not change while it is stopped.
-    pub fn run_monitor(&self, runs: bool) {
-        self.shared.now(|c| c.monitor.alive = runs);
-    }
-
-    /// Submission ids of jobs in that state, oldest first.
-    pub fn submissions(&self, status: JobStatus) -> Vec<String> {
-        let of = |c: &mut Cluster| {
-            let jobs = c.jobs.iter().filter(|j| j.status == status);
-            jobs.filter_map(|j| j.submission.clone()).collect()
-        };
-        self.shared.now(of)
-    }
-
-    /// Puts a job into a state; false when there is no such job.
-    pub fn turn_job(&self, id: &str, status: JobStatus) -> bool {
-        self.shared.now(|c| {
-            let now = c.now;
-            c.version += 1;
-            c.job(id).map(|j| j.turn(status, now)).is_some()
-        })
-    }
-
-    /// Adds bytes to a job's log, whose invented text gives way to them; false when there is no such job.
-    pub fn write_job_log(&self, id: &str, bytes: &[u8]) -> bool {
-        self.shared.now(|c| c.job(id).map(|j| j.log.write(bytes)).is_some())
-    }
-
-    /// Adds bytes to a log file, e.g. `monitor.log`.
-    pub fn write_file(&self, name: &str, bytes: &[u8]) {
-        self.shared.now(|c| c.files.entry(name.to_owned()).or_insert(Log::none()).write(bytes));
-    }
-
-    /// Living nodes, the head first.
-    pub fn nodes(&self) -> Vec<NodeId> {
-        self.shared.now(|c| c.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id).collect())
-    }
-
-    /// Ends a node as if its raylet had crashed; false when there is no such node.
-    pub fn kill_node(&self, id: NodeId) -> bool {
-        self.shared.now(|c| c.kill(id))
-    }
-
-    /// Ends a node and starts another on its machine, as a worker's startup does; false when there is no such node.
-    pub fn renew_node(&self, id: NodeId) -> bool {
-        self.shared.now(|c| c.renew(id))
-    }
-
-    /// Another machine joins, like this node's but at that address; false when there is no such node.
-    pub fn join_node(&self, like: NodeId, address: &str) -> bool {
-        self.shared.now(|c| c.join(like, address))
-    }
-
-    /// Removes a node's metrics, as before its agent's first report.
-    pub fn silence_agent(&self, id: NodeId) -> bool {
-        self.shared.now(|c| {
-            c.version += 1;
-            c.node(id).map(|n| (n.sampled, n.written) = (None, None)).is_some()
-        })
-    }
-}
-
-impl Drop for Head {
-    fn drop(&mut self) {
-        self.shared.close();
-    }
-}
-
-/// The value behind a lock; a panic elsewhere leaves it usable.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use locked::locked;

@@ -1,16 +1,19 @@
 //! marin-tui: a terminal operations console for Ray clusters reached by SSH.
 //!
-//! The modules, from the lowest layer up. A module imports only modules of lower layers (`tests/architecture.rs` has
-//! the table):
+//! The modules, from the lowest layer up. A module imports only modules of lower layers
+//! (`tests/unit/architecture.rs` has the table):
 //!
 //! - [`model`]: the plain data types that all modules share. No I/O.
 //! - [`regular`]: opens regular files, and refuses pipes and devices.
+//! - [`replace`]: writes files that only their owner can read, in one piece.
+//! - `proto`: the messages of Ray's GCS, generated from `assets/ray/*.proto`.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
 //! - [`diagnose`]: derives findings from a cluster's last state and a little history. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, the generated files, and the validation rules.
 //! - [`demo`]: simulated Ray heads behind SSH servers, for tests, measurements and demonstrations; one contract suite
-//!   compares them with the real Ray. It uses the model only.
+//!   compares them with the real Ray. It uses the model and the messages only, and is there with the feature `demo`
+//!   alone.
 //! - [`supervisor`]: one task per cluster that connects those modules: tunnel, token, poll, log streams, actions.
 //! - [`operation`]: restart, start, stop, adding workers, backup and restore: steps with a journal that survives a
 //!   crash, and the audit log.
@@ -22,15 +25,18 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+#[cfg(feature = "demo")]
 pub mod demo;
 pub mod diagnose;
 pub mod gcp;
 pub mod infra;
 pub mod model;
 pub mod operation;
+mod proto;
 pub mod ray;
 pub mod reconcile;
 pub mod regular;
+pub mod replace;
 pub mod ssh;
 pub mod supervisor;
 pub mod token;

@@ -21,8 +21,10 @@ pub mod log;
 pub mod mark;
 pub mod node;
 pub mod operation;
+pub mod order;
 pub mod others;
 pub mod preview;
+pub mod provider;
 pub mod secret;
 pub mod service;
 pub mod tally;
@@ -36,24 +38,23 @@ pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
-pub use consent::{Confirmation, Confirmed, Consent, Gate, Refusal, TakeOver};
+pub use consent::{Confirmation, Confirmed, Consent, Gate, TakeOver};
 pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
 pub use fix::{Fix, Hint, Target, Verb};
 pub use host::{HostName, NotAHost, authority};
 pub use image::ImageName;
-pub use job::{Job, JobId, JobIds, JobKey, JobStatus, SubmissionId};
+pub use job::{Job, JobId, JobIds, JobKey, JobStatus, OWNER_UNKNOWN, SubmissionId};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
 pub use operation::{NewWorker, Operation, OperationKind, Progress, Remains, StepName, Task, runs_already};
-pub use others::{OWNER_UNKNOWN, Others};
-pub use preview::{
-    AffectedJob, OperationEnd, OperationNews, Order, Preview, Restoration, Standing, Touched, WorkerOffer,
-    WorkerType,
-};
+pub use order::{OperationEnd, OperationNews, Order, Refusal, Standing, Touched};
+pub use others::Others;
+pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
+pub use provider::Provider;
 pub use secret::Secret;
 pub use service::{LocalPorts, Service};
 pub use tally::{Chip, Tally};

@@ -7,12 +7,14 @@
 mod audit;
 mod backup;
 mod backups;
+mod blocking;
 mod call;
 mod cluster;
 mod desk;
 mod draft;
 mod environment;
 mod executor;
+mod facts;
 mod folder;
 mod forms;
 mod gates;
@@ -20,7 +22,11 @@ mod google;
 mod host;
 mod journal;
 mod mark;
+mod news;
+mod performer;
+mod preflight;
 mod preview;
+mod problem;
 mod program;
 mod recorded;
 mod request;
@@ -37,35 +43,17 @@ pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, back_up, restore};
 pub use backups::{Backup, backups, delete, remember};
 pub use call::{Call, Deed};
-pub use cluster::{Facts, Outcome, Performer, preflight};
 pub use environment::Environment;
 pub use executor::Executor;
-pub use google::KnownHead;
+pub use facts::{Facts, KnownHead, Outcome};
 pub use journal::{Journal, JournalError, Scope, Unfinished};
+pub use news::News;
+pub use performer::Performer;
+pub use preflight::preflight;
 pub use preview::would_back_up;
-pub use service::{Journals, News, Operations};
+pub use service::{Journals, Operations};
 pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
 pub use worker::{Machine, WorkerFacts};
 
-use crate::model::{Hint, OperationKind, Problem, ProblemKind, Timestamp, Verb};
-
-fn trouble(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
-    Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
-}
-
-/// The hint, and to resume after that.
-fn then_resume(hint: impl Into<Hint>) -> Hint {
-    hint.into().and(Verb::Resume.to("then resume"))
-}
-
-/// What can be done about an interrupted operation.
-fn resume_or_abandon(kind: OperationKind) -> Hint {
-    let command = kind.command();
-    Hint::from([Verb::Resume.on(command, "resume it"), Verb::Abandon.on(command, "or abandon it")])
-}
-
-/// That the operation has to be begun again.
-fn begin_again() -> Hint {
-    Hint::from(Verb::Abandon.to("abandon this operation")).and("then start it again")
-}
+use problem::{begin_again, of_head, resume_or_abandon, then_resume, trouble};

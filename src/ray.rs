@@ -19,7 +19,6 @@ mod packages;
 mod poller;
 mod submit;
 mod weigh;
-pub mod wire;
 
 pub use api::JobDetail;
 pub use client::{Client, Counter, Endpoint, Limits, Meter};

@@ -3,142 +3,15 @@
 //! Ray alone does not show everything: preempted machines that still hold quota, slices with a missing host, workers
 //! that never joined. Ray's nodes and the cloud's machines are joined by internal address.
 
+mod row;
 mod totals;
 
+pub use row::{JOIN_TIME, Keeper, Row, Standing};
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
-use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
-use crate::model::{Hint, Node, Text, Timestamp, Verb};
+use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
+use crate::model::{Node, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-/// How long a machine may take until all its hosts have joined Ray: TPU VMs come up, pull an image of several gigabytes
-/// and start Ray within about ten minutes.
-pub const JOIN_TIME: Duration = Duration::from_secs(15 * 60);
-
-/// The status of a machine. Ordered by severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
-    /// Alive in Ray, but preempted or unknown in the cloud.
-    Ghost,
-    /// Some hosts have been missing for longer than [`JOIN_TIME`]: what runs on the slice waits for ever.
-    Incomplete,
-    /// Up for longer than [`JOIN_TIME`], and no host ever joined.
-    NeverRegistered,
-    /// Preempted and not deleted: it holds quota.
-    EatsQuota,
-    /// The request was refused, and stays until it is deleted.
-    Refused,
-    /// Stopped, or in an unknown state.
-    Stopped,
-    /// Coming up, or its hosts are still joining.
-    Joining,
-    /// A request that waits for capacity.
-    Waiting,
-    /// It is being deleted.
-    Leaving,
-    /// Up; Ray did not tell whether its hosts have joined.
-    Up,
-    /// All its hosts are in Ray.
-    Registered,
-}
-
-impl Standing {
-    /// The status in words, for the screen and JSON.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ghost => "ghost",
-            Self::Incomplete => "incomplete",
-            Self::NeverRegistered => "never joined",
-            Self::EatsQuota => "preempted, holds quota",
-            Self::Refused => "refused",
-            Self::Stopped => "stopped",
-            Self::Joining => "joining",
-            Self::Waiting => "waiting",
-            Self::Leaving => "leaving",
-            Self::Up => "up, Ray unknown",
-            Self::Registered => "registered",
-        }
-    }
-
-    /// What to do about a machine of that name, or about several when it is empty; empty when nothing needs to be done.
-    pub fn hint(self, machine: &str) -> Hint {
-        match self {
-            Self::Ghost => Hint::from("the autoscaler does not know that it is gone")
-                .and(Verb::Restart.to("if it is not replaced, restart the cluster")),
-            Self::Incomplete => Hint::from("check the missing host's log")
-                .and(Verb::RemoveWorker.on(machine, "or delete the slice so that it is created again")),
-            Self::NeverRegistered => {
-                Hint::from("check its start-up log").and(Verb::RemoveWorker.on(machine, "or delete it"))
-            }
-            Self::EatsQuota => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
-            Self::Refused => {
-                Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))
-            }
-            Self::Stopped => {
-                Hint::from("start it at Google").and(Verb::RemoveWorker.on(machine, "or delete it"))
-            }
-            Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => Hint::none(),
-        }
-    }
-}
-
-/// Who manages a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Keeper {
-    /// Ray's autoscaler launched it.
-    Autoscaler,
-    /// Somebody added it by hand; no autoscaler brings it back.
-    Manual,
-}
-
-impl Keeper {
-    /// The manager in words, for the screen and JSON.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Autoscaler => "autoscaler",
-            Self::Manual => "by hand",
-        }
-    }
-}
-
-/// A machine: a TPU VM, a request for one, or nodes of Ray without either.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The TPU VM's name; the address of a ghost that has none.
-    pub name: Text,
-    /// E.g. `v4-32`; empty when only Ray knows it.
-    pub accelerator_type: Text,
-    /// The number of its chips.
-    pub chips: u32,
-    /// The status of the machine.
-    pub standing: Standing,
-    /// Google's own word for its state; none of a ghost that Google does not know.
-    pub state: Option<&'static str>,
-    /// Its node type in the cluster's file, when it is known.
-    pub ray_type: Option<Text>,
-    /// The number of its hosts, and of those alive in Ray.
-    pub hosts: (usize, usize),
-    /// Its hosts, by worker number.
-    pub logins: Vec<TpuHost>,
-    /// Internal addresses of hosts that are missing in Ray.
-    pub missing: Vec<Text>,
-    /// The kind of capacity that was requested; unknown for a ghost.
-    pub capacity: Option<Capacity>,
-    /// The manager of the machine.
-    pub keeper: Keeper,
-    /// The time of its request.
-    pub created: Option<Timestamp>,
-    /// More, in the cloud's or Ray's words.
-    pub note: Option<Text>,
-}
-
-impl Row {
-    /// What to do about it; empty when nothing needs to be done.
-    pub fn hint(&self) -> Hint {
-        self.standing.hint(self.name.raw())
-    }
-}
 
 /// The TPUs of a cluster in Google Cloud and Ray, joined, those with issues first. Without nodes Ray gave no answer, and
 /// the rows show the cloud's data only.
@@ -313,6 +186,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::cloud::Capacity;
     use crate::model::{NodeId, NodeState, Resource, Resources};
     use std::sync::Arc;
 

@@ -4,6 +4,7 @@
 //! Waiting, retrying and reconnecting live here and nowhere else: a front end sends a [`Request`] and never waits,
 //! and learns everything from the [`Update`]s. One cluster's trouble never reaches another's task.
 
+mod access;
 mod backoff;
 mod care;
 mod cloud;
@@ -13,8 +14,12 @@ mod connection;
 mod cost;
 mod discover;
 mod limits;
+mod login;
 mod machines;
 mod mark;
+mod opened;
+mod options;
+mod out;
 mod polling;
 mod ports;
 mod recovery;
@@ -28,141 +33,39 @@ mod visit;
 mod wake;
 mod zones;
 
+pub use access::{Access, run_on, run_ray};
 pub use backoff::Backoff;
 pub use cloud::{ask_cloud, clean, tpu_place};
-pub use connect::trust;
 pub use connection::{Channel, Connection, ConnectionState};
 pub use discover::head_address;
+pub use login::trust;
 pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
+pub use options::{Note, Options, Reach, SECRET_VARIABLES, google};
 pub use ports::usual_port;
-pub use session::{Access, Attached, Session, attach, connect, run_on, run_ray};
+pub use session::{Attached, Session, attach, connect};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};
 pub use zones::Zones;
 
-use crate::config::{CapacityField, Folders, Settings};
-use crate::gcp::{Endpoints, Google, Login};
 use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Target, Timestamp,
     Update,
 };
-use crate::ssh::{self, PortPlan, TunnelSpec};
-use crate::token;
+use crate::ssh::{self, PortPlan};
 pub use care::{Fetched, TokenCare};
 use cloud_watch::CloudWatch;
+use out::{Out, Pace};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use task::{ClusterTask, Out, Pace, Shared};
+use task::{ClusterTask, Shared};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// Variables of ours that no child may inherit.
-pub const SECRET_VARIABLES: [&str; 2] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"];
-
 /// Longest wait for every ssh to end when the console is quit.
 const FAREWELL: Duration = Duration::from_secs(3);
-
-/// What every cluster's task needs to know.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Path of the ssh program.
-    pub ssh: PathBuf,
-    /// `ssh -F`; none leaves the user's own configuration in force.
-    pub ssh_config: Option<PathBuf>,
-    /// The ray command, e.g. `["uv", "run", "ray"]`; run only to ask for a head's address.
-    pub ray: Vec<String>,
-    /// Time between two refreshes of the cluster on the screen.
-    pub focused: Duration,
-    /// The same for the others.
-    pub background: Duration,
-    /// Path of our `known_hosts` file.
-    pub known_hosts: PathBuf,
-    /// Folder for control sockets, ours alone.
-    pub run_dir: PathBuf,
-    /// Where tokens are looked for.
-    pub token: token::Places,
-    /// Google Cloud: secrets, heads, TPUs.
-    pub google: Google,
-    /// What Google was asked about zones that clusters share.
-    pub zones: Zones,
-    /// Time between two questions about a cluster's TPUs; none: they are not asked about.
-    pub cloud_refresh: Option<Duration>,
-    /// How capacity is asked for when a worker is added, by its word.
-    pub tpu_capacity: BTreeMap<String, CapacityField>,
-    /// Writes down what is done to clusters.
-    pub note: Note,
-    /// Who operates, `user@host`: other operators read it in the mark of an operation.
-    pub who: String,
-    /// The marks that this process has placed.
-    pub own_marks: OwnMarks,
-}
-
-type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
-
-/// Where deeds are written down: to which cluster, what, how it came out. The default one writes nothing.
-#[derive(Clone, Default)]
-pub struct Note(Option<Arc<Write>>);
-
-impl Note {
-    /// A note that calls this function for each audited action.
-    pub fn by(write: impl Fn(&ClusterName, &str, &str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(write)))
-    }
-
-    /// Writes down what was done to a cluster, and how it came out.
-    fn deed(&self, cluster: &ClusterName, what: &str, outcome: &str) {
-        if let Some(note) = &self.0 {
-            note(cluster, what, outcome);
-        }
-    }
-}
-
-impl std::fmt::Debug for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Note")
-    }
-}
-
-impl Options {
-    /// Options from the settings.
-    pub fn new(settings: &Settings, folders: &Folders, token: token::Places) -> Self {
-        Self {
-            ssh: settings.ssh.clone(),
-            ssh_config: settings.ssh_config.clone(),
-            ray: settings.ray.clone(),
-            focused: settings.refresh(),
-            background: settings.background_refresh(),
-            known_hosts: folders.state.join("known_hosts"),
-            run_dir: folders.run.clone(),
-            token,
-            google: google(settings),
-            zones: Zones::default(),
-            cloud_refresh: settings.cloud_refresh(),
-            tpu_capacity: settings.capacities(),
-            note: Note::default(),
-            who: "unknown".to_owned(),
-            own_marks: OwnMarks::default(),
-        }
-    }
-}
-
-/// Google Cloud as the settings have it. Nothing is asked before it is needed.
-pub fn google(settings: &Settings) -> Google {
-    let endpoints = settings.google_endpoint.as_deref().map(Endpoints::all_at).unwrap_or_default();
-    let login = settings.google_credentials.clone().map_or_else(Login::application_default, Login::file);
-    Google::new(endpoints, login)
-}
-
-/// How a front end gets at a cluster directly.
-#[derive(Clone, Default)]
-pub struct Reach {
-    /// How to log in to its head.
-    pub login: Option<TunnelSpec>,
-}
 
 struct Handle {
     spec: ClusterSpec,

@@ -4,144 +4,19 @@
 //!
 //! Every error names the place and has a hint; no error shows a token.
 
+mod error;
+mod file;
 mod keep;
 mod layout;
+mod places;
 
-use crate::model::text::printable;
-use crate::model::{ClusterName, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Timestamp};
-use crate::regular;
-use std::fmt;
-use std::fs;
+pub use error::TokenError;
+pub use file::{Found, parse_payload};
+pub use places::{Places, Source};
+
+use crate::model::{ClusterName, SecretName};
+use file::{parse, read};
 use std::io;
-use std::path::{Path, PathBuf};
-
-/// Maximum size of a token file in bytes; Ray reads its first line only.
-const LONGEST: u64 = 64 << 10;
-
-/// The places where a token is searched, in this order.
-#[derive(Clone, Debug, Default)]
-pub struct Places {
-    /// `RAY_AUTH_TOKEN`; an empty value counts as unset.
-    pub variable: Option<Secret>,
-    /// `RAY_AUTH_TOKEN_PATH`; a file that cannot be used there is an error, nothing after it is tried.
-    pub path_variable: Option<PathBuf>,
-    /// Folder of the token files: `clusters/NAME`, which a person writes, and `secrets/PROJECT.SECRET`, the copies.
-    pub cache: PathBuf,
-    /// The home folder, for `~/.ray/auth_token`.
-    pub home: Option<PathBuf>,
-}
-
-/// Where a token was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// `RAY_AUTH_TOKEN`.
-    Variable,
-    /// A file.
-    File(PathBuf),
-    /// A version of a secret.
-    Payload(String),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Variable => f.write_str("RAY_AUTH_TOKEN"),
-            Self::File(path) => f.write_str(&printable(&path.display().to_string())),
-            Self::Payload(name) => f.write_str(&printable(name)),
-        }
-    }
-}
-
-/// A token and where it came from.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// The token.
-    pub token: Secret,
-    /// Where it was found.
-    pub source: Source,
-    /// Whether other users can read the file.
-    pub exposed: bool,
-    /// Whether it was read from a copy of the cluster's secret: the latest version may replace it.
-    pub from_secret: bool,
-}
-
-/// Why no token could be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum TokenError {
-    /// No place has a token.
-    #[error("no token found: RAY_AUTH_TOKEN is not set, and there is no {}", shown(.tried))]
-    NotFound {
-        /// Files that do not exist.
-        tried: Vec<PathBuf>,
-    },
-    /// A file exists and cannot be read.
-    #[error("cannot read token file {}: {error}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {}: {error}", printable(&file.display().to_string()))]
-    Unwritable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// The content of a place is not a token.
-    #[error("{place} {why}")]
-    Unusable {
-        /// The place.
-        place: Source,
-        /// What is wrong with its content.
-        why: &'static str,
-    },
-}
-
-fn shown(files: &[PathBuf]) -> String {
-    let names: Vec<_> = files.iter().map(|f| printable(&f.display().to_string()).into_owned()).collect();
-    names.join(" or ")
-}
-
-impl TokenError {
-    /// The hint.
-    pub fn hint(&self, cached: &Path) -> Hint {
-        match self {
-            Self::NotFound { .. } => {
-                format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN", cached.display()).into()
-            }
-            Self::Unreadable { file, error } => match error.kind() {
-                io::ErrorKind::NotFound => {
-                    format!("write the token to {}, or correct RAY_AUTH_TOKEN_PATH", file.display()).into()
-                }
-                io::ErrorKind::IsADirectory => {
-                    format!("remove the folder {}, or use the path of a file", file.display()).into()
-                }
-                _ => Fix::command("check its owner and mode", format!("ls -l {}", file.display())).into(),
-            },
-            Self::Unwritable { file, .. } => {
-                let folder = file.parent().unwrap_or(file);
-                format!("make {} writable, or remove it", folder.display()).into()
-            }
-            Self::Unusable { place, .. } => {
-                format!("write the token again, alone on the first line of {place}").into()
-            }
-        }
-    }
-
-    /// Whether this is a failure to write that file.
-    pub fn is_of_writing(&self, file: &Path) -> bool {
-        matches!(self, Self::Unwritable { file: failed, .. } if failed == file)
-    }
-
-    /// The problem to show for that cluster.
-    pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
-        let hint = self.hint(&places.cluster_file(cluster));
-        Problem::new(ProblemKind::TokenMissing, self.to_string(), hint, since)
-    }
-}
 
 /// Looks for the cluster's token. Reads files; cheap enough to be called again whenever a cluster refuses one.
 /// `~/.ray/auth_token` counts as a copy of the default secret, and does not count for a cluster with another one.
@@ -193,53 +68,11 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn read(file: &Path) -> Result<Found, TokenError> {
-    let unreadable = |error| TokenError::Unreadable { file: file.into(), error };
-    let bytes = regular::read(file, LONGEST).map_err(unreadable)?;
-    let source = Source::File(file.into());
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|_| TokenError::Unusable { place: source.clone(), why: "is not a text file" })?;
-    let token = parse(text, &source)?;
-    Ok(Found { token, exposed: others_can_read(file), source, from_secret: false })
-}
-
-/// The token in a secret's payload; `place` names its version.
-pub fn parse_payload(text: &str, place: &str) -> Result<Secret, TokenError> {
-    parse(text, &Source::Payload(place.into()))
-}
-
-/// Reads the first line only and trims spaces, `\r` and `\n` around it, as Ray does. Characters that are not allowed in
-/// an HTTP header (RFC 9110, section 5.5) are an error here, before a library refuses them without explanation.
-fn parse(text: &str, place: &Source) -> Result<Secret, TokenError> {
-    let unusable = |why| TokenError::Unusable { place: place.clone(), why };
-    if text.starts_with('\u{feff}') {
-        return Err(unusable("starts with a byte order mark, which Ray would read as part of the token"));
-    }
-    let token =
-        text.trim_matches([' ', '\r', '\n']).lines().next().unwrap_or_default().trim_matches([' ', '\r']);
-    if token.is_empty() {
-        return Err(unusable("is empty"));
-    }
-    if !token.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-        return Err(unusable("contains characters that are not allowed in a token"));
-    }
-    Ok(Secret::new(token))
-}
-
-#[cfg(unix)]
-fn others_can_read(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(file).is_ok_and(|m| m.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn others_can_read(_: &Path) -> bool {
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Secret, Timestamp};
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use tempfile::TempDir;
 

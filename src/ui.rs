@@ -14,27 +14,25 @@ mod alerts;
 mod autoscaler;
 mod buttons;
 mod chrome;
+mod details;
 mod dialog;
 mod fleet;
 mod form;
 mod frame;
 mod grid;
-mod jobs;
 mod log;
-mod merged;
-mod names;
-mod nodes;
 mod plan;
 mod progress;
+mod table;
 mod text;
 mod theme;
 mod tpus;
-mod words;
 mod worker;
 
 pub use theme::{Colors, Theme};
 
-use crate::app::{Action, App, Area, Areas, Cluster, Filter, Pane, View};
+use crate::app::cell::Role;
+use crate::app::{Action, App, Areas, Cluster, ClusterPage, Pane, View, words};
 use crate::model::Timestamp;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -63,24 +61,14 @@ impl Draw<'_> {
         if self.is_focused(pane) { self.theme.selected } else { self.theme.marked }
     }
 
+    /// A text and its style, from the text and its role.
+    fn styled(&self, (text, role): (String, Role)) -> (String, Style) {
+        (text, self.theme.role(role))
+    }
+
     /// The first key of an action, as the screen shows it.
     fn key(&self, action: Action) -> String {
         self.app.keymap().keys_of(action).next().unwrap_or_default()
-    }
-
-    /// Writes why a table is empty; `what` is e.g. `no job`.
-    fn say_empty(&self, buf: &mut Buffer, area: Area, cluster: &Cluster, what: &str, filter: &Filter) {
-        let text = match () {
-            () if !filter.text().is_empty() => {
-                format!("{what} matches the filter; {} clears it", self.key(Action::Back))
-            }
-            () if cluster.known => format!("{what} here"),
-            () if cluster.problem().is_some() => "no data: the cluster was never reached".to_owned(),
-            () => "waiting for the first answer".to_owned(),
-        };
-        if area.height > 0 {
-            grid::put(buf, area.x, area.y, area.width, false, &text, self.theme.dim);
-        }
     }
 }
 
@@ -103,18 +91,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     let (header, rest) = split_top(area, 1);
     let (footer, body) = split_bottom(rest, 1);
     chrome::header(buf, header, &d);
-    match (app.view(), app.current()) {
-        (View::Cluster(_), Some(cluster)) => draw_cluster(buf, body, &d, cluster, &mut areas),
-        (View::Tpus(_), _) => {
-            if let Some(cluster) = app.tpus() {
-                let (rows, types_last) = tpus::draw(buf, body, &d, cluster);
-                (areas.tpus, areas.tpu_types_last) = (Some(rows), types_last);
-            }
-        }
-        (View::Nodes, _) => areas.merged = Some(merged::nodes(buf, body, &d)),
-        (View::Jobs, _) => areas.merged = Some(merged::jobs(buf, body, &d)),
-        _ => areas.list = Some(fleet::draw(buf, body, &d)),
-    }
+    draw_page(buf, body, &d, &mut areas);
     chrome::toasts(buf, body, &d);
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
@@ -128,8 +105,36 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
     areas
 }
 
-fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster, areas: &mut Areas) {
-    let area = chrome::banner(buf, area, d, cluster);
+fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
+    match (d.app.view(), d.app.current()) {
+        (View::Cluster(place), Some(cluster)) => {
+            if let Some(page) = d.app.page_of(*place) {
+                draw_cluster(buf, area, d, (cluster, page), areas);
+            }
+        }
+        (View::Log(place), Some(cluster)) => {
+            let area = chrome::banner(buf, area, d, cluster);
+            if let Some(page) = d.app.page_of(*place) {
+                areas.log = Some(log::draw(buf, area, d, (cluster, page), true));
+            }
+        }
+        (View::Tpus(place), Some(cluster)) => {
+            if let Some(page) = d.app.pages().tpus.get(*place) {
+                let (rows, types_last) = tpus::draw(buf, area, d, cluster, page);
+                (areas.table, areas.tpu_types_last) = (Some(rows), types_last);
+            }
+        }
+        (View::Details(page), _) => details::draw(buf, area, d, page, areas),
+        (View::Clusters, _) => areas.table = Some(fleet::draw(buf, area, d)),
+        _ => areas.table = d.app.listing().map(|listing| table::page(buf, area, d, listing)),
+    }
+}
+
+/// A cluster with the state of its page.
+type Shown<'a> = (&'a Cluster, &'a ClusterPage);
+
+fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, areas: &mut Areas) {
+    let area = chrome::banner(buf, area, d, cluster.0);
     if d.app.is_zoomed() {
         return draw_pane(buf, area, d, cluster, d.app.pane(), areas);
     }
@@ -158,11 +163,11 @@ fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster, a
     draw_pane(buf, lower, d, cluster, Pane::Log, areas);
 }
 
-fn draw_pane(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster, pane: Pane, areas: &mut Areas) {
+fn draw_pane(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, pane: Pane, areas: &mut Areas) {
     match pane {
-        Pane::Nodes => areas.nodes = Some(nodes::draw(buf, area, d, cluster)),
-        Pane::Jobs => areas.jobs = Some(jobs::draw(buf, area, d, cluster)),
-        Pane::Log => areas.log = Some(log::draw(buf, area, d, cluster)),
+        Pane::Nodes => areas.nodes = Some(table::in_pane(buf, area, d, &cluster.1.nodes, (1, pane))),
+        Pane::Jobs => areas.jobs = Some(table::in_pane(buf, area, d, &cluster.1.jobs, (2, pane))),
+        Pane::Log => areas.log = Some(log::draw(buf, area, d, cluster, false)),
         Pane::Autoscaler => {
             let (area, last) = autoscaler::draw(buf, area, d, cluster);
             (areas.autoscaler, areas.autoscaler_last) = (Some(area), last);
@@ -179,9 +184,4 @@ fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     let rest = area.height - height;
     (Rect { y: area.y + rest, height, ..area }, Rect { height: rest, ..area })
-}
-
-/// A pane's title with the filter in force, which matches `rows` of `all` rows: `2 Jobs  /train 17 of 96`.
-fn filtered(title: &str, filter: &str, rows: usize, all: usize) -> String {
-    if filter.is_empty() { title.to_owned() } else { format!("{title}  /{filter} {rows} of {all}") }
 }

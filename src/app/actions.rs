@@ -1,4 +1,14 @@
-//! The one list of actions: keymap, footer, help and palette are all read from it.
+//! The one table of actions: keymap, footer, help, palette and read-only are all read from it.
+
+use super::list::By;
+use super::logview::LogView;
+use super::offers::{
+    always, has_cluster, has_fleet, has_log, has_new_host_key, has_operation, has_row, has_submission,
+    has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel, may_clean,
+    may_delete, may_log_in, may_skip, may_stop, takes_workers,
+};
+use super::{App, Effect, Pane, View};
+use crate::model::{Request, Task, Timestamp};
 
 /// Where a key is pressed: derived from what is on the screen, never stored beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,6 +29,14 @@ pub enum Context {
     Autoscaler,
     /// The view of a cluster's TPUs.
     Tpus,
+    /// A node in full.
+    Node,
+    /// A job in full.
+    Job,
+    /// A TPU in full.
+    Tpu,
+    /// A cluster, or a file that could not be read, in full.
+    Info,
     /// A dialog that asks for confirmation.
     Ask,
     /// A dialog that only shows text.
@@ -29,77 +47,6 @@ pub enum Context {
     Progress,
     /// The form that submits a job or adds workers.
     Form,
-}
-
-/// What a key can mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "each is described in the table below")]
-pub enum Action {
-    Up,
-    Down,
-    PageUp,
-    PageDown,
-    HalfUp,
-    HalfDown,
-    Top,
-    Bottom,
-    Open,
-    Back,
-    Quit,
-    ForceQuit,
-    Accept,
-    NextPane,
-    PreviousPane,
-    Pane1,
-    Pane2,
-    Pane3,
-    Pane4,
-    Zoom,
-    Restart,
-    Start,
-    StopCluster,
-    AddWorker,
-    RemoveWorker,
-    InitWorker,
-    Progress,
-    Resume,
-    RollForward,
-    Abandon,
-    Cancel,
-    Mark,
-    StopJob,
-    DeleteJob,
-    Submit,
-    Resubmit,
-    Log,
-    Describe,
-    Copy,
-    CopyToken,
-    Dashboard,
-    Ports,
-    Ssh,
-    Filter,
-    NextMatch,
-    PreviousMatch,
-    Follow,
-    Wrap,
-    SortNext,
-    SortPrevious,
-    SortInvert,
-    Refresh,
-    Reconnect,
-    HostKey,
-    Clusters,
-    LastPage,
-    AllNodes,
-    AllJobs,
-    Tpus,
-    CleanPreempted,
-    Messages,
-    Palette,
-    Help,
-    Redraw,
-    Suspend,
 }
 
 /// The most that an action can do. Each row of the table names it; read-only mode is derived from it.
@@ -115,7 +62,7 @@ pub enum Class {
     Ends,
 }
 
-/// An action as the keymap, the footer, the palette and the help show it.
+/// An action: how the keymap, the footer, the palette and the help show it, and what it does.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     /// The action that is described.
@@ -130,6 +77,10 @@ pub struct Description {
     pub help: &'static str,
     /// The contexts in which it is available.
     pub contexts: &'static [Context],
+    /// Whether it has an effect now; the footer leaves it out otherwise.
+    pub is_offered: fn(&App) -> bool,
+    /// Carries it out.
+    pub run: fn(&mut App, Timestamp) -> Vec<Effect>,
 }
 
 impl Context {
@@ -144,6 +95,10 @@ impl Context {
             Self::Log => "the log pane",
             Self::Autoscaler => "the autoscaler pane",
             Self::Tpus => "the TPUs",
+            Self::Node => "a node's page",
+            Self::Job => "a job's page",
+            Self::Tpu => "a TPU's page",
+            Self::Info => "a cluster's description",
             Self::Ask | Self::Tell | Self::Plan | Self::Form => "dialogs",
             Self::Progress => "the progress of an operation",
         }
@@ -151,98 +106,179 @@ impl Context {
 }
 
 use Context::{
-    AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Jobs, Log, Nodes, Plan, Progress, Tell, Tpus,
+    AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Info, Job, Jobs, Log, Node, Nodes, Plan, Progress,
+    Tell, Tpu, Tpus,
 };
 
-const EVERYWHERE: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress, Form];
-const VIEWS: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
-const SCROLLED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress];
-const MOVED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Ask, Tell, Plan, Progress, Form];
+const EVERYWHERE: &[Context] = &[
+    Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
+    Progress, Form,
+];
+/// The pages and their panes; everything else is a dialog.
+pub(super) const PAGES: &[Context] =
+    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info];
+const SCROLLED: &[Context] = &[
+    Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
+    Progress,
+];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
 const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Tpus];
-const WORKERS: &[Context] = &[Nodes, AllNodes, Tpus];
+const WORKERS: &[Context] = &[Nodes, AllNodes, Tpus, Node, Tpu];
 const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs];
-const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus];
+const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info];
+const OF_JOBS: &[Context] = &[Jobs, AllJobs, Job];
 
 macro_rules! actions {
-    ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $help:literal;)*) => {
-        /// Every action, in the order of the footer and the help.
+    ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal;)*) => {
+        /// What a key can mean. Each is a row of [`ACTIONS`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "each is described by its help")]
+        pub enum Action {
+            $($action,)*
+        }
+
+        /// Every action, in the order of the footer and the help. A new one is a row here and the function that it names.
         pub const ACTIONS: &[Description] = &[$(Description {
-            action: Action::$action, class: Class::$class, name: $name, label: $label, help: $help, contexts: $contexts,
+            action: Action::$action, class: Class::$class, name: $name, label: $label, contexts: $contexts,
+            is_offered: $offered, run: $run, help: $help,
         }),*];
     };
 }
 
 actions! {
-    Ends StopJob "stop-job" "stop" &[Jobs, AllJobs], "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
-    Changes DeleteJob "delete-job" "delete" &[Jobs, AllJobs], "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
-    View Progress "progress" "progress" VIEWS, "Show the progress of the cluster's operation";
-    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler], "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
-    Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], "Delete the cluster's preempted TPUs, after confirmation";
-    Ends RemoveWorker "remove-worker" "remove" WORKERS, "Remove the selected worker, drained or at once (shows affected jobs first)";
-    Ends InitWorker "init-worker" "init" WORKERS, "Restart Ray on the selected worker (shows affected jobs first)";
-    Ends Resume "resume" "resume" &[Progress], "Resume the operation at the step where it stopped";
-    Ends RollForward "roll-forward" "skip failed step" &[Progress], "Skip the failed step and continue, where later steps do not need it";
-    Changes Abandon "abandon" "abandon" &[Progress], "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
-    Changes Cancel "cancel" "cancel" &[Progress], "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
-    View Mark "mark" "mark" &[Jobs, AllJobs, Plan], "Mark or unmark the job; in a dialog, toggle the option";
-    View Follow "follow" "follow" &[Log], "Toggle follow: keep the end of the log in view";
-    View Wrap "wrap" "wrap" &[Log], "Toggle wrapping of long lines";
-    Looks Describe "describe" "describe" TABLES, "Describe the selection in full";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Plan, Progress], "Copy the selection's id, the log's visible lines, or the announcement of an operation";
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Ask, Tell, Plan, Form], "Open the selection; in a dialog, press the focused button";
-    View Filter "filter" "filter" SEARCHED, "Filter the table (! inverts), or search the log";
-    View AllNodes "all-nodes" "all nodes" FLEET, "Show the nodes of all clusters in one table";
-    View AllJobs "all-jobs" "all jobs" FLEET, "Show the jobs of all clusters in one table";
-    Looks Dashboard "dashboard" "dashboard" VIEWS, "Open the cluster's dashboard in the browser";
-    Looks Ports "ports" "" VIEWS, "Open or close local ports for the cluster's dashboard, GCS and Ray client";
-    Looks CopyToken "copy-token" "token" VIEWS, "Copy the cluster's token to the clipboard; it is never shown";
-    Looks Ssh "ssh" "ssh" VIEWS, "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
-    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler], "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
-    Looks Reconnect "reconnect" "reconnect" VIEWS, "Reconnect now";
-    Looks HostKey "host-key" "host key" VIEWS, "Review a changed host key";
-    Ends Restart "restart" "restart" VIEWS, "Restart the cluster and restore its jobs (shows affected jobs first)";
-    Changes Start "start" "" VIEWS, "Start the cluster";
-    Ends StopCluster "stop-cluster" "" VIEWS, "Stop the cluster (shows affected jobs first)";
-    Changes AddWorker "add-worker" "add worker" VIEWS, "Add workers to the cluster, outside the autoscaler, with a form";
-    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler], "Submit a job with a form";
-    Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs], "Submit the selected job again: the form is filled with its settings";
-    View Zoom "zoom" "zoom" CLUSTER, "Zoom the focused pane to the whole window, or back";
-    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the next pane, field or button";
-    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], "Focus the previous pane, field or button";
-    View Pane1 "pane-1" "" CLUSTER, "Focus the nodes";
-    View Pane2 "pane-2" "" CLUSTER, "Focus the jobs";
-    View Pane3 "pane-3" "" CLUSTER, "Focus the log";
-    View Pane4 "pane-4" "" CLUSTER, "Focus the autoscaler";
-    View Up "up" "" MOVED, "Move up one row";
-    View Down "down" "" MOVED, "Move down one row";
-    View HalfUp "half-page-up" "" SCROLLED, "Move up half a page";
-    View HalfDown "half-page-down" "" SCROLLED, "Move down half a page";
-    View PageUp "page-up" "" MOVED, "Move up one page";
-    View PageDown "page-down" "" MOVED, "Move down one page";
-    View Top "top" "" SCROLLED, "Go to the first row";
-    View Bottom "bottom" "" SCROLLED, "Go to the last row; a log follows again";
-    View NextMatch "next-match" "" &[Log], "Go to the next match of the search";
-    View PreviousMatch "previous-match" "" &[Log], "Go to the previous match of the search";
-    View SortNext "sort-next" "" TABLES, "Sort by the next column";
-    View SortPrevious "sort-previous" "" TABLES, "Sort by the previous column";
-    View SortInvert "sort-invert" "" TABLES, "Reverse sort order";
-    Looks Refresh "refresh" "" VIEWS, "Refresh the cluster's data now";
-    View LastPage "last-page" "" VIEWS, "Go to the last page";
-    View Clusters "clusters" "fleet" BELOW, "Show the fleet: all clusters, those with issues first";
-    View Messages "messages" "" VIEWS, "Show the console's messages so far";
-    View Palette "palette" "commands" VIEWS, "Run an action by name, or open a cluster with `cluster NAME`";
-    View Help "help" "help" SCROLLED, "Show this list";
-    Looks Accept "accept" "" &[Ask], "Confirm";
-    View Back "back" "" EVERYWHERE, "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
-    View Quit "quit" "quit" EVERYWHERE, "Leave the dialog or view; in the fleet, quit";
-    View ForceQuit "force-quit" "" EVERYWHERE, "Quit at once";
-    View Redraw "redraw" "" EVERYWHERE, "Redraw the screen";
-    View Suspend "suspend" "" EVERYWHERE, "Suspend the console; `fg` in the shell resumes it";
+    Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,
+        "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
+    Changes DeleteJob "delete-job" "delete" OF_JOBS, may_delete, App::ask_to_delete,
+        "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
+    View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
+        "Show the progress of the cluster's operation";
+    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Node, Job], has_log, App::open_log,
+        "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
+    Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
+        "Delete the cluster's preempted TPUs, after confirmation";
+    Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
+        "Remove the selected worker, drained or at once (shows affected jobs first)";
+    Ends InitWorker "init-worker" "init" WORKERS, has_worker, App::init_worker,
+        "Restart Ray on the selected worker (shows affected jobs first)";
+    Ends Resume "resume" "resume" &[Progress], is_interrupted, App::resume,
+        "Resume the operation at the step where it stopped";
+    Ends RollForward "roll-forward" "skip failed step" &[Progress], may_skip, App::roll_forward,
+        "Skip the failed step and continue, where later steps do not need it";
+    Changes Abandon "abandon" "abandon" &[Progress], is_interrupted, App::abandon,
+        "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
+    Changes Cancel "cancel" "cancel" &[Progress], may_cancel, App::cancel,
+        "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
+    View Mark "mark" "mark" &[Jobs, AllJobs, Plan], has_submission, App::mark,
+        "Mark or unmark the job; in a dialog, toggle the option";
+    View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
+        "Toggle follow: keep the end of the log in view";
+    View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(LogView::toggle_wrap),
+        "Toggle wrapping of long lines";
+    Looks Describe "describe" "describe" TABLES, has_row, App::describe,
+        "Describe the selection in full";
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Plan, Progress], has_row, App::copy,
+        "Copy the selection's id, the log's visible lines, or the announcement of an operation";
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form], has_row, App::open,
+        "Open the selection; in a dialog, press the focused button";
+    View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
+        "Filter the table (! inverts), or search the log";
+    View AllNodes "all-nodes" "all nodes" FLEET, |app| *app.view() != View::Nodes, |app, _| app.show(View::Nodes),
+        "Show the nodes of all clusters in one table";
+    View AllJobs "all-jobs" "all jobs" FLEET, |app| *app.view() != View::Jobs, |app, _| app.show(View::Jobs),
+        "Show the jobs of all clusters in one table";
+    Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
+        "Open the cluster's dashboard in the browser";
+    Looks Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
+        "Open or close local ports for the cluster's dashboard, GCS and Ray client";
+    Looks CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
+        "Copy the cluster's token to the clipboard; it is never shown";
+    Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
+        "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Node, Job, Info], is_on_google, App::open_tpus,
+        "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
+    Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
+        "Reconnect now";
+    Looks HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
+        "Review a changed host key";
+    Ends Restart "restart" "restart" PAGES, has_cluster, |app, now| app.plan(Task::Restart { preserve: true }, now),
+        "Restart the cluster and restore its jobs (shows affected jobs first)";
+    Changes Start "start" "" PAGES, has_cluster, App::start_cluster,
+        "Start the cluster";
+    Ends StopCluster "stop-cluster" "" PAGES, has_cluster, |app, now| app.plan(Task::Stop, now),
+        "Stop the cluster (shows affected jobs first)";
+    Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
+        "Add workers to the cluster, outside the autoscaler, with a form";
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Job, Info], has_cluster, App::submit_form,
+        "Submit a job with a form";
+    Changes Resubmit "resubmit" "submit again" OF_JOBS, has_submission, App::resubmit_form,
+        "Submit the selected job again: the form is filled with its settings";
+    View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
+        "Zoom the focused pane to the whole window, or back";
+    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
+        "Focus the next pane, field or button";
+    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
+        "Focus the previous pane, field or button";
+    View Pane1 "pane-1" "" CLUSTER, always, |app, _| app.focus(Pane::Nodes),
+        "Focus the nodes";
+    View Pane2 "pane-2" "" CLUSTER, always, |app, _| app.focus(Pane::Jobs),
+        "Focus the jobs";
+    View Pane3 "pane-3" "" CLUSTER, always, |app, _| app.focus(Pane::Log),
+        "Focus the log";
+    View Pane4 "pane-4" "" CLUSTER, always, |app, _| app.focus(Pane::Autoscaler),
+        "Focus the autoscaler";
+    View Up "up" "" EVERYWHERE, always, |app, _| app.step(-1),
+        "Move up one row";
+    View Down "down" "" EVERYWHERE, always, |app, _| app.step(1),
+        "Move down one row";
+    View HalfUp "half-page-up" "" SCROLLED, always, |app, _| app.step(-(app.page() / 2).max(1)),
+        "Move up half a page";
+    View HalfDown "half-page-down" "" SCROLLED, always, |app, _| app.step((app.page() / 2).max(1)),
+        "Move down half a page";
+    View PageUp "page-up" "" EVERYWHERE, always, |app, _| app.turn_page(-1),
+        "Move up one page";
+    View PageDown "page-down" "" EVERYWHERE, always, |app, _| app.turn_page(1),
+        "Move down one page";
+    View Top "top" "" SCROLLED, always, |app, _| app.jump(false),
+        "Go to the first row";
+    View Bottom "bottom" "" SCROLLED, always, |app, _| app.jump(true),
+        "Go to the last row; a log follows again";
+    View NextMatch "next-match" "" &[Log], always, |app, now| app.match_step(true, now),
+        "Go to the next match of the search";
+    View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
+        "Go to the previous match of the search";
+    View Wide "wide" "" TABLES, always, |app, _| app.toggle_wide(),
+        "Show more columns, or fewer again";
+    View SortNext "sort-next" "" TABLES, always, |app, _| app.sort(By::Next),
+        "Sort by the next column";
+    View SortPrevious "sort-previous" "" TABLES, always, |app, _| app.sort(By::Previous),
+        "Sort by the previous column";
+    View SortInvert "sort-invert" "" TABLES, always, |app, _| app.sort(By::Reversed),
+        "Reverse sort order";
+    Looks Refresh "refresh" "" PAGES, has_cluster, App::refresh,
+        "Refresh the cluster's data now";
+    View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
+        "Go to the last page";
+    View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
+        "Show the fleet: all clusters, those with issues first";
+    View Messages "messages" "" PAGES, always, App::messages,
+        "Show the console's messages so far";
+    View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
+        "Run an action by name, or open a cluster with `cluster NAME`";
+    View Help "help" "help" SCROLLED, always, |app, _| app.help(),
+        "Show this list";
+    Looks Accept "accept" "" &[Ask], always, App::answer,
+        "Confirm";
+    View Back "back" "" EVERYWHERE, always, |app, _| app.back(),
+        "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
+    View Quit "quit" "quit" EVERYWHERE, is_at_the_root, App::leave,
+        "Leave the dialog or view; in the fleet, quit";
+    View ForceQuit "force-quit" "" EVERYWHERE, always, |_, _| vec![Effect::Quit],
+        "Quit at once";
+    View Redraw "redraw" "" EVERYWHERE, always, |_, _| vec![Effect::Redraw],
+        "Redraw the screen";
+    View Suspend "suspend" "" EVERYWHERE, always, |_, _| vec![Effect::Suspend],
+        "Suspend the console; `fg` in the shell resumes it";
 }
 
 impl Description {
@@ -279,6 +315,11 @@ impl Action {
         ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
     }
 
+    /// Whether the footer offers it: it has an effect now, and read-only mode does not refuse it.
+    pub fn is_offered(self, app: &App) -> bool {
+        (self.describe().is_offered)(app) && !(app.is_read_only() && self.changes_a_cluster())
+    }
+
     /// Whether it leads to a change of a cluster; read-only mode refuses it.
     pub fn changes_a_cluster(self) -> bool {
         self.describe().class >= Class::Changes
@@ -301,8 +342,6 @@ mod tests {
         let names: BTreeSet<&str> = ACTIONS.iter().map(|d| d.name).collect();
         assert_eq!(all.len(), ACTIONS.len());
         assert_eq!(names.len(), ACTIONS.len());
-        // `Suspend` is the enum's last.
-        assert_eq!(all.len(), Action::Suspend as usize + 1);
         assert!(ACTIONS.iter().all(|d| !d.help.is_empty() && !d.contexts.is_empty()));
     }
 }

@@ -1,15 +1,13 @@
-//! One cluster: its last state, and the state of its panes.
+//! One cluster: all that is known of it. What a page shows of it, and how, is the page's own.
 
-use super::logview::LogView;
-use super::order;
 use super::running::Running;
-use super::table::Table;
 use super::tpus::Tpus;
 use super::trend::Trend;
-use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy};
+use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy, Severity};
+use crate::model::cloud::CloudView;
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, LogBatch, LogEnd, LogSource,
-    Node, NodeId, OperationMark, Physical, Problem, Pulse, Snapshot, SubmissionId, Tally, Text, Timestamp,
+    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId, OperationMark,
+    Physical, Problem, Pulse, Snapshot, SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -44,7 +42,7 @@ pub enum Listed {
     },
 }
 
-/// One cluster: its last state and the state of its panes.
+/// One cluster, as far as it is known.
 #[derive(Debug)]
 pub struct Cluster {
     /// Its description: file, provider, zone and the way to its head.
@@ -64,8 +62,6 @@ pub struct Cluster {
     history: History,
     /// The names that nodes are shown by, of those that have one beside their address.
     names: HashMap<NodeId, Text>,
-    /// Some node is shown by another name than its address.
-    addressed: bool,
     /// Machine figures by node, and when each sample was first seen.
     physical: HashMap<NodeId, (Timestamp, Physical)>,
     /// The number of its nodes on the screen, whose figures are read in turn.
@@ -74,24 +70,10 @@ pub struct Cluster {
     pub cost: Cost,
     /// TCP ports of this machine that lead to its head's services, opened for people.
     pub ports: LocalPorts,
-    /// Order, selection and filter of the nodes pane.
-    pub nodes: Table<NodeId>,
-    /// Order, selection and filter of the jobs pane.
-    pub jobs: Table<JobKey>,
-    /// The log that is open in the log pane.
-    pub log: LogView,
-    /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
-    log_failed_at: Option<JobStatus>,
-    /// First line of the autoscaler pane.
-    pub autoscaler_top: usize,
-    /// Its TPUs at Google and the state of their table.
+    /// Its TPUs at Google.
     pub tpus: Tpus,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
-    /// The job just submitted from here: it is selected and its log opened as soon as it is in the table.
-    pub(super) awaited: Option<SubmissionId>,
-    /// Jobs that are marked.
-    pub marked: HashSet<SubmissionId>,
     /// The poll interval in force; zero when it is not known, which counts as short.
     pub(super) pace: Duration,
     /// The operation on it that is running or interrupted, or has just ended.
@@ -113,20 +95,12 @@ impl Cluster {
             trend: Trend::default(),
             history: History::default(),
             names: HashMap::new(),
-            addressed: false,
             physical: HashMap::new(),
             watched: 0,
             cost: Cost::default(),
             ports: LocalPorts::new(),
-            nodes: Table::default(),
-            jobs: Table::default(),
-            log: LogView::default(),
-            log_failed_at: None,
-            autoscaler_top: 0,
             tpus: Tpus::default(),
             stopping: HashSet::new(),
-            awaited: None,
-            marked: HashSet::new(),
             pace: Duration::ZERO,
             running: None,
             mark: None,
@@ -155,17 +129,7 @@ impl Cluster {
         self.history.learn(now);
         if nodes || first {
             name_nodes(&mut self.names, &now.nodes);
-            self.addressed = now.nodes.iter().any(|n| *shown_name(&self.names, n) != n.address);
             self.physical.retain(|id, _| now.nodes.iter().any(|n| n.id == *id));
-            self.arrange_nodes();
-        }
-        if jobs || first {
-            if !self.marked.is_empty() {
-                let jobs = self.snapshot.jobs.iter();
-                let there: HashSet<&SubmissionId> = jobs.filter_map(|j| j.submission_id()).collect();
-                self.marked.retain(|id| there.contains(id));
-            }
-            self.arrange_jobs();
         }
         if nodes || first {
             self.join_tpus();
@@ -204,32 +168,6 @@ impl Cluster {
     /// Why a job is gone, if a restart of Ray has ended it.
     pub fn why_lost(&self, id: &SubmissionId) -> Option<String> {
         self.history.restart()?.why_lost(id, &self.snapshot.jobs)
-    }
-
-    /// Takes in lines of the log, or its end.
-    pub(super) fn take_log(&mut self, batch: LogBatch) {
-        self.log.take(batch);
-        self.log_failed_at = self.failed_job().and_then(|id| self.status_of(id));
-    }
-
-    /// The job whose log could not be read before but may be readable now: it is listed again, as after a restart that
-    /// has restored it, or its state has changed.
-    pub(super) fn readable_again(&self) -> Option<SubmissionId> {
-        let id = self.failed_job()?;
-        let now = self.status_of(id)?;
-        (Some(now) != self.log_failed_at).then(|| id.clone())
-    }
-
-    /// The job whose log cannot be read.
-    fn failed_job(&self) -> Option<&SubmissionId> {
-        match (self.log.end(), self.log.source()) {
-            (LogEnd::Failed(_), Some(LogSource::Job(id))) => Some(id),
-            _ => None,
-        }
-    }
-
-    fn status_of(&self, id: &SubmissionId) -> Option<JobStatus> {
-        self.snapshot.jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
     }
 
     /// Takes in the state of the connection. True when anything visible changed.
@@ -282,17 +220,26 @@ impl Cluster {
         self.trend.learn(self.tally.share(), self.snapshot.taken)
     }
 
+    /// Takes Google's answer in. True when anything that can be seen changed.
+    pub(super) fn take_cloud(&mut self, answer: Result<Arc<CloudView>, Problem>) -> bool {
+        let before = self.tpus.seen();
+        self.tpus.take(&self.spec, answer);
+        self.join_tpus();
+        before != self.tpus.seen()
+    }
+
+    /// Joins the last states of Google and Ray. While Ray cannot be reached, only Google's is used.
+    fn join_tpus(&mut self) {
+        let is_known = self.known && self.is_up();
+        self.tpus.join(&self.spec, &self.snapshot, is_known);
+    }
+
     pub(super) fn diagnose(&mut self) -> bool {
         let known = self.known.then_some(&*self.snapshot);
         let found = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
         let changed = found != self.findings;
         self.findings = found;
         changed
-    }
-
-    /// Whether any node has a name other than its address, so that the address column is useful.
-    pub fn shows_addresses(&self) -> bool {
-        self.addressed
     }
 
     /// The name that a node is shown by: its own where it has one beside its address, else its host's where that is
@@ -303,46 +250,19 @@ impl Cluster {
 
     /// A node's name and address where its row is not shown: `t1v-n-3 (10.0.0.7)`; none when Ray does not list it.
     pub fn node_words(&self, id: &NodeId) -> Option<String> {
-        let node = self.snapshot.nodes.iter().find(|n| n.id == *id)?;
+        let node = self.node(id)?;
         let (name, address) = (self.node_name(node), &node.address);
         Some(if name == address { address.to_string() } else { format!("{name} ({address})") })
     }
 
-    /// Puts the nodes in order.
-    pub fn arrange_nodes(&mut self) {
-        let snapshot = self.snapshot.clone();
-        let nodes = &snapshot.nodes;
-        // Once a node: they are compared often.
-        let name = |node| shown_name(&self.names, node);
-        let placed: Vec<order::Placed<'_>> =
-            nodes.iter().map(|node| order::Placed { node, name: name(node), seen: snapshot.taken }).collect();
-        self.nodes.arrange(
-            nodes.len(),
-            |i| nodes[i].id,
-            |i, filter| filter.admits(order::node_fields(&nodes[i])),
-            |a, b, sort| order::nodes(&placed[a], &placed[b], sort),
-        );
+    /// The node with that id.
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.snapshot.nodes.iter().find(|n| n.id == *id)
     }
 
-    /// Puts the jobs in order.
-    pub fn arrange_jobs(&mut self) {
-        let jobs = &self.snapshot.jobs;
-        self.jobs.arrange(
-            jobs.len(),
-            |i| jobs[i].key.clone(),
-            |i, filter| filter.admits(order::job_fields(&jobs[i])),
-            |a, b, sort| order::jobs(&jobs[a], &jobs[b], sort),
-        );
-    }
-
-    /// The selected node of the nodes pane.
-    pub fn node(&self) -> Option<&Node> {
-        self.snapshot.nodes.get(self.nodes.selected_row()?)
-    }
-
-    /// The selected job of the jobs pane.
-    pub fn job(&self) -> Option<&Arc<Job>> {
-        self.snapshot.jobs.get(self.jobs.selected_row()?)
+    /// The job with that key.
+    pub fn job(&self, key: &JobKey) -> Option<&Arc<Job>> {
+        self.snapshot.jobs.iter().find(|j| j.key == *key)
     }
 
     /// The problem of the connection, if there is one. It stays until a retry succeeds.
@@ -367,6 +287,27 @@ impl Cluster {
     /// The mark of another operator's operation, unless one of ours is shown instead.
     pub fn marked_by_others(&self) -> Option<&OperationMark> {
         self.mark.as_ref().filter(|_| self.operating().is_none())
+    }
+
+    /// The worst finding, which the fleet's row shows.
+    pub fn says(&self) -> Option<&Finding> {
+        self.findings.first()
+    }
+
+    /// The number of findings that need action; one for an unreachable cluster: its others may be out of date.
+    pub fn alerts(&self) -> usize {
+        if let Some(running) = self.operating() {
+            if running.takes_down() {
+                return 0;
+            }
+            if running.is_stopped() {
+                return 1;
+            }
+        }
+        if self.problem().is_some() {
+            return 1;
+        }
+        self.findings.iter().filter(|f| f.severity == Severity::Bad).count()
     }
 
     /// The age of the state; none before the first one.

@@ -1,12 +1,14 @@
 //! The description of a row: everything that is known about a node, a job, a cluster.
 
 use super::cluster::Cluster;
+use crate::model::cloud::Capacity;
 use crate::model::time::brief;
 use crate::model::work::is_bytes;
-use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Physical, Text, Timestamp};
+use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
+use crate::reconcile::{Row as Slice, Standing};
 
 /// Labels and texts, row by row.
-pub(super) type Lines = Vec<(String, String)>;
+pub type Lines = Vec<(String, String)>;
 
 fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
     let text = text.into();
@@ -31,9 +33,14 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", brief(at.age(now)))
 }
 
-/// The description of a node; `physical` are its machine's figures.
-pub fn node(node: &Node, physical: Option<&Physical>, now: Timestamp) -> Lines {
+/// The description of a node of that cluster; if Google contradicts Ray, that comes first, with `words` for its hint.
+pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let physical = cluster.physical(&node.id, now);
     let mut lines = Vec::new();
+    if cluster.tpus.is_ghost(node) {
+        let hint = words(&Standing::Ghost.hint(""));
+        push(&mut lines, "ghost", format!("alive in Ray, gone in Google Cloud; {hint}"));
+    }
     push(&mut lines, "name", node.name.to_string());
     push(&mut lines, "id", node.id.to_string());
     push(&mut lines, "address", node.address.to_string());
@@ -118,14 +125,14 @@ pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
     Some(brief(job.started?.age(job.ended.unwrap_or(now))))
 }
 
-/// The description of a cluster, with `hint` for the words of its hints.
-pub fn cluster(c: &Cluster, hint: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+/// The description of a cluster, with `words` for its hints.
+pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "name", c.name().to_string());
     let file =
         c.spec.file.as_ref().map(|f| crate::model::text::printable(&f.display().to_string()).into_owned());
     push(&mut lines, "file", file.unwrap_or_default());
-    push(&mut lines, "provider", c.spec.provider.clone());
+    push(&mut lines, "provider", c.spec.provider.name().to_owned());
     push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
     push(&mut lines, "head", c.spec.head_words());
     let ports = crate::model::service::addresses(c.name(), &c.ports);
@@ -134,13 +141,13 @@ pub fn cluster(c: &Cluster, hint: impl Fn(&Hint) -> String, now: Timestamp) -> L
     push(&mut lines, "session", c.snapshot.session.to_string());
     if let Some(p) = c.problem() {
         push(&mut lines, "problem", p.what.clone());
-        push(&mut lines, "hint", hint(&p.hint));
+        push(&mut lines, "hint", words(&p.hint));
         push(&mut lines, "since", ago(p.since, now));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
         let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
         push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
-        push(&mut lines, "hint", hint(&finding.hint));
+        push(&mut lines, "hint", words(&finding.hint));
     }
     for t in &c.spec.node_types {
         push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));
@@ -204,6 +211,39 @@ pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
         _ => "Ray sends SIGTERM to its driver, and SIGKILL 3 s later. Unsaved work is lost.",
     };
     lines.push((String::new(), consequence.into()));
+    lines
+}
+
+/// The description of a TPU slice or request, with `words` for its hint.
+pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    let mut push = |label: &str, text: String| {
+        if !text.is_empty() {
+            lines.push((label.to_owned(), text));
+        }
+    };
+    push("name", row.name.to_string());
+    push("status", row.standing.word().into());
+    push("hint", words(&row.hint()));
+    push("Google state", row.state.unwrap_or("not found").into());
+    push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
+    push("type", row.accelerator_type.to_string());
+    push("chips", row.chips.to_string());
+    push("node type", row.ray_type.as_ref().map(ToString::to_string).unwrap_or_default());
+    push("capacity", row.capacity.map_or("", Capacity::word).into());
+    push("managed by", row.keeper.word().into());
+    push("requested", row.created.map(|t| ago(t, now)).unwrap_or_default());
+    for (i, host) in row.logins.iter().enumerate() {
+        let in_ray = match () {
+            () if !ray_known => "Ray unknown",
+            () if row.missing.contains(&host.internal) => "not in Ray",
+            () => "in Ray",
+        };
+        let external = host.external.as_ref().map(|e| format!(" ({e})")).unwrap_or_default();
+        let address =
+            if host.internal.is_empty() { "no address yet".into() } else { host.internal.to_string() };
+        push(if i == 0 { "hosts" } else { " " }, format!("{i}  {address}{external}  {in_ray}"));
+    }
     lines
 }
 

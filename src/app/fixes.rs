@@ -1,8 +1,20 @@
 //! Fixes as the console shows them: each with the key that is bound to its action now, and with the place where that key
 //! works when it is not this one.
 
-use super::{Action, App, Context};
+use super::actions::{Action, Context, PAGES};
+use super::keymap::Keymap;
 use crate::model::{Fix, Hint, Verb};
+
+/// What the words of a hint depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways<'a> {
+    /// The keys in force.
+    pub keymap: &'a Keymap,
+    /// Whether changes of a cluster are refused.
+    pub read_only: bool,
+    /// The context of the page, also beneath a dialog.
+    pub page: Context,
+}
 
 /// The console's way to a verb.
 struct Way {
@@ -13,25 +25,15 @@ struct Way {
     lead: Option<Action>,
     /// The place in words, as it follows `in`; empty for an action of every page.
     place: &'static str,
-    /// What follows the key, e.g. what has to be selected; may be empty.
+    /// Whether the thing has to be selected, unless the page is its own.
+    on_row: bool,
+    /// What follows the key; may be empty.
     with: &'static str,
 }
 
-/// The pages and their panes; everything else is a dialog.
-const PAGES: &[Context] = &[
-    Context::Clusters,
-    Context::AllNodes,
-    Context::AllJobs,
-    Context::Nodes,
-    Context::Jobs,
-    Context::Log,
-    Context::Autoscaler,
-    Context::Tpus,
-];
-
 impl Way {
     const fn new(action: Action) -> Self {
-        Self { action, within: &[], lead: None, place: "", with: "" }
+        Self { action, within: &[], lead: None, place: "", on_row: false, with: "" }
     }
 
     const fn within(self, within: &'static [Context], place: &'static str) -> Self {
@@ -40,6 +42,11 @@ impl Way {
 
     const fn after(self, lead: Action) -> Self {
         Self { lead: Some(lead), ..self }
+    }
+
+    /// On the row of a worker.
+    const fn on_row(self) -> Self {
+        Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPUs")
     }
 
     const fn with(self, with: &'static str) -> Self {
@@ -51,7 +58,6 @@ impl Way {
         use Action as A;
         const AUTOSCALER: &[Context] = &[Context::Autoscaler];
         const PROGRESS: &[Context] = &[Context::Progress];
-        const ROWS: &str = "the nodes pane or the TPUs";
         match verb {
             Verb::MonitorLog => {
                 Self::new(A::Log).within(AUTOSCALER, "the cluster's autoscaler pane").after(A::Pane4)
@@ -67,11 +73,9 @@ impl Way {
             Verb::Restart => Self::new(A::Restart),
             Verb::RestartWithoutJobs => Self::new(A::Restart).with("with its first option off"),
             Verb::AddWorker => Self::new(A::AddWorker),
-            Verb::InitWorker => Self::new(A::InitWorker).within(&[], ROWS).with("on its row"),
-            Verb::RemoveWorker => Self::new(A::RemoveWorker).within(&[], ROWS).with("on its row"),
-            Verb::RemoveNow => {
-                Self::new(A::RemoveWorker).within(&[], ROWS).with("on its row, with its first option off")
-            }
+            Verb::InitWorker => Self::new(A::InitWorker).on_row(),
+            Verb::RemoveWorker => Self::new(A::RemoveWorker).on_row(),
+            Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with its first option off"),
             Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPUs").after(A::Tpus),
             Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress").after(A::Progress),
             Verb::SkipStep => Self::new(A::RollForward).within(PROGRESS, "its progress").after(A::Progress),
@@ -92,20 +96,10 @@ impl Way {
     }
 }
 
-impl App {
-    /// The hint as the page shows it, also beneath a dialog.
-    pub fn hint(&self, hint: &Hint) -> String {
-        self.hint_in(hint, Some(self.page_context()))
-    }
-
-    /// The hint as the open dialog shows it.
-    pub fn dialog_hint(&self, hint: &Hint) -> String {
-        self.hint_in(hint, Some(self.context()))
-    }
-
-    /// The hint in a dialog of this context, which is about to be opened; without one, in a message that stays while
-    /// pages change.
-    pub(super) fn hint_in(&self, hint: &Hint, here: Option<Context>) -> String {
+impl Ways<'_> {
+    /// The hint as it is shown in this context: the page's, a dialog's over it, or that of a message, which has none
+    /// because it stays while pages change.
+    pub fn hint(&self, hint: &Hint, here: Option<Context>) -> String {
         let fix = |fix: &Fix| match fix {
             Fix::Text(text) => text.clone(),
             Fix::Command { aim, line } if aim.is_empty() => format!("run `{line}`"),
@@ -121,34 +115,42 @@ impl App {
     /// The keys that lead to a verb; none in read-only mode if it changes a cluster.
     fn way_to(&self, verb: Verb, here: Option<Context>) -> Option<String> {
         let way = Way::to(verb);
-        if self.is_read_only() && way.action.changes_a_cluster() {
+        if self.read_only && way.action.changes_a_cluster() {
             return None;
         }
-        let with = if way.with.is_empty() { String::new() } else { format!(" {}", way.with) };
-        let key = format!("{}{with}", self.key_or_name(way.action));
+        let key = self.pressed(&way, here);
         let there = || if way.place.is_empty() { key.clone() } else { format!("{key} in {}", way.place) };
         let Some(here) = here else { return Some(there()) };
         if way.works_in(here) {
             return Some(key);
         }
-        let page = self.page_context();
-        let lead = way.lead.filter(|lead| lead.describe().contexts.contains(&page));
+        let lead = way.lead.filter(|lead| lead.describe().contexts.contains(&self.page));
         let keys = match lead {
-            _ if way.works_in(page) => key,
+            _ if way.works_in(self.page) => key,
             Some(lead) => format!("{}, then {key}", self.key_or_name(lead)),
             None => return Some(there()),
         };
         Some(if PAGES.contains(&here) { keys } else { format!("{keys} after closing this dialog") })
     }
 
+    /// The key of a way, and what follows it: `D on its row, with its first option off`.
+    fn pressed(&self, way: &Way, here: Option<Context>) -> String {
+        let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu));
+        let row = if way.on_row && !is_its_own { " on its row" } else { "" };
+        let gap = match (row, way.with) {
+            (_, "") => "",
+            ("", _) => " ",
+            _ => ", ",
+        };
+        format!("{}{row}{gap}{}", self.key_or_name(way.action), way.with)
+    }
+
     /// The first key of an action; of one without a key, its name for the palette.
     fn key_or_name(&self, action: Action) -> String {
-        match self.key_of(action) {
-            key if key.is_empty() => {
-                format!("{}{}", self.key_of(Action::Palette), action.describe().name)
-            }
-            key => key,
-        }
+        let key = |action| self.keymap.keys_of(action).next();
+        key(action).unwrap_or_else(|| {
+            format!("{}{}", key(Action::Palette).unwrap_or_default(), action.describe().name)
+        })
     }
 }
 

@@ -1,8 +1,23 @@
-//! The fleet: all clusters in the order of their issues, their totals, and the moves between views.
+//! All that is known of all clusters, and the totals.
 
-use super::{App, Cluster, Effect, Filter, Pane, View, order};
-use crate::diagnose::{Finding, Severity};
-use crate::model::{Chip, JobKey, Link, NodeId, Request, Timestamp};
+use super::cell::{Cell, Role};
+use super::cluster::{Cluster, Listed};
+use crate::model::text::printable;
+use crate::model::{Chip, ClusterName, Link, Problem};
+
+/// A prefix shorter than this is not worth an ellipsis.
+const WORTH: usize = 3;
+
+/// All clusters, and the files that could not be read.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    /// The clusters, in the order in which they were listed. A cluster's place in it is fixed.
+    pub clusters: Vec<Cluster>,
+    /// Cluster files that could not be read, each with its problem.
+    pub broken: Vec<(String, Problem)>,
+    /// Bytes that the names of all clusters begin with.
+    shared: usize,
+}
 
 /// Chips of one kind of several clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,7 +64,63 @@ pub struct Totals {
     pub waiting: usize,
 }
 
-impl App {
+impl Totals {
+    /// A total; `?` before anything is known.
+    pub fn told(&self, n: usize) -> String {
+        if self.known > 0 || self.clusters == 0 { n.to_string() } else { "?".to_owned() }
+    }
+}
+
+impl Fleet {
+    /// The fleet before any cluster has reported.
+    pub fn new(listed: Vec<Listed>) -> Self {
+        let mut fleet = Self::default();
+        for row in listed {
+            match row {
+                Listed::Cluster(spec) => fleet.clusters.push(Cluster::new(spec)),
+                Listed::Broken { file, problem } => fleet.broken.push((file, problem)),
+            }
+        }
+        fleet.shared = shared(fleet.clusters.iter().map(|c| c.name().as_str()));
+        fleet
+    }
+
+    /// The place of the cluster with that name.
+    pub fn place(&self, name: &ClusterName) -> Option<usize> {
+        self.clusters.iter().position(|c| c.name() == name)
+    }
+
+    /// The cluster with that name.
+    pub fn named(&self, name: &ClusterName) -> Option<&Cluster> {
+        self.clusters.iter().find(|c| c.name() == name)
+    }
+
+    /// The cluster with that name, to be changed.
+    pub fn named_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
+        self.clusters.iter_mut().find(|c| c.name() == name)
+    }
+
+    /// One cluster with its place, or all.
+    pub fn each(&self, of: Option<usize>) -> impl Iterator<Item = (usize, &Cluster)> {
+        let all = self.clusters.iter().enumerate();
+        all.filter(move |(place, _)| of.is_none_or(|of| of == *place))
+    }
+
+    /// The name of a cluster as a cell; its shorter form leaves out what the names of all begin with.
+    pub fn name_cell<'f>(&self, cluster: &'f Cluster, role: Role) -> Cell<'f> {
+        let name = cluster.name().as_str();
+        let cell = Cell::new(printable(name), role);
+        match name.get(self.shared..).filter(|_| self.shared > 0) {
+            Some(rest) => cell.or(format!("…{}", printable(rest))),
+            None => cell,
+        }
+    }
+
+    /// Whether there is but one cluster, so that a page of the fleet says nothing.
+    pub fn is_single(&self) -> bool {
+        self.clusters.len() == 1 && self.broken.is_empty()
+    }
+
     /// Totals over all clusters, as far as they are known.
     pub fn totals(&self) -> Totals {
         let mut all =
@@ -74,149 +145,36 @@ impl App {
     pub fn alerts(&self) -> usize {
         self.broken.len() + self.clusters.iter().map(Cluster::alerts).sum::<usize>()
     }
-
-    pub(super) fn arrange_list(&mut self) {
-        let (clusters, broken) = (&self.clusters, &self.broken);
-        let admits = |i: usize, filter: &Filter| match clusters.get(i) {
-            Some(c) => filter.admits([c.name().as_str(), c.says().map_or("", |f| f.kind.word())]),
-            None => filter.admits([broken[i - clusters.len()].0.as_str(), "broken file"]),
-        };
-        self.list.arrange(
-            clusters.len() + broken.len(),
-            |i| i,
-            admits,
-            |a, b, sort| order::clusters(clusters.get(a), clusters.get(b), sort),
-        );
-        if !self.list_moved {
-            self.list.go(0, |i| i);
-        }
-    }
-
-    /// Puts the merged rows in order, if they are on the screen.
-    pub(super) fn arrange_merged(&mut self) {
-        match self.view {
-            View::Nodes => self.all_nodes.arrange_nodes(&self.clusters),
-            View::Jobs => self.all_jobs.arrange_jobs(&self.clusters),
-            View::Clusters | View::Cluster(_) | View::Tpus(_) => {}
-        }
-    }
-
-    /// Shows the fleet, all nodes, or all jobs.
-    pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
-        let effects = self.leave_cluster();
-        if let View::Cluster(place) | View::Tpus(place) = self.view {
-            self.list.select(&place, |i| i);
-        }
-        self.turn_to(view);
-        self.root = view;
-        self.arrange_merged();
-        effects
-    }
-
-    /// Puts a page on the screen, and keeps the one before for the key that goes back to it.
-    pub(super) fn turn_to(&mut self, view: View) {
-        if view != self.view {
-            self.last = std::mem::replace(&mut self.view, view);
-        }
-    }
-
-    /// Goes to the page before this one, as `cd -` does.
-    pub(super) fn last_page(&mut self) -> Vec<Effect> {
-        match self.last {
-            View::Cluster(place) => self.enter(place),
-            View::Tpus(place) => self.enter_tpus(place),
-            view => self.show(view),
-        }
-    }
-
-    /// Shows a cluster; it is polled more often while it is on the screen.
-    pub(super) fn enter(&mut self, place: usize) -> Vec<Effect> {
-        let mut effects = self.leave_cluster();
-        self.turn_to(View::Cluster(place));
-        self.list_moved = true;
-        self.zoomed = false;
-        self.dirty = true;
-        self.clusters[place].pace = self.paces.focused;
-        effects.push(Effect::Ask(self.clusters[place].name().clone(), Request::Focus(true)));
-        if self.clusters[place].known {
-            effects.extend(self.follow_newest(place));
-        }
-        effects
-    }
-
-    /// Shows a cluster, and asks about a changed host key.
-    pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
-        let effects = self.enter(place);
-        self.ask_about_host_key(now);
-        effects
-    }
-
-    /// Opens the cluster of the selected merged row, with that row selected in its pane.
-    pub(super) fn visit_row(&mut self, now: Timestamp) -> Vec<Effect> {
-        let node = self.meant_node().map(|(place, n)| (place, n.id));
-        let job = self.meant_job().map(|(place, j)| (place, j.key.clone()));
-        match (self.view, node, job) {
-            (View::Nodes, Some((place, id)), _) => {
-                self.pane = Pane::Nodes;
-                self.clusters[place].select_node(id);
-                self.visit(place, now)
-            }
-            (View::Jobs, _, Some((place, key))) => {
-                self.pane = Pane::Jobs;
-                self.clusters[place].select_job(&key);
-                self.visit(place, now)
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    pub(super) fn leave_cluster(&mut self) -> Vec<Effect> {
-        let (View::Cluster(place) | View::Tpus(place)) = self.view else { return Vec::new() };
-        let Some(cluster) = self.clusters.get_mut(place) else { return Vec::new() };
-        cluster.pace = self.paces.background;
-        vec![Effect::Ask(cluster.name().clone(), Request::Focus(false))]
-    }
 }
 
-impl Cluster {
-    /// The worst finding, which the fleet's row shows.
-    pub fn says(&self) -> Option<&Finding> {
-        self.findings.first()
+/// Bytes that all names begin with, up to a hyphen.
+fn shared<'a>(mut names: impl Iterator<Item = &'a str>) -> usize {
+    let Some(first) = names.next() else { return 0 };
+    let mut prefix = first;
+    let mut others = 0;
+    for name in names {
+        others += 1;
+        let same = prefix.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+        let hyphen = prefix.as_bytes()[..same].iter().rposition(|b| *b == b'-');
+        prefix = &prefix[..hyphen.map_or(0, |at| at + 1)];
     }
+    if others > 0 && prefix.len() > WORTH { prefix.len() } else { 0 }
+}
 
-    /// The number of findings that need action; one for an unreachable cluster: its others may be out of date.
-    pub fn alerts(&self) -> usize {
-        if let Some(running) = self.operating() {
-            if running.takes_down() {
-                return 0;
-            }
-            if running.is_stopped() {
-                return 1;
-            }
-        }
-        if self.problem().is_some() {
-            return 1;
-        }
-        self.findings.iter().filter(|f| f.severity == Severity::Bad).count()
-    }
+#[cfg(test)]
+mod tests {
+    use super::shared;
 
-    /// Selects a node; a filter that hides it is cleared.
-    fn select_node(&mut self, id: NodeId) {
-        let nodes = self.snapshot.clone();
-        self.nodes.select(&id, |i| nodes.nodes[i].id);
-        if self.node().is_none_or(|n| n.id != id) {
-            self.nodes.set_filter("");
-            self.arrange_nodes();
-        }
-    }
-
-    /// Selects a job; a filter that hides it is cleared.
-    pub(super) fn select_job(&mut self, key: &JobKey) {
-        let jobs = self.snapshot.clone();
-        self.jobs.select(key, |i| jobs.jobs[i].key.clone());
-        if self.job().is_none_or(|j| j.key != *key) {
-            self.jobs.set_filter("");
-            self.arrange_jobs();
-        }
+    #[test]
+    fn only_what_all_names_begin_with_can_be_left_out() {
+        assert_eq!(
+            shared(["marin-us-east1", "marin-us-east5", "marin-eu-west4"].into_iter()),
+            "marin-".len()
+        );
+        assert_eq!(shared(["marin-a", "marin-a-vllm"].into_iter()), "marin-".len());
+        assert_eq!(shared(["marin-a", "lab"].into_iter()), 0);
+        assert_eq!(shared(["marin-a"].into_iter()), 0, "an only name is shown as it is");
+        assert_eq!(shared(["é-a", "ê-b"].into_iter()), 0);
+        assert_eq!(shared([].into_iter()), 0);
     }
 }

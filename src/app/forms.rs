@@ -36,7 +36,7 @@ impl App {
         let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
             return Vec::new();
         };
-        let cluster = self.clusters[place].name().clone();
+        let cluster = self.fleet.clusters[place].name().clone();
         match key {
             JobKey::Driver(id) => {
                 let text = format!("{id} was started by hand: its submission settings are not known");
@@ -102,8 +102,8 @@ impl App {
                 if form.is_some() {
                     self.dialog = None;
                     // Who has closed the form may be reading something else by now.
-                    if let Some(cluster) = self.clusters.iter_mut().find(|c| c.name() == cluster) {
-                        cluster.awaited = Some(id.clone());
+                    if let Some(place) = self.fleet.place(cluster) {
+                        self.pages.cluster[place].awaited = Some(id.clone());
                     }
                 }
                 self.toasts.say(Tone::Good, format!("{cluster}: {id} submitted"), now);

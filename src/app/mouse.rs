@@ -1,81 +1,12 @@
-//! The mouse: where everything was drawn, and what a click there does.
+//! The mouse: what a click or a turn of the wheel does where it is.
 
+use super::list::By;
 use super::{Action, App, Dialog, Effect, Pane, View};
 use crate::model::Timestamp;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 /// Rows a turn of the wheel moves.
 const WHEEL: isize = 3;
-
-/// A rectangle of cells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Area {
-    /// Column of the left edge.
-    pub x: u16,
-    /// Row of the top edge.
-    pub y: u16,
-    /// Width in columns.
-    pub width: u16,
-    /// Height in rows.
-    pub height: u16,
-}
-
-impl Area {
-    fn contains(self, column: u16, row: u16) -> bool {
-        (self.x..self.x.saturating_add(self.width)).contains(&column)
-            && (self.y..self.y.saturating_add(self.height)).contains(&row)
-    }
-}
-
-/// Where the rows of each table were drawn; none for what was not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Areas {
-    /// Where the fleet's rows are.
-    pub list: Option<Area>,
-    /// The rows of all clusters.
-    pub merged: Option<Area>,
-    /// Where the rows of the nodes pane are.
-    pub nodes: Option<Area>,
-    /// Where the rows of the jobs pane are.
-    pub jobs: Option<Area>,
-    /// Where the lines of the log are.
-    pub log: Option<Area>,
-    /// Where the lines of the autoscaler pane are.
-    pub autoscaler: Option<Area>,
-    /// Highest first line of the autoscaler pane.
-    pub autoscaler_last: usize,
-    /// Where the rows of a cluster's TPUs are.
-    pub tpus: Option<Area>,
-    /// Highest first line of the worker types below them.
-    pub tpu_types_last: usize,
-    /// Where the dialog is, with its border.
-    pub dialog: Option<Area>,
-    /// The dialog's buttons: Cancel, and the one that confirms.
-    pub buttons: Option<[Area; 2]>,
-    /// First line of the dialog that is shown.
-    pub dialog_top: usize,
-    /// Highest first line of the dialog.
-    pub dialog_last: usize,
-    /// Nothing could be drawn: the window is too small.
-    pub is_too_small: bool,
-}
-
-impl Areas {
-    /// The panes from the top left to the bottom right; by their numbers where they are not all on the screen.
-    pub(super) fn panes_as_drawn(&self) -> [Pane; 4] {
-        let mut order = Pane::ALL;
-        let area = |pane: &Pane| match pane {
-            Pane::Nodes => self.nodes,
-            Pane::Jobs => self.jobs,
-            Pane::Log => self.log,
-            Pane::Autoscaler => self.autoscaler,
-        };
-        if order.iter().all(|pane| area(pane).is_some()) {
-            order.sort_by_key(|pane| area(pane).map(|a| (a.y, a.x)));
-        }
-        order
-    }
-}
 
 impl App {
     pub(super) fn mouse(&mut self, mouse: MouseEvent, now: Timestamp) -> Vec<Effect> {
@@ -107,18 +38,47 @@ impl App {
                 Vec::new()
             };
         }
-        match self.view {
-            View::Clusters => return self.mouse_in_list(column, row, by, now),
-            View::Nodes | View::Jobs => return self.mouse_in_merged(column, row, by, now),
-            View::Tpus(_) => return self.mouse_in_tpus(column, row, by, now),
-            View::Cluster(_) => {}
+        match self.view() {
+            View::Cluster(_) => self.mouse_in_panes(column, row, by),
+            View::Log(_) | View::Details(_) if by != 0 => self.step(by),
+            View::Log(_) | View::Details(_) => Vec::new(),
+            _ => self.mouse_in_table(column, row, by, now),
         }
-        let areas = self.areas;
-        let panes = [areas.nodes, areas.jobs, areas.log, areas.autoscaler];
-        let hit = panes
-            .iter()
-            .zip(Pane::ALL)
-            .find_map(|(area, pane)| Some((area.filter(|a| a.contains(column, row))?, pane)));
+    }
+
+    /// A click on a title sorts by it; on a row it selects the row, on the selected one it opens it.
+    fn mouse_in_table(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
+        let Some(table) = self.areas.table_of(None) else { return Vec::new() };
+        if let Some(head) = table.head_at(column, row).filter(|_| by == 0) {
+            return self.sort(By::Shown(head));
+        }
+        let area = table.rows;
+        if !area.contains(column, row) {
+            return Vec::new();
+        }
+        if by != 0 {
+            return self.step(by);
+        }
+        self.prompt = None;
+        let Some((listing, fleet)) = self.listing_mut() else { return Vec::new() };
+        let position = listing.window(area.height.into()) + usize::from(row - area.y);
+        if position == listing.cursor() && position < listing.len() {
+            return self.act(Action::Open, now);
+        }
+        listing.go(fleet, position);
+        Vec::new()
+    }
+
+    fn mouse_in_panes(&mut self, column: u16, row: u16, by: isize) -> Vec<Effect> {
+        let titled = |pane: &Pane| self.areas.table_of(Some(*pane)).and_then(|t| t.head_at(column, row));
+        let sorted = Pane::ALL.into_iter().find_map(|pane| Some((pane, titled(&pane)?)));
+        if let Some((pane, head)) = sorted.filter(|_| by == 0) {
+            self.pane = pane;
+            return self.sort(By::Shown(head));
+        }
+        let hit = Pane::ALL
+            .into_iter()
+            .find_map(|pane| Some((self.areas.pane(pane).filter(|a| a.contains(column, row))?, pane)));
         let Some((area, pane)) = hit else { return Vec::new() };
         if by != 0 {
             return self.scroll(pane, by);
@@ -126,73 +86,9 @@ impl App {
         // The prompt belongs to the pane that had the focus.
         self.prompt = None;
         self.pane = pane;
-        let position = usize::from(row - area.y);
-        if let Some(cluster) = self.current_mut() {
-            let snapshot = &cluster.snapshot;
-            match pane {
-                Pane::Nodes => {
-                    let top = cluster.nodes.window(area.height.into());
-                    cluster.nodes.go(top + position, |i| snapshot.nodes[i].id);
-                }
-                Pane::Jobs => {
-                    let top = cluster.jobs.window(area.height.into());
-                    cluster.jobs.go(top + position, |i| snapshot.jobs[i].key.clone());
-                }
-                Pane::Log | Pane::Autoscaler => {}
-            }
-        }
-        Vec::new()
-    }
-
-    fn mouse_in_list(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
-        let Some(area) = self.areas.list.filter(|a| a.contains(column, row)) else { return Vec::new() };
-        self.list_moved = true;
-        if by != 0 {
-            self.list.step(by, |i| i);
-            return Vec::new();
-        }
-        self.prompt = None;
-        let position = self.list.window(area.height.into()) + usize::from(row - area.y);
-        if position == self.list.cursor() {
-            return self.act(Action::Open, now);
-        }
-        self.list.go(position, |i| i);
-        Vec::new()
-    }
-
-    fn mouse_in_tpus(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
-        let Some(area) = self.areas.tpus.filter(|a| a.contains(column, row)) else { return Vec::new() };
-        if by != 0 {
-            return self.step(by);
-        }
-        self.prompt = None;
-        let offset = usize::from(row - area.y);
-        let Some(tpus) = self.tpus_mut() else { return Vec::new() };
-        let position = tpus.table().window(area.height.into()) + offset;
-        if position == tpus.table().cursor() && position < tpus.table().len() {
-            return self.act(Action::Open, now);
-        }
-        tpus.go(position);
-        Vec::new()
-    }
-
-    fn mouse_in_merged(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
-        let Some(area) = self.areas.merged.filter(|a| a.contains(column, row)) else { return Vec::new() };
-        if by != 0 {
-            return self.step(by);
-        }
-        self.prompt = None;
-        let (height, offset) = (usize::from(area.height), usize::from(row - area.y));
-        let (top, cursor) = match self.view {
-            View::Nodes => (self.all_nodes.table().window(height), self.all_nodes.table().cursor()),
-            _ => (self.all_jobs.table().window(height), self.all_jobs.table().cursor()),
-        };
-        if top + offset == cursor {
-            return self.act(Action::Open, now);
-        }
-        match self.view {
-            View::Nodes => self.all_nodes.go(top + offset),
-            _ => self.all_jobs.go(top + offset),
+        if let Some((listing, fleet)) = self.listing_mut() {
+            let position = listing.window(area.height.into()) + usize::from(row - area.y);
+            listing.go(fleet, position);
         }
         Vec::new()
     }

@@ -1,6 +1,7 @@
 //! News of a cluster become state, messages, and sometimes a request.
 
-use super::order;
+use super::list::Listing;
+use super::pages::jobs::newest_running;
 use super::{Action, App, Effect, Tone, View};
 use crate::diagnose::Severity;
 use crate::model::{
@@ -10,18 +11,17 @@ use crate::model::{
 
 impl App {
     pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = self.clusters.iter().position(|c| *c.name() == update.cluster) else {
-            return Vec::new();
-        };
-        let alerts = self.alerts();
+        let Some(place) = self.fleet.place(&update.cluster) else { return Vec::new() };
+        let alerts = self.fleet.alerts();
         let effects = self.take_in(place, update, now);
-        self.dirty |= alerts != self.alerts();
+        self.dirty |= alerts != self.fleet.alerts();
         effects
     }
 
     fn take_in(&mut self, place: usize, update: Update, now: Timestamp) -> Vec<Effect> {
-        let on_screen = !matches!(self.view, View::Cluster(shown) | View::Tpus(shown) if shown != place);
-        let cluster = &mut self.clusters[place];
+        // Pages of the fleet show every cluster.
+        let on_screen = self.view().place().is_none_or(|shown| shown == place);
+        let cluster = &mut self.fleet.clusters[place];
         match update.news {
             News::Link(link) => {
                 let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
@@ -29,8 +29,11 @@ impl App {
                     return Vec::new();
                 }
                 self.dirty |= on_screen;
-                self.arrange_list();
-                if asks && self.view == View::Cluster(place) && self.dialog.is_none() && self.prompt.is_none()
+                self.arrange_fleet();
+                if asks
+                    && *self.view() == View::Cluster(place)
+                    && self.dialog.is_none()
+                    && self.prompt.is_none()
                 {
                     self.ask_about_host_key(now);
                 }
@@ -45,19 +48,14 @@ impl App {
                     self.toasts.say(tone, format!("{}: {}", update.cluster, finding.long), now);
                 }
                 self.dirty |= changed && on_screen;
-                self.dirty |= cluster.note_use() && self.view == View::Clusters;
+                let is_noted = cluster.note_use();
+                self.dirty |= is_noted && *self.view() == View::Clusters;
                 if changed {
-                    self.arrange_list();
-                    self.arrange_merged();
+                    self.marks.keep(place, &self.fleet.clusters[place].snapshot.jobs);
+                    self.rearrange(place);
                 }
-                if self.view == View::Cluster(place) {
-                    if let Some(id) = self.clusters[place].readable_again() {
-                        return self.follow(place, LogSource::Job(id));
-                    }
-                    if let Some(id) = self.arrived(place) {
-                        return self.follow(place, LogSource::Job(id));
-                    }
-                    return self.follow_newest(place);
+                if matches!(*self.view(), View::Cluster(shown) | View::Log(shown) if shown == place) {
+                    return self.follow_on(place);
                 }
             }
             News::Physical(figures) => {
@@ -66,19 +64,19 @@ impl App {
                 }
             }
             News::Log(batch) => {
-                cluster.take_log(batch);
-                self.dirty |= self.view == View::Cluster(place);
+                self.pages.cluster[place].take_log(&self.fleet, place, batch);
+                self.dirty |= on_screen && self.view().place().is_some();
             }
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(answer) => self.cloud_news(place, answer, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
-            News::Work { job, work } => self.work_news(&update.cluster, &job, work, now),
+            News::Work { job, work } => self.work_news(place, &job, &work),
             News::Cost(cost) => cluster.cost = cost,
             News::Mark(mark) => {
                 cluster.mark = mark;
                 self.dirty = true;
-                self.arrange_list();
+                self.arrange_fleet();
             }
             News::Ports { open, notes } => self.ports_news(place, open, &notes, now),
             News::Note(note) => {
@@ -119,7 +117,7 @@ impl App {
             }
             JobStopOutcome::Failed(why) => (Tone::Bad, format!("{cluster}: {id} was not stopped: {why}")),
         };
-        if let Some(c) = self.clusters.iter_mut().find(|c| c.name() == cluster) {
+        if let Some(c) = self.fleet.named_mut(cluster) {
             if matches!(outcome, JobStopOutcome::Asked | JobStopOutcome::Unknown { watching: true, .. }) {
                 c.stopping.insert(id.clone());
             } else {
@@ -148,36 +146,60 @@ impl App {
         vec![Effect::Note(cluster, format!("delete-job {id}"), noted)]
     }
 
+    /// Puts the fleet's rows in order.
+    pub(super) fn arrange_fleet(&mut self) {
+        self.pages.clusters.arrange(&self.fleet);
+    }
+
+    /// Puts the rows that a cluster's news may have changed in order. Hidden tables are arranged when they are shown.
+    pub(super) fn rearrange(&mut self, place: usize) {
+        self.arrange_fleet();
+        if *self.view() != View::Clusters && self.view().place().is_none_or(|shown| shown == place) {
+            self.arrange_page();
+        }
+    }
+
+    /// Opens the log that the cluster's page waits for: one that can be read again, the one of the job just submitted,
+    /// else the newest running job's.
+    fn follow_on(&mut self, place: usize) -> Vec<Effect> {
+        let again = self.pages.cluster[place].readable_again(&self.fleet, place);
+        match again.or_else(|| self.arrived(place)) {
+            Some(id) => self.follow(place, LogSource::Job(id)),
+            None => self.follow_newest(place),
+        }
+    }
+
     /// Selects the job just submitted from here once it is in the table, and returns it.
     fn arrived(&mut self, place: usize) -> Option<SubmissionId> {
-        let cluster = &mut self.clusters[place];
-        let is_it = |id: &SubmissionId| cluster.snapshot.jobs.iter().any(|j| j.submission_id() == Some(id));
-        let id = cluster.awaited.clone().filter(is_it)?;
-        cluster.awaited = None;
-        cluster.select_job(&JobKey::Submission(id.clone()));
+        let page = &mut self.pages.cluster[place];
+        let id = page.awaited.clone()?;
+        let key = JobKey::Submission(id.clone());
+        self.fleet.clusters[place].job(&key)?;
+        page.awaited = None;
+        page.jobs.select(&self.fleet, place, &key);
         Some(id)
     }
 
     /// Opens the log of the newest running job, unless a log is open.
     pub(super) fn follow_newest(&mut self, place: usize) -> Vec<Effect> {
-        let cluster = &self.clusters[place];
-        if cluster.log.source().is_some() {
+        if self.pages.cluster[place].log.source().is_some() {
             return Vec::new();
         }
-        let newest = order::newest_running(&cluster.snapshot.jobs).and_then(|j| j.submission_id().cloned());
+        let jobs = &self.fleet.clusters[place].snapshot.jobs;
+        let newest = newest_running(jobs).and_then(|j| j.submission_id().cloned());
         newest.map(|id| self.follow(place, LogSource::Job(id))).unwrap_or_default()
     }
 
     /// Follows a log instead of the one that is open.
     pub(super) fn follow(&mut self, place: usize, source: LogSource) -> Vec<Effect> {
         let stream = self.stream();
-        let cluster = &mut self.clusters[place];
-        let name = cluster.name().clone();
+        let name = self.fleet.clusters[place].name().clone();
+        let log = &mut self.pages.cluster[place].log;
         let mut effects = Vec::new();
-        if cluster.log.source().is_some() {
-            effects.push(Effect::Ask(name.clone(), Request::Unfollow(cluster.log.stream())));
+        if log.source().is_some() {
+            effects.push(Effect::Ask(name.clone(), Request::Unfollow(log.stream())));
         }
-        cluster.log.begin(source.clone(), stream);
+        log.begin(source.clone(), stream);
         effects.push(Effect::Ask(name, Request::Follow(stream, source)));
         effects
     }

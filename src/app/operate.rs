@@ -36,7 +36,7 @@ impl App {
         if self.is_taken(&name, now) {
             return Vec::new();
         }
-        let cluster = self.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
+        let cluster = self.fleet.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
         let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
         // The jobs on a single worker are not known before the preview.
         let jobs = open.map(|j| AffectedJob::of(j)).collect();
@@ -48,8 +48,7 @@ impl App {
 
     /// Whether an operation is running or interrupted on that cluster; if so, shows its progress.
     pub(super) fn is_taken(&mut self, name: &ClusterName, now: Timestamp) -> bool {
-        let Some(running) = self.clusters.iter().find(|c| c.name() == name).and_then(Cluster::operating)
-        else {
+        let Some(running) = self.fleet.named(name).and_then(Cluster::operating) else {
             return false;
         };
         let text = format!("{name}: {}; no other operation can start until it has ended", running.brief());
@@ -138,46 +137,63 @@ impl App {
         }
     }
 
-    /// Carries out a key on the operation whose progress is shown.
-    pub(super) fn in_progress(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
-        let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return Vec::new() };
-        let cluster = cluster.clone();
-        let Some(running) = self.cluster_mut(&cluster).and_then(|c| c.running.as_mut()) else {
+    /// The operation whose progress is shown, to be changed, and its cluster.
+    fn watched_mut(&mut self) -> Option<(ClusterName, &mut Running)> {
+        let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return None };
+        let name = cluster.clone();
+        let running = self.fleet.named_mut(&name)?.running.as_mut()?;
+        Some((name, running))
+    }
+
+    /// Resumes the operation whose progress is shown.
+    pub(super) fn resume(&mut self, _now: Timestamp) -> Vec<Effect> {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
             return Vec::new();
         };
-        let mut say = None;
-        let order = match action {
-            Action::Resume if running.is_stopped() => Some(Order::Resume(running.meant())),
-            Action::RollForward if running.may_be_passed() => Some(Order::Forward(running.meant())),
-            Action::RollForward if running.is_stopped() => {
-                say = Some("later steps need this one; cannot skip it");
-                None
-            }
-            Action::Cancel if running.may_be_cancelled() => {
-                running.stand = Stand::Cancelling;
-                Some(Order::Cancel)
-            }
-            Action::Cancel if running.stand == Stand::Works => {
-                say = Some("changes have been made, cannot cancel; if a step fails, it can be resumed");
-                None
-            }
-            Action::Abandon if running.is_stopped() => {
-                self.ask_to_abandon(&cluster, now);
-                None
-            }
-            _ => None,
+        vec![Effect::Operate(cluster, Order::Resume(running.meant()))]
+    }
+
+    /// Goes on behind the failed step, where later steps do not need it.
+    pub(super) fn roll_forward(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
+            return Vec::new();
         };
-        if let Some(text) = say {
-            self.toasts.say(Tone::Info, format!("{cluster}: {text}"), now);
+        if running.may_be_passed() {
+            return vec![Effect::Operate(cluster, Order::Forward(running.meant()))];
         }
-        order.map(|order| vec![Effect::Operate(cluster, order)]).unwrap_or_default()
+        let text = format!("{cluster}: later steps need this one; cannot skip it");
+        self.toasts.say(Tone::Info, text, now);
+        Vec::new()
+    }
+
+    /// Cancels the operation, unless it has changed something that it must bring to an end.
+    pub(super) fn cancel(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.stand == Stand::Works) else {
+            return Vec::new();
+        };
+        if running.may_be_cancelled() {
+            running.stand = Stand::Cancelling;
+            return vec![Effect::Operate(cluster, Order::Cancel)];
+        }
+        let text = "changes have been made, cannot cancel; if a step fails, it can be resumed";
+        self.toasts.say(Tone::Info, format!("{cluster}: {text}"), now);
+        Vec::new()
+    }
+
+    /// Asks before the interrupted operation is abandoned.
+    pub(super) fn abandon(&mut self, now: Timestamp) -> Vec<Effect> {
+        let stopped = self.watched_mut().filter(|(_, r)| r.is_stopped()).map(|(cluster, _)| cluster);
+        if let Some(cluster) = stopped {
+            self.ask_to_abandon(&cluster, now);
+        }
+        Vec::new()
     }
 
     /// Quits; asks first when that would interrupt an operation.
     pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
         let ours = |r: &&Running| matches!(r.stand, Stand::Works | Stand::Cancelling);
         let running: Vec<&Running> =
-            self.clusters.iter().filter_map(|c| c.running.as_ref()).filter(ours).collect();
+            self.fleet.clusters.iter().filter_map(|c| c.running.as_ref()).filter(ours).collect();
         if running.is_empty() {
             return vec![Effect::Quit];
         }
@@ -193,9 +209,7 @@ impl App {
     }
 
     fn ask_to_abandon(&mut self, cluster: &ClusterName, now: Timestamp) {
-        let Some(running) =
-            self.clusters.iter().find(|c| c.name() == cluster).and_then(|c| c.running.as_ref())
-        else {
+        let Some(running) = self.fleet.named(cluster).and_then(|c| c.running.as_ref()) else {
             return;
         };
         let line = |label: &str, text: String| (label.to_owned(), text);
@@ -266,13 +280,13 @@ impl App {
                 let running = self.cluster_mut(name).and_then(|c| c.running.as_ref());
                 let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
                 self.ended(name, end, now);
-                self.arrange_list();
+                self.arrange_fleet();
                 // An operation on a worker leaves the connection to the cluster alone.
                 let news = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
                 return if is_of_cluster { refresh() } else { news.to_vec() };
             }
         }
-        self.arrange_list();
+        self.arrange_fleet();
         Vec::new()
     }
 
@@ -379,7 +393,7 @@ impl App {
     }
 
     fn cluster_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
-        self.clusters.iter_mut().find(|c| c.name() == name)
+        self.fleet.named_mut(name)
     }
 
     /// The announcement of a plan, or the output of an operation.
@@ -409,6 +423,6 @@ impl App {
     /// The operation whose progress is shown.
     pub fn watched(&self) -> Option<&Running> {
         let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return None };
-        self.clusters.iter().find(|c| c.name() == cluster)?.running.as_ref()
+        self.fleet.named(cluster)?.running.as_ref()
     }
 }

@@ -1,6 +1,6 @@
 //! The age from which data counts as old.
 
-use super::{App, View, cluster};
+use super::{App, cluster};
 use std::time::Duration;
 
 /// Poll intervals. Data is old when a second reading is due.
@@ -18,7 +18,7 @@ impl App {
     /// The same console with these poll intervals.
     #[must_use]
     pub fn reading_every(mut self, paces: Paces) -> Self {
-        for cluster in &mut self.clusters {
+        for cluster in &mut self.fleet.clusters {
             (cluster.pace, cluster.tpus.pace) = (paces.background, paces.cloud);
         }
         self.paces = paces;
@@ -27,9 +27,9 @@ impl App {
 
     /// The age below which data is shown as fresh; higher in the fleet, where clusters are polled less often.
     pub fn fresh(&self) -> Duration {
-        match self.view {
-            View::Cluster(_) | View::Tpus(_) => cluster::FRESH,
-            _ => cluster::STALE.max(self.paces.background * 2),
+        match self.view().place() {
+            Some(_) => cluster::FRESH,
+            None => cluster::STALE.max(self.paces.background * 2),
         }
     }
 }

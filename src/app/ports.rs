@@ -23,14 +23,14 @@ impl App {
 
     /// Takes in the ports that are open now.
     pub(super) fn ports_news(&mut self, place: usize, open: LocalPorts, notes: &[String], now: Timestamp) {
-        let cluster = &mut self.clusters[place];
+        let cluster = &mut self.fleet.clusters[place];
         let name = cluster.name().clone();
         let is_told = open.is_empty() || open == cluster.ports;
         let is_open_to_all = matches!(cluster.link, Some(Link::Up { token_auth: false, .. }));
         cluster.ports = open;
         if !is_told {
             let warning = if is_open_to_all { format!("; {OPEN_TO_ALL}") } else { String::new() };
-            let text = format!("{name}: {}{warning}", addresses(&name, &self.clusters[place].ports));
+            let text = format!("{name}: {}{warning}", addresses(&name, &self.fleet.clusters[place].ports));
             self.toasts.say(if is_open_to_all { Tone::Info } else { Tone::Good }, text, now);
         }
         if !notes.is_empty() {

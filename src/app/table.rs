@@ -73,11 +73,11 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Clone + PartialEq> Table<K> {
-    /// Puts `rows` rows in order: those that `admits` accepts, sorted by `compare` (stable). `key` identifies a row.
+    /// Puts `rows` rows in order: those that `admits` accepts, sorted by `compare` (stable). `key` identifies a row, while it is there.
     pub fn arrange(
         &mut self,
         rows: usize,
-        key: impl Fn(usize) -> K,
+        key: impl Fn(usize) -> Option<K>,
         admits: impl Fn(usize, &Filter) -> bool,
         compare: impl Fn(usize, usize, Sort) -> Ordering,
     ) {
@@ -87,31 +87,33 @@ impl<K: Clone + PartialEq> Table<K> {
         self.order.extend((0..count).filter(|i| self.filter.is_empty() || admits(*i as usize, &self.filter)));
         let sort = self.sort;
         self.order.sort_by(|a, b| compare(*a as usize, *b as usize, sort));
-        let found =
-            self.selected.as_ref().and_then(|s| self.order.iter().position(|i| key(*i as usize) == *s));
+        let found = self
+            .selected
+            .as_ref()
+            .and_then(|s| self.order.iter().position(|i| key(*i as usize).as_ref() == Some(s)));
         self.cursor = found.unwrap_or(self.cursor).min(self.order.len().saturating_sub(1));
         self.top = self.cursor.saturating_sub(offset);
-        self.selected = self.order.get(self.cursor).map(|i| key(*i as usize));
+        self.selected = self.order.get(self.cursor).and_then(|i| key(*i as usize));
     }
 
     /// Moves the cursor by `by` rows.
-    pub fn step(&mut self, by: isize, key: impl Fn(usize) -> K) {
+    pub fn step(&mut self, by: isize, key: impl Fn(usize) -> Option<K>) {
         let last = self.order.len().saturating_sub(1);
         self.go(self.cursor.saturating_add_signed(by).min(last), key);
     }
 
     /// Puts the cursor on a row of the order.
-    pub fn go(&mut self, position: usize, key: impl Fn(usize) -> K) {
+    pub fn go(&mut self, position: usize, key: impl Fn(usize) -> Option<K>) {
         if let Some(row) = self.order.get(position) {
             self.top = self.window(self.height);
             self.cursor = position;
-            self.selected = Some(key(*row as usize));
+            self.selected = key(*row as usize);
         }
     }
 
     /// Selects a row by its key, if it is there.
-    pub fn select(&mut self, wanted: &K, key: impl Fn(usize) -> K) {
-        if let Some(position) = self.order.iter().position(|i| key(*i as usize) == *wanted) {
+    pub fn select(&mut self, wanted: &K, key: impl Fn(usize) -> Option<K>) {
+        if let Some(position) = self.order.iter().position(|i| key(*i as usize).as_ref() == Some(wanted)) {
             self.go(position, key);
         } else {
             self.selected = Some(wanted.clone());
@@ -209,7 +211,7 @@ mod tests {
     fn arrange(table: &mut Table<u8>, rows: &[u8]) {
         table.arrange(
             rows.len(),
-            |i| rows[i],
+            |i| Some(rows[i]),
             |i, f| f.admits([rows[i].to_string().as_str()]),
             |a, b, s| if s.inverted { rows[b].cmp(&rows[a]) } else { Ordering::Equal },
         );
@@ -246,7 +248,7 @@ mod tests {
             let mut table = Table::default();
             arrange(&mut table, &rows);
             table.drawn(height);
-            table.go(pick % rows.len(), |i| rows[i]);
+            table.go(pick % rows.len(), |i| Some(rows[i]));
             table.drawn(height);
             let chosen = *table.selected().unwrap();
             let on_screen = table.cursor() - table.window(height);
@@ -267,7 +269,7 @@ mod tests {
         fn a_vanished_selection_leaves_a_valid_one(rows in proptest::collection::vec(any::<u8>(), 0..20), kept in 0usize..20) {
             let mut table = Table::default();
             arrange(&mut table, &rows);
-            table.step(7, |i| rows[i]);
+            table.step(7, |i| Some(rows[i]));
             let fewer = &rows[..kept.min(rows.len())];
             arrange(&mut table, fewer);
             prop_assert_eq!(table.selected().is_some(), !fewer.is_empty());

@@ -2,79 +2,46 @@
 
 use super::actions::{ACTIONS, Action, Context};
 use super::prompt::{Prompt, PromptKind, Typed, complete};
-use super::{App, Cluster, Effect, Pane, Tone, View};
+use super::{App, Cluster, Effect, Tone};
 use crate::model::Timestamp;
 use crossterm::event::KeyEvent;
 
 impl App {
+    /// Opens the line for the filter of the table that has the focus, or for the search in the log.
     pub(super) fn begin_filter(&mut self) -> Vec<Effect> {
-        let (kind, before) = match (self.current(), self.pane) {
-            (None, _) => (PromptKind::Filter, self.fleet_filter()),
-            (Some(c), Pane::Nodes) => (PromptKind::Filter, c.nodes.filter().text()),
-            (Some(c), Pane::Jobs) => (PromptKind::Filter, c.jobs.filter().text()),
-            (Some(c), Pane::Log) => (PromptKind::Search, c.log.search()),
-            (Some(_), Pane::Autoscaler) => return Vec::new(),
+        self.prompt = match (self.listing(), self.context()) {
+            (Some(listing), _) => Some(Prompt::new(PromptKind::Filter, listing.filter().text())),
+            (None, Context::Log) => {
+                let before = self.log_mut().map(|log| log.search().to_owned()).unwrap_or_default();
+                let mut prompt = Prompt::new(PromptKind::Search, &before);
+                // Another search is typed, as in `less`; a filter is made narrower.
+                prompt.text.clear();
+                Some(prompt)
+            }
+            (None, _) => None,
         };
-        let mut prompt = Prompt::new(kind, before);
-        if kind == PromptKind::Search {
-            // Another search is typed, as in `less`; a filter is made narrower.
-            prompt.text.clear();
-        }
-        self.prompt = Some(prompt);
         Vec::new()
     }
 
+    /// Clears the filter or the search. True when there was one.
     pub(super) fn clear_filter(&mut self) -> bool {
-        let set = match (self.current(), self.pane) {
-            (None, _) => !self.fleet_filter().is_empty(),
-            (Some(c), Pane::Nodes) => !c.nodes.filter().text().is_empty(),
-            (Some(c), Pane::Jobs) => !c.jobs.filter().text().is_empty(),
-            (Some(c), Pane::Log) => !c.log.search().is_empty(),
-            (Some(_), Pane::Autoscaler) => false,
+        let is_log = self.context() == Context::Log;
+        let is_set = match self.listing() {
+            Some(listing) => !listing.filter().text().is_empty(),
+            None => is_log && self.log_mut().is_some_and(|log| !log.search().is_empty()),
         };
-        if set {
+        if is_set {
             self.set_filter("");
         }
-        set
+        is_set
     }
 
     fn set_filter(&mut self, text: &str) {
-        let pane = self.pane;
-        match self.current_mut() {
-            None => self.set_fleet_filter(text),
-            Some(c) if pane == Pane::Nodes => {
-                c.nodes.set_filter(text);
-                c.arrange_nodes();
-            }
-            Some(c) if pane == Pane::Jobs => {
-                c.jobs.set_filter(text);
-                c.arrange_jobs();
-            }
-            Some(c) => c.log.set_search(text),
+        if let Some((listing, fleet)) = self.listing_mut() {
+            listing.set_filter(fleet, text);
+        } else if let Some(log) = self.log_mut() {
+            log.set_search(text);
         }
-    }
-
-    /// The filter of the fleet's table that is shown.
-    fn fleet_filter(&self) -> &str {
-        match self.view {
-            View::Nodes => self.all_nodes.table().filter().text(),
-            View::Jobs => self.all_jobs.table().filter().text(),
-            View::Tpus(place) => self.clusters[place].tpus.table().filter().text(),
-            _ => self.list.filter().text(),
-        }
-    }
-
-    fn set_fleet_filter(&mut self, text: &str) {
-        match self.view {
-            View::Nodes => self.all_nodes.table_mut().set_filter(text),
-            View::Jobs => self.all_jobs.table_mut().set_filter(text),
-            View::Tpus(_) => self.filter_tpus(text),
-            _ => {
-                self.list.set_filter(text);
-                self.arrange_list();
-            }
-        }
-        self.arrange_merged();
     }
 
     /// The prompt's text changed: filters and searches are live.
@@ -124,7 +91,7 @@ impl App {
     pub fn commands(&self) -> Vec<String> {
         let context = self.context();
         let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(|d| d.name.to_owned());
-        here.chain(self.clusters.iter().map(|c| format!("cluster {}", c.name()))).collect()
+        here.chain(self.clusters().iter().map(|c| format!("cluster {}", c.name()))).collect()
     }
 
     fn command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
@@ -186,7 +153,7 @@ impl App {
         let short =
             |c: &Cluster| c.name().as_str().strip_prefix("marin-").unwrap_or(c.name().as_str()).to_owned();
         let places = |is: &dyn Fn(&Cluster) -> bool| -> Vec<usize> {
-            self.clusters.iter().enumerate().filter(|(_, c)| is(c)).map(|(place, _)| place).collect()
+            self.clusters().iter().enumerate().filter(|(_, c)| is(c)).map(|(place, _)| place).collect()
         };
         let exact = places(&|c| c.name().as_str() == name || short(c) == name);
         if let Some(place) = exact.first() {
@@ -198,7 +165,7 @@ impl App {
             [] => Err(format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters))),
             several => {
                 let mut names: Vec<&str> =
-                    several.iter().take(NAMED).map(|place| self.clusters[*place].name().as_str()).collect();
+                    several.iter().take(NAMED).map(|place| self.clusters()[*place].name().as_str()).collect();
                 let more = several.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!("{more} more") } else { String::new() };
                 names.extend((!more.is_empty()).then_some(more.as_str()));

@@ -1,66 +1,38 @@
 //! The description of a job, with its driver's work in Ray, which is read on demand.
 
-use super::describe::{self, Lines, amount, list, number};
-use super::{App, Cluster, Dialog, Effect};
+use super::describe::{Lines, amount, list, number};
+use super::pages::{Asked, View};
+use super::{App, Cluster};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::work::rank;
-use crate::model::{
-    ClusterName, Counted, DeadActor, JobIds, JobStatus, Request, Text, Timestamp, Wait, Work,
-};
+use crate::model::{Counted, DeadActor, JobIds, Text, Timestamp, Wait, Work};
 use std::cmp::Reverse;
 
-/// The row shown until Ray has answered.
-const AWAITED: (&str, &str) = ("holds", "asking Ray...");
 /// Functions and classes that are listed; a driver may have thousands.
 const NAMES: usize = 12;
 
 impl App {
-    pub(super) fn describe_job(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, job)) = self.meant_job() else { return Vec::new() };
-        let mut lines = describe::job(job, &self.clusters[place], now);
-        let cluster = self.clusters[place].name().clone();
-        // A shell command has no driver, but its entrypoint may hold something.
-        let does = match job.status {
-            JobStatus::Running => true,
-            // What its actors died of may be why it failed.
-            JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
-            JobStatus::Succeeded | JobStatus::Stopped => false,
-        };
-        let asked = does.then(|| job.ids());
-        if asked.is_some() {
-            let after = lines.iter().position(|(label, _)| label == "state").map_or(0, |at| at + 1);
-            lines.insert(after, (AWAITED.0.to_owned(), AWAITED.1.to_owned()));
+    /// Takes in what a driver does, for the page of its job.
+    pub(super) fn work_news(&mut self, place: usize, job: &JobIds, work: &Result<Box<Work>, String>) {
+        for view in &mut self.stack {
+            let View::Details(details) = view else { continue };
+            let is_of_cluster = details.target.place() == Some(place);
+            if is_of_cluster && matches!(&details.work, Asked::Waiting(asked) if asked == job) {
+                details.work = Asked::Told(work.clone());
+                self.dirty = true;
+            }
         }
-        let awaits = asked.clone().map(|job| (cluster.clone(), job));
-        self.dialog =
-            Some(Dialog::Tell { title: "job".to_owned(), lines, awaits, top: 0, last: 0, under: None });
-        asked.map(|job| Effect::Ask(cluster, Request::Work(job))).into_iter().collect()
     }
+}
 
-    pub(super) fn work_news(
-        &mut self,
-        cluster: &ClusterName,
-        job: &JobIds,
-        work: Result<Box<Work>, String>,
-        now: Timestamp,
-    ) {
-        let Some(Dialog::Tell { lines, awaits, .. }) = self.dialog.as_mut().map(Dialog::meant) else {
-            return;
-        };
-        if awaits.as_ref().is_none_or(|(c, j)| (c, j) != (cluster, job)) {
-            return;
-        }
-        *awaits = None;
-        if let Some(at) = lines.iter().position(|(l, t)| (l.as_str(), t.as_str()) == AWAITED) {
-            let known = self.clusters.iter().find(|c| c.name() == cluster);
-            let told = match work {
-                Ok(work) => told(&work, known, now),
-                Err(why) => vec![("holds".to_owned(), format!("? ({})", printable(&why)))],
-            };
-            lines.splice(at..=at, told);
-        }
-        self.dirty = true;
+/// What the driver of a job holds, waits for and does, as far as it was asked and told.
+pub fn lines(asked: &Asked, cluster: &Cluster, now: Timestamp) -> Lines {
+    match asked {
+        Asked::No => Vec::new(),
+        Asked::Waiting(_) => vec![("holds".to_owned(), "asking Ray...".to_owned())],
+        Asked::Told(Ok(work)) => told(work, Some(cluster), now),
+        Asked::Told(Err(why)) => vec![("holds".to_owned(), format!("? ({})", printable(why)))],
     }
 }
 

@@ -1,6 +1,6 @@
 //! The form that adds workers: type, number and name, or the address of a host.
 
-use super::order::natural;
+use super::natural::natural;
 use crate::model::{
     ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,
     worker_names,

@@ -3,7 +3,7 @@
 use super::dialog::Dialog;
 use super::plan::Plan;
 use super::worker::{Offered, WorkerForm};
-use super::{Action, App, Effect, Tone, Tpus, View};
+use super::{Action, App, Effect, Tone, Tpus};
 use crate::model::{
     ClusterName, DRAIN_SECS, Hint, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
     Verb, WorkerOffer,
@@ -109,9 +109,7 @@ impl App {
 
     /// The selected worker. For a head the message names the key of `instead`.
     fn chosen_worker(&mut self, instead: Action, now: Timestamp) -> Option<Chosen> {
-        if let View::Tpus(_) = self.view {
-            let cluster = self.tpus()?;
-            let row = cluster.tpus.selected()?;
+        if let (Some(cluster), Some(row)) = (self.tpus(), self.meant_slice()) {
             return Some(Chosen {
                 cluster: cluster.name().clone(),
                 worker: row.name.raw().to_owned(),
@@ -122,7 +120,7 @@ impl App {
             });
         }
         let (place, node) = self.meant_node()?;
-        let known = &self.clusters[place];
+        let known = &self.fleet.clusters[place];
         let cluster = known.name().clone();
         // The address of a machine that was taken away is given to another.
         let heir = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());

@@ -2,7 +2,8 @@
 
 use super::audit;
 use super::places::make_folders;
-use super::token::{Desk, failed, runtime};
+use super::reach::runtime;
+use super::token::{Desk, failed};
 use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, Secret, SecretName, Update};
 use crate::supervisor::{Note, Options, Supervisor};

@@ -1,7 +1,8 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
 use super::places::{make_folders, places};
-use super::{Arguments, Colors, output};
+use super::reach::runtime;
+use super::{Colors, GlobalArguments, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::Timestamp;
@@ -29,7 +30,7 @@ pub fn check_terminal() -> anyhow::Result<()> {
 }
 
 /// Runs the console until the user quits.
-pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<()> {
+pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Result<()> {
     check_terminal()?;
     let folders = Folders::new(env);
     let places = places(env, &folders);
@@ -72,7 +73,7 @@ pub fn run(arguments: &Arguments, config: Config, env: &Env) -> anyhow::Result<(
         app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
     }
     let theme = Theme::new(colors(arguments.look.colors, env));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime()?;
     runtime.block_on(async {
         let (updates, news) = mpsc::channel(NEWS);
         let supervisor = Supervisor::start(specs, options, &updates);

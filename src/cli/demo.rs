@@ -1,6 +1,7 @@
 //! `marin-tui demo`: the console on a simulated fleet, which is gone with it.
 
-use super::{Arguments, console};
+use super::reach::runtime;
+use super::{GlobalArguments, console};
 use crate::cli::output;
 use crate::config::{self, Env, Sources};
 use crate::demo::{FaultKind, Fleet, Plan};
@@ -87,7 +88,7 @@ impl Brought {
 }
 
 /// Starts the fleet, runs the console on it (or serves), and removes it.
-pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Result<()> {
+pub fn run(options: &Options, arguments: &GlobalArguments, env: &Env) -> anyhow::Result<()> {
     let given = &arguments.sources;
     if options.brought.is_given()
         || given.infra.is_some()
@@ -100,7 +101,7 @@ pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Resul
         console::check_terminal()?;
     }
     let plan = plan(options)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime()?;
     let ended = with_fleet(options, plan, arguments, env, &runtime);
     // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
@@ -110,7 +111,7 @@ pub fn run(options: &Options, arguments: &Arguments, env: &Env) -> anyhow::Resul
 fn with_fleet(
     options: &Options,
     plan: Plan,
-    arguments: &Arguments,
+    arguments: &GlobalArguments,
     env: &Env,
     runtime: &Runtime,
 ) -> anyhow::Result<()> {
@@ -264,7 +265,7 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Command;
+    use crate::cli::{Arguments, Command};
     use clap::CommandFactory as _;
     use clap::Parser;
 
@@ -317,7 +318,7 @@ mod tests {
                     continue;
                 };
                 let Some(Command::Demo(options)) = &arguments.command else { panic!("{arguments:?}") };
-                let refused = run(options, &arguments, &Env::default()).unwrap_err().to_string();
+                let refused = run(options, &arguments.global, &Env::default()).unwrap_err().to_string();
                 assert!(refused.contains("demo uses its own clusters"), "{refused}");
             }
         }

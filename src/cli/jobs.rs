@@ -4,27 +4,22 @@ mod follow;
 mod logs;
 mod submit;
 mod table;
+mod verdict;
 
 pub(super) use submit::entrypoint;
 
 use super::reach::{Progress, Reach, confirm};
-use crate::model::{JobStatus, JobStopOutcome, SubmissionId, Text};
-use crate::ray::{JobDetail, Poller, RayError};
+use crate::model::{JobStatus, JobStopOutcome, SubmissionId};
+use crate::ray::{JobDetail, Poller};
 use crate::supervisor::{Session, delete_job, stop_job};
 use clap::{Args, Subcommand};
-use follow::{Following, GiveUp, Unseen};
+use follow::{Following, GiveUp, Unseen, failed, id};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Exit code when the job ended without success.
-const DID_NOT_SUCCEED: u8 = 3;
-/// Exit code when the job has not ended within the time limit.
-const TIMED_OUT: u8 = 4;
-/// Poll interval while waiting for a job.
-const LOOK: Duration = Duration::from_secs(1);
+use verdict::{TIMED_OUT, conclude, verdict};
 
 const SUBMIT_EXAMPLES: &str = "\
 Examples:
@@ -138,15 +133,6 @@ fn state(word: &str) -> Result<JobStatus, String> {
         JobStatus::Unknown => Err("one of pending, running, succeeded, stopped, failed".into()),
         status => Ok(status),
     }
-}
-
-fn id(id: &str) -> SubmissionId {
-    SubmissionId(Text::from(id))
-}
-
-/// Converts an error of Ray to the error of a command, with its hint.
-fn failed(reach: &Reach) -> impl Fn(RayError) -> anyhow::Error + '_ {
-    |e| reach.error(&e.problem(crate::model::Timestamp::now()))
 }
 
 /// Runs a job command.
@@ -354,26 +340,4 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
             Ok(ExitCode::from(TIMED_OUT))
         }
     }
-}
-
-/// Prints how the job ended and returns the exit code for it.
-fn conclude(following: &Following<'_>, id: &SubmissionId, ended: Result<JobStatus, Unseen>) -> ExitCode {
-    match ended {
-        Ok(status) => {
-            eprintln!("{id} {}", status.word());
-            verdict(status)
-        }
-        Err(Unseen::GaveUp) => {
-            following.gave_up(id);
-            ExitCode::from(TIMED_OUT)
-        }
-        Err(Unseen::Lost(why)) => {
-            eprintln!("{why}");
-            ExitCode::from(DID_NOT_SUCCEED)
-        }
-    }
-}
-
-fn verdict(ended: JobStatus) -> ExitCode {
-    if ended == JobStatus::Succeeded { ExitCode::SUCCESS } else { ExitCode::from(DID_NOT_SUCCEED) }
 }

@@ -2,7 +2,7 @@
 
 use super::{columns, output};
 use crate::config::{self, Config, Entry};
-use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Service, Target};
+use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Provider, Service, Target};
 use crate::supervisor::usual_port;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -45,10 +45,10 @@ fn ports(spec: &ClusterSpec, places: &BTreeMap<&ClusterName, usize>) -> LocalPor
 fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<String>> {
     let spec = entry.cluster()?;
     let file = spec.file.as_ref().map_or_else(|| "-".into(), |f| f.display().to_string());
-    let provider = if spec.provider.is_empty() { "-".into() } else { spec.provider.clone() };
+    let provider = if spec.provider == Provider::None { "-" } else { spec.provider.name() };
     let ports: Vec<_> = ports(spec, places).values().map(u16::to_string).collect();
     let ports = if ports.is_empty() { "-".into() } else { ports.join(" ") };
-    Some(vec![spec.name.to_string(), provider, spec.head_words(), ports, file])
+    Some(vec![spec.name.to_string(), provider.to_owned(), spec.head_words(), ports, file])
 }
 
 /// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`,
@@ -73,7 +73,7 @@ fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json:
             let ports = ports(spec, places);
             let ports = super::forward::as_json(|service| ports.get(&service).copied());
             serde_json::json!({
-                "ports": ports, "name": spec.name.as_str(), "provider": spec.provider, "zone": spec.zone, "head": head,
+                "ports": ports, "name": spec.name.as_str(), "provider": spec.provider.name(), "zone": spec.zone, "head": head,
                 "file": spec.file, "node_types": types,
             })
         }

@@ -1,11 +1,10 @@
 //! `marin-tui help`: the help of commands, and the pages of the manual, which are part of the program.
 
-use super::Arguments;
 use crate::config::nearest;
 use anyhow::bail;
-use clap::CommandFactory;
+use clap::Command;
 
-/// The pages of the manual by topic, in reading order. `tests/readme.rs` holds the list to `assets/manual`.
+/// The pages of the manual by topic, in reading order. `tests/unit/readme.rs` holds the list to `assets/manual`.
 pub const PAGES: [(&str, &str); 15] = [
     ("getting-started", include_str!("../../assets/manual/getting-started.md")),
     ("console", include_str!("../../assets/manual/console.md")),
@@ -29,9 +28,8 @@ fn summary(text: &str) -> &str {
     text.lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default()
 }
 
-/// Prints the help of a command, or a page of the manual; without a word the help of the program and the list of pages.
-pub(super) fn run(words: &[String]) -> anyhow::Result<()> {
-    let mut command = Arguments::command();
+/// Prints the help of a subcommand of `command`, or a page of the manual; without a word the help of the program and the list of pages.
+pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> {
     // Without it the usage of a subcommand does not begin with the program's name.
     command.build();
     if words.is_empty() {
@@ -48,7 +46,7 @@ pub(super) fn run(words: &[String]) -> anyhow::Result<()> {
     }
     for word in words {
         let Some(found) = command.find_subcommand(word).filter(|found| !found.is_hide_set()).cloned() else {
-            let known = command.get_subcommands().filter(|c| !c.is_hide_set()).map(clap::Command::get_name);
+            let known = command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name);
             let near = nearest(word, known.chain(PAGES.iter().map(|(topic, _)| *topic)));
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
             bail!("no command or topic `{word}`; {near}`marin-tui help` lists them");

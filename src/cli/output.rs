@@ -2,7 +2,7 @@
 //!
 //! Names, errors and file names come from clusters, files and other people, and may contain control characters that a
 //! terminal must not act on. Every command writes through this module: it replaces `println!` and `eprintln!`, and
-//! `tests/architecture.rs` forbids other uses of the two streams. stderr is always cleaned. stdout is cleaned on a
+//! `tests/unit/architecture.rs` forbids other uses of the two streams. stderr is always cleaned. stdout is cleaned on a
 //! terminal and left unchanged in a file or a pipe, for scripts.
 
 use crate::model::text::{printable_json, printable_lines};

@@ -1,6 +1,6 @@
 //! From a command's arguments to a cluster that answers, with progress on stderr for what takes longer than a second.
 
-use super::Arguments;
+use super::GlobalArguments;
 use super::places::{make_folders, places};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem, Target};
@@ -10,9 +10,15 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 /// Delay before the first progress message.
 const SILENCE: Duration = Duration::from_secs(1);
+
+/// What the tasks of a command or of the console run on: they wait for networks, not for a processor.
+pub(super) fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
 
 /// The cluster of a command and what is needed to connect to it.
 pub(super) struct Reach {
@@ -34,7 +40,7 @@ pub(super) struct Reach {
 
 impl Reach {
     /// The cluster of `--cluster`, or the only configured one.
-    pub fn new(arguments: &Arguments, config: &Config, env: Env) -> anyhow::Result<Self> {
+    pub fn new(arguments: &GlobalArguments, config: &Config, env: Env) -> anyhow::Result<Self> {
         let name = arguments.sources.cluster.as_deref();
         let clusters = || config.entries.iter().filter_map(Entry::cluster);
         let spec = match (name, &clusters().collect::<Vec<_>>()[..]) {
@@ -66,7 +72,7 @@ impl Reach {
 
     /// Runs a command's future to completion.
     pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = runtime()?;
         let done = runtime.block_on(work);
         // Threads that still wait for a network must not keep the shell waiting.
         runtime.shutdown_background();

@@ -310,7 +310,7 @@ impl Front<'_> {
 
     /// What the printed commands are for.
     fn target(&self) -> Target<'_> {
-        Target::of(&self.reach.spec.name).with(self.wish.kind)
+        Target::of(&self.reach.spec.name).with(self.wish.kind.command())
     }
 
     /// Reports a refusal with the options that would allow the operation.
@@ -410,7 +410,7 @@ fn stopped(standing: &Standing) -> String {
     let next = operation.next(&standing.done);
     let at = next.map_or_else(String::new, |step| format!(" at {}", operation.place(step)));
     let why = if standing.why.is_empty() { String::new() } else { format!(": {}", printable(&standing.why)) };
-    let target = Target::of(&operation.cluster).with(operation.kind());
+    let target = Target::of(&operation.cluster).with(operation.kind().command());
     let next =
         Hint::from([Verb::Resume.to("resume it"), Verb::Abandon.to("or abandon it")]).in_commands(target);
     format!("{} was interrupted{at}{why}{}; {next}", operation.title, what_stays(standing))

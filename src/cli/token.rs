@@ -1,6 +1,7 @@
 //! `marin-tui token` and `auth-env`: where tokens are, without ever showing one.
 
 use super::columns;
+use super::reach::runtime;
 use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Problem, SecretName, Target};
@@ -140,10 +141,6 @@ pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) 
     let path = runtime()?.block_on(path(&desk))?;
     let text = lines(shell, &path)?;
     output::stdout().write_all(text.as_bytes()).map_err(Into::into)
-}
-
-pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
 /// Prints one row per cluster with the token found on this machine. Sends no request to Google.

@@ -8,7 +8,8 @@ use super::reach::{Progress, Reach};
 use crate::model::{Node, Problem, Timestamp};
 use crate::ray::Poller;
 use crate::supervisor;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
+use clean::CleanArguments;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -42,20 +43,6 @@ pub enum TpuCommand {
     /// Delete the cluster's preempted TPUs, which hold quota
     #[command(after_help = CLEAN_EXAMPLES)]
     CleanPreempted(CleanArguments),
-}
-
-/// Options of `clean-preempted`.
-#[derive(Debug, Args)]
-pub struct CleanArguments {
-    /// Skip confirmation
-    #[arg(long, short)]
-    yes: bool,
-    /// Show what would be deleted; change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl TpuCommand {

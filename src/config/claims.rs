@@ -3,7 +3,7 @@
 
 use super::settings::Settings;
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, HeadAddress};
+use crate::model::{ClusterSpec, HeadAddress, Provider};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
     let mut claim = |deed, what: String, why: &str| all.push(Claim::new(deed, what, why));
     let file = spec.file.as_deref().unwrap_or(Path::new("")).display();
     let ray = settings.ray.join(" ");
-    let is_google = spec.provider == "gcp";
+    let is_google = spec.provider == Provider::Gcp;
     let project = spec.google.project.as_deref().filter(|_| is_google);
     if let Some(project) = project {
         claim(Deed::Contact, format!("Google Cloud, project {project}"), "to find the head and the TPUs");

@@ -4,33 +4,19 @@ use super::settings::{Override, Settings};
 use super::yaml::{self, FileError};
 use super::{Env, google, line_of, nearest::nearest};
 use crate::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, NodeTypeLimits, SecretName, SshAuth,
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, NodeTypeLimits, Provider, SecretName,
+    SshAuth,
 };
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// The type that Ray gives to every node of a `local` cluster.
 const LOCAL_TYPE: &str = "local.cluster.node";
-/// Providers of Ray's schema.
-const PROVIDERS: [&str; 11] = [
-    "local",
-    "gcp",
-    "aws",
-    "azure",
-    "aliyun",
-    "vsphere",
-    "kuberay",
-    "fake_multinode",
-    "readonly",
-    "external",
-    "spark",
-];
-
 /// The parts of Ray's `ray-schema.json` that are read.
 #[derive(Deserialize)]
 struct File {
     cluster_name: Option<String>,
-    provider: Option<Provider>,
+    provider: Option<ProviderKeys>,
     #[serde(default)]
     auth: Auth,
     min_workers: Option<u32>,
@@ -49,7 +35,7 @@ struct File {
 }
 
 #[derive(Deserialize)]
-struct Provider {
+struct ProviderKeys {
     #[serde(rename = "type")]
     kind: Option<String>,
     head_ip: Option<HostName>,
@@ -93,15 +79,12 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
         file.provider.as_ref().ok_or_else(|| missing("provider", "add `provider: {type: ...}`"))?;
     let kind =
         provider.kind.as_deref().ok_or_else(|| missing("provider.type", "add `type:` under `provider`"))?;
-    if !PROVIDERS.contains(&kind) {
-        let hint = nearest(kind, PROVIDERS).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
-        return Err(FileError::new(
-            path,
-            format!("unknown provider `{kind}`{hint}"),
-            "use a provider that Ray supports",
-        ));
-    }
-    if kind == "gcp" {
+    let kind = Provider::parse(kind).ok_or_else(|| {
+        let hint =
+            nearest(kind, Provider::NAMES).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
+        FileError::new(path, format!("unknown provider `{kind}`{hint}"), "use a provider that Ray supports")
+    })?;
+    if kind == Provider::Gcp {
         check_google(provider, path)?;
     }
     let chosen = settings.clusters.get(name.as_str()).cloned().unwrap_or_default();
@@ -109,7 +92,7 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
         name: name.clone(),
         file: Some(path.into()),
         accepted: None,
-        provider: kind.into(),
+        provider: kind,
         zone: provider.availability_zone.clone().or_else(|| provider.region.clone()),
         head: head(provider, kind, &chosen, path)?,
         auth: auth(&file.auth, &chosen, env, path)?,
@@ -120,8 +103,8 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
 
 fn google(
     file: &File,
-    provider: &Provider,
-    kind: &str,
+    provider: &ProviderKeys,
+    kind: Provider,
     chosen: &Override,
     settings: &Settings,
 ) -> GoogleNames {
@@ -140,7 +123,7 @@ fn google(
 }
 
 /// Project and zone become parts of URLs.
-fn check_google(provider: &Provider, path: &Path) -> Result<(), FileError> {
+fn check_google(provider: &ProviderKeys, path: &Path) -> Result<(), FileError> {
     let refused = |what: &str, value: &str, hint: &str| {
         Err(FileError::new(path, format!("`{value}` is not a Google Cloud {what}"), hint))
     };
@@ -157,10 +140,15 @@ fn check_google(provider: &Provider, path: &Path) -> Result<(), FileError> {
     }
 }
 
-fn head(provider: &Provider, kind: &str, chosen: &Override, path: &Path) -> Result<HeadAddress, FileError> {
+fn head(
+    provider: &ProviderKeys,
+    kind: Provider,
+    chosen: &Override,
+    path: &Path,
+) -> Result<HeadAddress, FileError> {
     match chosen.address.as_ref().or(provider.head_ip.as_ref()) {
         Some(host) => Ok(HeadAddress::Ssh(host.clone())),
-        None if kind == "local" => {
+        None if kind == Provider::Local => {
             Err(FileError::new(path, "has no `provider.head_ip`", "add the head's address"))
         }
         None => Ok(HeadAddress::AskRay),
@@ -192,9 +180,9 @@ fn is_user(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '+'))
 }
 
-fn node_types(file: &File, kind: &str, path: &Path) -> Result<Vec<NodeTypeLimits>, FileError> {
+fn node_types(file: &File, kind: Provider, path: &Path) -> Result<Vec<NodeTypeLimits>, FileError> {
     let workers = file.provider.as_ref().map_or(0, |p| u32::try_from(p.worker_ips.len()).unwrap_or(u32::MAX));
-    if kind == "local" {
+    if kind == Provider::Local {
         let max = file.max_workers.unwrap_or(workers);
         let min = file.min_workers.unwrap_or(max);
         return Ok(vec![NodeTypeLimits { name: LOCAL_TYPE.into(), min, max, is_head: false }]);
@@ -262,7 +250,7 @@ mod tests {
              provider: {<<: *gcp, availability_zone: z}\nauth: {<<: *auth}\n",
         )
         .unwrap();
-        assert_eq!((spec.provider.as_str(), spec.zone.as_deref()), ("gcp", Some("z")));
+        assert_eq!((spec.provider, spec.zone.as_deref()), (Provider::Gcp, Some("z")));
         assert_eq!(spec.auth.user.as_deref(), Some("ray"));
         assert_eq!(spec.auth.private_key.as_deref(), Some(Path::new("/home/me/k")));
     }

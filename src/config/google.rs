@@ -3,7 +3,7 @@
 //! No field of Ray's schema names the secret; the setup command that writes `auth_token` on the nodes does.
 
 use super::settings::{Override, Settings};
-use crate::model::{GoogleNames, SecretName};
+use crate::model::{GoogleNames, Provider, SecretName};
 use serde_yaml::Value;
 
 /// The parts of a cluster file that are read: its commands, and `type`, `project_id` and `use_internal_ips`.
@@ -11,7 +11,7 @@ pub struct Said<'a> {
     /// Lists of shell commands.
     pub commands: [&'a Value; 4],
     /// `provider.type`.
-    pub provider: &'a str,
+    pub provider: Provider,
     /// `provider.project_id`.
     pub project: Option<&'a str>,
     /// `provider.use_internal_ips`.
@@ -24,7 +24,7 @@ pub fn names(said: &Said, chosen: &Override, settings: &Settings) -> GoogleNames
     let in_file = said.commands.iter().find_map(|list| in_commands(list));
     let name = match &in_file {
         Some(access) if SecretName::is_name(&access.secret) => Some(access.secret.clone()),
-        None if said.provider == "gcp" => {
+        None if said.provider == Provider::Gcp => {
             Some(chosen.token_secret.as_ref().unwrap_or(&settings.token_secret).clone())
         }
         // This applies also when the file names a shell variable, whose value is not known here.
@@ -147,14 +147,14 @@ mod tests {
         let yes = "gcloud secrets versions access latest --secret=FILE > ~/.ray/auth_token";
         let unknown = "gcloud secrets versions access latest --secret=$X > ~/.ray/auth_token";
         let cases = [
-            (yes, "gcp", None, Some("FILE")),
-            (yes, "local", Some("MINE"), Some("FILE")),
-            ("true", "gcp", Some("MINE"), Some("MINE")),
-            ("true", "gcp", None, Some("RAY_AUTH_TOKEN")),
-            ("true", "local", Some("MINE"), Some("MINE")),
-            ("true", "local", None, None),
-            (unknown, "gcp", None, None),
-            (unknown, "gcp", Some("MINE"), Some("MINE")),
+            (yes, Provider::Gcp, None, Some("FILE")),
+            (yes, Provider::Local, Some("MINE"), Some("FILE")),
+            ("true", Provider::Gcp, Some("MINE"), Some("MINE")),
+            ("true", Provider::Gcp, None, Some("RAY_AUTH_TOKEN")),
+            ("true", Provider::Local, Some("MINE"), Some("MINE")),
+            ("true", Provider::Local, None, None),
+            (unknown, Provider::Gcp, None, None),
+            (unknown, Provider::Gcp, Some("MINE"), Some("MINE")),
         ];
         for (command, provider, mine, wanted) in cases {
             let commands = Value::Sequence(vec![Value::String(command.into())]);

@@ -9,12 +9,12 @@ use super::held::Held;
 use super::paths::{Folders, create_private};
 use super::safe::{Unsafe, Us};
 use crate::model::{Digest, Timestamp};
+use crate::replace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The files of the working folder, to be reviewed before they are trusted.
@@ -117,20 +117,9 @@ impl Records {
             create_private(state)?;
         }
         create_private(records)?;
-        let draft = file.with_extension(std::process::id().to_string());
         let mut text = serde_json::to_vec_pretty(&record)?;
         text.push(b'\n');
-        let written = (|| {
-            let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-            out.write_all(&text)?;
-            out.sync_all()?;
-            fs::rename(&draft, &file)
-        })();
-        if written.is_err() {
-            // The error that is returned is the one of writing.
-            let _ = fs::remove_file(&draft);
-        }
-        written
+        replace::write(&file, &text)
     }
 
     /// Removes the folder's record; true when it was trusted.

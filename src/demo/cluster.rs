@@ -12,69 +12,58 @@ pub(super) mod log;
 pub(super) mod machines;
 pub(super) mod node;
 mod rebirth;
+pub(super) mod state;
+pub(super) mod tpu_vm;
 
 use super::life::engine::Engine;
 use super::random::Random;
 use super::scenario::Scenario;
 use crate::model::{DeathReason, JobStatus, NodeId};
-use autoscaling::{Autoscaling, Monitor, Wanted, terminated, wanted};
+use autoscaling::{Autoscaling, Monitor, terminated, wanted};
 use by_hand::ByHand;
-use bytes::Bytes;
 use job::SimJob;
 use log::Log;
 use node::{ENDS, SLICES, SimNode, first_host};
+use state::State;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 
 /// A second, in milliseconds.
 const SECOND: i64 = 1000;
 /// Seconds that are played one by one after a pause; longer ones are skipped over.
 const MOST_STEPS: i64 = 600;
-/// Milliseconds until a plain program ends after a stop; Ray sends SIGTERM and allows three seconds.
-const STOP_TAKES: i64 = 1400;
-/// An empty package.
-const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// The cluster at one moment.
+/// The cluster at one moment, and what moves it on.
 pub(super) struct Cluster {
-    /// `session_name`; a new one is a new cluster.
-    pub session: String,
-    /// The head first.
-    pub nodes: Vec<SimNode>,
-    /// Oldest first.
-    pub jobs: Vec<SimJob>,
-    /// Unmet demand.
-    pub wanted: Vec<Wanted>,
-    /// What the autoscaler did about it; see [`Cluster::autoscaling`].
-    pub scaling: Autoscaling,
-    /// Counts changes, so that answers can be kept until the next one.
-    pub version: u64,
-    /// The moment, in milliseconds since the epoch.
-    pub now: i64,
-    /// The autoscaler's process.
-    pub monitor: Monitor,
-    /// The moment when the simulation began.
-    pub began: i64,
-    /// Written log files by name; every node has them.
-    pub files: HashMap<String, Log>,
-    /// Uploaded packages by URI.
-    pub packages: HashMap<String, Bytes>,
+    /// What is there now.
+    pub(super) state: State,
     /// Workers that persons have added.
     pub by_hand: ByHand,
-    /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
-    draining: Vec<(NodeId, i64)>,
     /// Without a life: workers that are to join a new head, one after the other.
     coming: VecDeque<SimNode>,
-    by_submission: HashMap<String, usize>,
     /// The version of which the drivers' CPUs were counted.
     counted: u64,
-    /// Jobs that start or stop, and when.
-    due: BinaryHeap<Reverse<(i64, usize)>>,
     /// Its simulated activity.
     pub(super) life: Option<Engine>,
     random: Random,
     steps: i64,
     scenario: Scenario,
+}
+
+/// Who reads the cluster reads what is there.
+impl Deref for Cluster {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Cluster {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
 }
 
 impl Cluster {
@@ -84,7 +73,8 @@ impl Cluster {
         let life = scenario.life.as_ref();
         // A life's history begins before the simulation does.
         let past = life.map_or(0, |l| i64::from(l.past_minutes) * 60 * SECOND);
-        let mut cluster = Self { began: now, ..Self::empty(scenario, now - past) };
+        let mut cluster = Self::empty(scenario, now - past);
+        cluster.began = now;
         let mut engine = life.map(|l| Engine::new(l, scenario, now - past));
         for n in 0..scenario.jobs {
             let job = cluster.invent(n);
@@ -95,7 +85,7 @@ impl Cluster {
             cluster.add_packed(job);
         }
         if let Some(mut engine) = engine {
-            engine.begin(&mut cluster, now);
+            engine.begin(&mut cluster.state, now);
             cluster.life = Some(engine);
             cluster.now = now;
         }
@@ -111,24 +101,15 @@ impl Cluster {
     fn empty(scenario: &Scenario, now: i64) -> Self {
         let mut random = Random::new(scenario.seed);
         let nodes = nodes(scenario, &mut random, now);
-        Self {
-            session: format!("session_2026-11-21_02-46-44_540387_{}", scenario.seed),
-            nodes,
-            jobs: Vec::new(),
+        let state = State {
             wanted: if scenario.life.is_some() { Vec::new() } else { wanted(scenario.pending) },
-            scaling: Autoscaling::default(),
-            version: 1,
-            now,
-            monitor: Monitor { alive: true, at: now, loops: 1, saw: 1 },
-            began: now,
-            files: HashMap::new(),
-            packages: HashMap::new(),
+            ..State::new(format!("session_2026-11-21_02-46-44_540387_{}", scenario.seed), nodes, now)
+        };
+        Self {
+            state,
             by_hand: ByHand::new(scenario.network),
-            draining: Vec::new(),
             coming: VecDeque::new(),
-            by_submission: HashMap::new(),
             counted: 0,
-            due: BinaryHeap::new(),
             life: None,
             random,
             steps: 0,
@@ -162,55 +143,6 @@ impl Cluster {
         job
     }
 
-    /// Adds a job with an uploaded package; false when a job of that id exists.
-    pub fn add_packed(&mut self, job: SimJob) -> bool {
-        if let Some(uri) = job.package().filter(|_| !job.status.is_ended()) {
-            self.packages.insert(uri.to_owned(), Bytes::from_static(EMPTY_ZIP));
-        }
-        self.add(job)
-    }
-
-    /// Adds a job; false when a job of that id exists.
-    pub fn add(&mut self, job: SimJob) -> bool {
-        if let Some(id) = &job.submission {
-            if self.by_submission.contains_key(id) {
-                return false;
-            }
-            self.by_submission.insert(id.clone(), self.jobs.len());
-        }
-        if let Some(at) = job.starting {
-            self.due.push(Reverse((at, self.jobs.len())));
-        }
-        self.jobs.push(job);
-        self.version += 1;
-        true
-    }
-
-    /// The job of a submission id or a driver's job id.
-    pub fn job(&mut self, id: &str) -> Option<&mut SimJob> {
-        let at = self.index(id)?;
-        self.jobs.get_mut(at)
-    }
-
-    fn index(&self, id: &str) -> Option<usize> {
-        let by_driver = || self.jobs.iter().position(|j| j.driver.as_deref() == Some(id));
-        self.by_submission.get(id).copied().or_else(by_driver)
-    }
-
-    /// Deletes a submission. Its place stays, because jobs are referred to by place.
-    pub fn forget(&mut self, id: &str) {
-        if let Some(at) = self.by_submission.remove(id) {
-            let job = &mut self.jobs[at];
-            (job.submission, job.driver, job.written) = (None, None, None);
-            self.version += 1;
-        }
-    }
-
-    /// The node of an id.
-    pub fn node(&mut self, id: NodeId) -> Option<&mut SimNode> {
-        self.nodes.iter_mut().find(|n| n.id == id)
-    }
-
     /// Ends a node as if its raylet had crashed, and what cannot live without it; false when no such node lives.
     pub fn kill(&mut self, id: NodeId) -> bool {
         let (reason, message) = ENDS[0];
@@ -223,9 +155,8 @@ impl Cluster {
         let Some(node) = self.node(id).filter(|n| n.is_alive()) else { return false };
         node.die(now, reason, message);
         self.version += 1;
-        if let Some(mut life) = self.life.take() {
-            life.lose_with(self, id);
-            self.life = Some(life);
+        if let Some(life) = &mut self.life {
+            life.lose_with(&mut self.state, id);
         }
         true
     }
@@ -265,11 +196,6 @@ impl Cluster {
         self.life.is_some()
     }
 
-    /// The head's id.
-    pub fn head(&self) -> NodeId {
-        self.nodes[0].id
-    }
-
     /// Advances the simulation to `now`, second by second.
     pub fn advance(&mut self, now: i64) {
         let due = (now - self.now) / SECOND;
@@ -293,9 +219,8 @@ impl Cluster {
             };
             job.turn(next, now);
             self.version += 1;
-            if let Some(mut life) = self.life.take() {
-                life.stopped(self, index);
-                self.life = Some(life);
+            if let Some(life) = &mut self.life {
+                life.stopped(&mut self.state, index);
             }
         }
         self.count_drivers();
@@ -304,24 +229,26 @@ impl Cluster {
     fn step(&mut self) {
         self.steps += 1;
         self.version += 1;
-        self.tend_by_hand();
+        for host in self.by_hand.tend(&mut self.state, &mut self.random) {
+            self.kill(host);
+        }
         self.tend_draining();
         self.join_next();
-        let (now, step, random) = (self.now, self.steps, &mut self.random);
+        let (state, random, step) = (&mut self.state, &mut self.random, self.steps);
+        let now = state.now;
         if self.scenario.life.is_none() {
-            let alive = self.nodes.iter().take_while(|n| n.is_alive()).count();
+            let alive = state.nodes.iter().take_while(|n| n.is_alive()).count();
             for _ in 0..self.scenario.changes {
-                self.nodes[random.below(alive)].work(random, now);
+                state.nodes[random.below(alive)].work(random, now);
             }
         }
         // Each agent measures every five seconds, at different times.
         let first = usize::try_from((5 - step % 5) % 5).unwrap_or(0);
-        for node in self.nodes.iter_mut().skip(first).step_by(5).filter(|n| n.is_alive()) {
+        for node in state.nodes.iter_mut().skip(first).step_by(5).filter(|n| n.is_alive()) {
             node.sample(random, now);
         }
-        if let Some(mut life) = self.life.take() {
-            life.run(self, now);
-            self.life = Some(life);
+        if let Some(life) = &mut self.life {
+            life.run(state, now);
             return;
         }
         if step % 5 == 0 && self.monitor.alive {
@@ -337,7 +264,7 @@ impl Cluster {
         let now = self.now;
         let rate = self.scenario.log_rate;
         let open = |s: JobStatus| move |j: &&mut SimJob| j.status == s && j.submission.is_some();
-        if let Some(job) = self.jobs.iter_mut().find(open(JobStatus::Running)) {
+        if let Some(job) = self.state.jobs.iter_mut().find(open(JobStatus::Running)) {
             let status = if self.random.below(4) == 0 { JobStatus::Failed } else { JobStatus::Succeeded };
             job.turn(status, now);
         }
@@ -348,15 +275,6 @@ impl Cluster {
         let n = self.jobs.len();
         let job = SimJob::invent(&mut self.random, n, now, JobStatus::Pending, Log::none());
         self.add_packed(job);
-    }
-
-    /// Asks a job to stop, as `POST /api/jobs/{id}/stop`: whether there was something to stop.
-    pub fn stop(&mut self, id: &str) -> bool {
-        let at = self.now + STOP_TAKES;
-        let Some(index) = self.index(id).filter(|&i| !self.jobs[i].status.is_ended()) else { return false };
-        let at = *self.jobs[index].stopping.get_or_insert(at);
-        self.due.push(Reverse((at, index)));
-        true
     }
 
     /// What the autoscaler does about the demand.

@@ -56,3 +56,8 @@ pub(super) fn whole(status: StatusCode, kind: &'static str, body: impl Into<Byte
 pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     whole(status, "text/plain; charset=utf-8", body)
 }
+
+/// JSON text with status 200.
+pub(super) fn json(body: impl Into<Bytes>) -> Response<Body> {
+    whole(StatusCode::OK, "application/json; charset=utf-8", body)
+}

@@ -17,10 +17,11 @@ pub(super) mod status;
 mod tail;
 mod tasks;
 
-use super::connection::{Body, Io, text, whole};
+use super::connection::{Body, Io, json, text, whole};
 use super::scenario::Fault;
 use super::shared::Shared;
 use bytes::Bytes;
+use failure::IN_TROUBLE;
 use futures_util::{StreamExt, stream};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -44,9 +45,6 @@ const OPEN: [&str; 8] = [
     "/api/local_raylet_healthz",
     "/-/healthz",
 ];
-
-/// aiohttp's words for an exception in a handler.
-const IN_TROUBLE: &str = "500 Internal Server Error\n\nServer got itself in trouble";
 
 /// Serves the dashboard on one connection.
 pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
@@ -113,11 +111,6 @@ fn authorize(path: &str, headers: &HeaderMap, shared: &Shared) -> Result<(), Res
         Some(given) if given == token.expose() => Ok(()),
         Some(_) => Err(text(StatusCode::FORBIDDEN, "Forbidden: Invalid authentication token")),
     }
-}
-
-/// JSON text with status 200.
-fn json(body: impl Into<Bytes>) -> Response<Body> {
-    whole(StatusCode::OK, "application/json; charset=utf-8", body)
 }
 
 async fn collect(answer: Response<Body>) -> io::Result<(http::response::Parts, Bytes)> {

@@ -1,13 +1,11 @@
 //! The simulated GCS: unary gRPC over HTTP/2 without TLS, with the token in the metadata.
 //!
 //! A gRPC message is the protobuf after a frame header of five bytes, and the status is in the trailers; a server of
-//! unary calls needs no more of the protocol. `methods` implements the calls, `drain` the one that drains nodes, with
-//! the messages of `wire`.
+//! unary calls needs no more of the protocol. `methods` implements the calls, `drain` the one that drains nodes.
 
 mod call;
 mod drain;
 mod methods;
-mod wire;
 
 use super::connection::{Body, Io};
 use super::scenario::Fault;

@@ -10,9 +10,12 @@ pub(super) mod engine;
 mod jobs;
 mod machines;
 mod monitor;
+mod slice;
 mod slices;
+mod stamp;
 pub(super) mod tale;
 mod train;
+mod work;
 
 use serde::Deserialize;
 

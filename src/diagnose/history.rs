@@ -1,6 +1,6 @@
 //! What a single state cannot show: since when nothing changes.
 
-use super::autoscaler::{Want, failing_now, newest_start};
+use super::demand::{Want, failing_now, newest_start};
 use super::restart::Restart;
 use crate::model::{Job, Link, Problem, Snapshot, Text, Timestamp};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Long-running operations: Compute's (`status`, `error.errors`) and those of google.longrunning (`done`, `error`).
 
-use super::{GcpError, Inner};
+use super::GcpError;
+use super::client::Inner;
 use serde_json::Value;
 use std::time::Duration;
 

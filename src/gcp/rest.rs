@@ -1,6 +1,7 @@
 //! One REST call: authorized, limited in time and size; an answer that is not JSON is an error of its own.
 
-use super::{GcpError, Inner, Tries};
+use super::GcpError;
+use super::client::{Inner, Tries};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};

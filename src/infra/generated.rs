@@ -3,6 +3,7 @@
 use super::render::{TemplateError, render};
 use super::table::{Row, Table};
 use crate::config::yaml::{self, FileError};
+use crate::replace;
 use sha1::{Digest, Sha1};
 use std::fs;
 use std::io::{self, Write};
@@ -101,21 +102,11 @@ pub fn write(planned: &Planned) -> io::Result<()> {
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     // For a symbolic link the target is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.into());
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let fresh = file.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = (|| {
-        let mut out = fs::OpenOptions::new().write(true).create_new(true).open(&fresh)?;
-        out.write_all(text.as_bytes())?;
-        out.sync_all()?;
-        let mode = fs::metadata(&file).map_or(0o644, |m| m.permissions().mode());
-        fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))?;
-        fs::rename(&fresh, &file)
-    })();
-    if written.is_err() {
-        // The file may not have been created.
-        let _ = fs::remove_file(&fresh);
-    }
-    written
+    let mode = fs::metadata(&file).map_or(0o644, |m| m.permissions().mode());
+    let mut part = replace::begin(&file)?;
+    part.write_all(text.as_bytes())?;
+    part.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    replace::keep(part, &file)
 }
 
 fn with_header(row: &Row, body: &str) -> String {

@@ -1,6 +1,6 @@
 //! A cluster as its cluster-launcher YAML and the settings describe it.
 
-use super::{Digest, HostName};
+use super::{Digest, HostName, Provider};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,7 +89,9 @@ impl ClusterSpec {
     pub fn head_words(&self) -> String {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
-            HeadAddress::AskRay if self.provider == "gcp" => "Google label, else ray get-head-ip".to_owned(),
+            HeadAddress::AskRay if self.provider == Provider::Gcp => {
+                "Google label, else ray get-head-ip".to_owned()
+            }
             HeadAddress::AskRay => "ray get-head-ip".to_owned(),
             HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
         }
@@ -132,8 +134,8 @@ pub struct ClusterSpec {
     /// The content of the file when its folder was trusted; none if the operator named it (`--infra`, settings). A
     /// changed file is not used.
     pub accepted: Option<Digest>,
-    /// `provider.type`, e.g. `local`, `gcp`; empty with `--address`.
-    pub provider: String,
+    /// `provider.type`.
+    pub provider: Provider,
     /// Where it runs, in the provider's words (`us-central2-b`), when the YAML says so.
     pub zone: Option<String>,
     /// How to reach the head.

@@ -3,7 +3,7 @@
 //! The rule about affected jobs is defined only here. The operations service enforces it; dialogs and commands query it
 //! first, to say what has to be allowed.
 
-use super::{Operation, OperationKind, Order, Others, Preview, Problem, Task};
+use super::{Operation, OperationKind, Others, Preview, Task};
 
 /// A rule by which an order about an operation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,24 +63,6 @@ impl Gate {
             Self::NotConfirmed => "not-confirmed",
             Self::Journal => "journal",
         }
-    }
-}
-
-/// Why an order was refused. Nothing was changed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    /// The gate that refused it.
-    pub gate: Gate,
-    /// What is the matter, and what to do about it.
-    pub problem: Problem,
-    /// The same order with what would have to be allowed for it to pass this gate; none where no person can.
-    pub allow: Option<Box<Order>>,
-}
-
-impl Refusal {
-    /// A refusal that no consent overcomes.
-    pub const fn new(gate: Gate, problem: Problem) -> Self {
-        Self { gate, problem, allow: None }
     }
 }
 
@@ -216,7 +198,8 @@ impl Operation {
 mod tests {
     use super::*;
     use crate::model::{
-        AffectedJob, ClusterName, JobKey, JobStatus, ProblemKind, Restoration, SubmissionId, Timestamp,
+        AffectedJob, ClusterName, JobKey, JobStatus, Problem, ProblemKind, Restoration, SubmissionId,
+        Timestamp,
     };
 
     fn seen(owners: &[&str]) -> Preview {

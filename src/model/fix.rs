@@ -1,8 +1,8 @@
 //! What to do about a problem, as data. Each front end shows the same fix in its own way: the console with the key that
 //! is bound to it now, a command with a line that can be pasted.
 
+use super::ClusterName;
 use super::text::printable;
-use super::{ClusterName, OperationKind};
 use std::fmt;
 
 /// What can be done, in the order to try it; empty when waiting is all there is. Its texts are safe to print.
@@ -91,8 +91,8 @@ pub enum Verb {
 pub struct Target<'a> {
     /// The cluster; without one the command chooses the only cluster there is.
     pub cluster: Option<&'a ClusterName>,
-    /// The operation that is resumed or abandoned.
-    pub operation: Option<OperationKind>,
+    /// The command of the operation that is resumed or abandoned, e.g. `restart-cluster`.
+    pub operation: Option<&'static str>,
 }
 
 impl<'a> Target<'a> {
@@ -101,10 +101,10 @@ impl<'a> Target<'a> {
         Self { cluster: Some(cluster), operation: None }
     }
 
-    /// The same for an operation of this kind.
+    /// The same for the operation of this command.
     #[must_use]
-    pub const fn with(self, operation: OperationKind) -> Self {
-        Self { operation: Some(operation), ..self }
+    pub const fn with(self, command: &'static str) -> Self {
+        Self { operation: Some(command), ..self }
     }
 
     fn line(&self, rest: &str) -> String {
@@ -162,7 +162,7 @@ impl Verb {
             of => format!("{command} {}", word(of)),
         };
         let again = |option: &str| match (of, target.operation) {
-            ("", Some(kind)) => target.line(&format!("{} {option}", kind.command())),
+            ("", Some(command)) => target.line(&format!("{command} {option}")),
             ("", None) => option.to_owned(),
             (command, _) => target.line(&format!("{command} {option}")),
         };
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn every_verb_has_a_command_line_that_can_be_pasted() {
         let cluster = ClusterName::new("lab");
-        let target = Target::of(&cluster).with(OperationKind::Restart);
+        let target = Target::of(&cluster).with("restart-cluster");
         for verb in Verb::ALL {
             match verb.command("w-1", target) {
                 Some(option) if verb.is_permission() => {

@@ -1,6 +1,6 @@
 //! A job: a submission, or a driver that was started manually.
 
-use super::{NodeId, OWNER_UNKNOWN, Text, Timestamp};
+use super::{NodeId, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -172,6 +172,9 @@ impl Job {
         self.owner().map_or_else(|| OWNER_UNKNOWN.to_owned(), |o| Text::from(o).to_string())
     }
 }
+
+/// Shown instead of the owner of a job.
+pub const OWNER_UNKNOWN: &str = "owner unknown";
 
 #[cfg(test)]
 mod tests {

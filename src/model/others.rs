@@ -5,9 +5,6 @@ use super::JobKey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Shown instead of the owner of a job.
-pub const OWNER_UNKNOWN: &str = "owner unknown";
-
 /// Other people's jobs that an operation would end: their owners, and the jobs of unknown owner. Also used for what the
 /// operator has allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

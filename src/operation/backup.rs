@@ -4,9 +4,10 @@
 //! an interrupted backup, which may be taken up again; one with a list is never touched.
 
 use super::executor::Executor;
-use super::folder::{self, Part};
+use super::folder;
 use crate::model::{Hint, JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
+use crate::replace;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -149,7 +150,7 @@ async fn save(client: &Client, dir: &Path, mut list: List, earlier: &[Kept]) -> 
         list.jobs.clone_from(&backed.kept);
         let path = dir.join(LIST);
         let text = serde_json::to_vec_pretty(&list).map_err(|e| problem(e.to_string(), ""))?;
-        folder::write(&path, &text).map_err(disk(&path))?;
+        replace::write(&path, &text).map_err(disk(&path))?;
         return Ok(backed);
     }
 }
@@ -159,10 +160,10 @@ async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Op
     // None is ever taken from the list, so that its length names no file of another one.
     let name = format!("{PACKAGES}/{}", list.packages.len());
     let path = dir.join(&name);
-    let mut part = Part::new(&path).map_err(disk(&path))?;
-    match client.package(uri, &mut part.file).await {
+    let mut part = replace::begin(&path).map_err(disk(&path))?;
+    match client.package(uri, &mut part).await {
         Ok(written) => {
-            written.and_then(|()| part.keep()).map_err(disk(&path))?;
+            written.and_then(|()| replace::keep(part, &path)).map_err(disk(&path))?;
             Ok(Some(name))
         }
         Err(RayError::NotFound(_)) => Ok(None),
@@ -195,7 +196,7 @@ fn claim(dir: &Path) -> Result<(), Problem> {
         return Err(problem(what, "choose a new or empty folder"));
     }
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(disk(dir))?;
-    folder::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
+    replace::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
     folder::make(&dir.join(PACKAGES)).map_err(disk(dir))
 }
 

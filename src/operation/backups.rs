@@ -8,6 +8,7 @@ use super::backup::{LIST, List, MARK, PACKAGES};
 use super::journal::unfinished;
 use super::{folder, trouble};
 use crate::model::{Problem, Timestamp};
+use crate::replace;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -107,28 +108,13 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
 
 /// Deletes a backup: its list first, which holds the secrets, and of its folder nothing that is not the backup's own.
 pub fn delete(backup: &Backup) -> Result<(), Problem> {
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |why: io::Error| {
-            trouble(format!("cannot delete {}: {why}", path.display()), "delete it manually")
-        }
-    };
     if backup.is_needed {
         let what = format!("{} is needed by an interrupted operation", backup.folder.display());
         return Err(trouble(what, "resume or abandon it first"));
     }
-    // What was written only half lies beside its place.
-    for name in [LIST, "jobs.part"] {
-        gone(fs::remove_file(backup.folder.join(name))).map_err(at(&backup.folder.join(name)))?;
-    }
+    remove(&backup.folder, |name| name == LIST)?;
     let packages = backup.folder.join(PACKAGES);
-    for entry in fs::read_dir(&packages).into_iter().flatten() {
-        let path = entry.map_err(at(&packages))?.path();
-        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        if name.bytes().all(|b| b.is_ascii_digit()) {
-            gone(fs::remove_file(&path)).map_err(at(&path))?;
-        }
-    }
+    remove(&packages, |name| name.bytes().all(|b| b.is_ascii_digit()))?;
     gone(fs::remove_dir(&packages)).map_err(at(&packages))?;
     let mark = backup.folder.join(MARK);
     gone(fs::remove_file(&mark)).map_err(at(&mark))?;
@@ -137,6 +123,27 @@ pub fn delete(backup: &Backup) -> Result<(), Problem> {
         Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         done => gone(done).map_err(at(&backup.folder)),
     }
+}
+
+/// Removes files by their names, also what a killed process wrote of them.
+fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool) -> Result<(), Problem> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(at(folder))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(at(folder))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if is_ours(replace::target(&name).unwrap_or(&name)) {
+            gone(fs::remove_file(&path)).map_err(at(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// The problem of a path that cannot be deleted.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Problem {
+    move |why| trouble(format!("cannot delete {}: {why}", path.display()), "delete it manually")
 }
 
 fn gone(done: io::Result<()>) -> io::Result<()> {
@@ -185,6 +192,9 @@ mod tests {
         make(&clean);
         make(&mixed);
         fs::write(mixed.join("notes.txt"), "mine").unwrap();
+        // Of a killed process.
+        replace::begin(&clean.join(LIST)).unwrap().keep().unwrap();
+        replace::begin(&clean.join(PACKAGES).join("1")).unwrap().keep().unwrap();
         for backup in backups(state).unwrap() {
             delete(&backup).unwrap();
         }

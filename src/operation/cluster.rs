@@ -1,149 +1,24 @@
 //! Does the steps of an operation, one after another, and those of a restart, a start and a stop by the `ray` command.
 
-use super::backup::{self, Backed, Restored};
+use super::backup::{self, Restored};
 use super::call::Call;
 use super::executor::{Executor, Recorded};
-use super::google::KnownHead;
-use super::journal::{Journal, JournalError};
+use super::facts::{Facts, Outcome};
+use super::journal::Journal;
 use super::mark::Marked;
+use super::performer::Performer;
 use super::preview::would_back_up;
-use super::worker::{self, WorkerFacts};
 use super::{then_resume, trouble};
-use crate::config;
 use crate::model::{
-    AutoscalerVersion, ClusterSpec, Fix, Hint, NodeState, Operation, Problem, Progress, Remains, Snapshot,
-    StepName, Task, Text, Timestamp, Verb,
+    AutoscalerVersion, Fix, Hint, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName, Text,
+    Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
-use crate::supervisor::{self, Access, Channel, Connection, Options};
-use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 use tokio::sync::mpsc;
 
-/// What is waited for an effect: Ray's end, its first answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// Poll interval while a step waits for the cluster.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
-
-/// What an operation has learned so far. It is written to the journal before a later step needs it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Facts {
-    /// `session_name` of the Ray that is to be ended.
-    pub session: String,
-    /// Addresses of the cluster's live workers.
-    pub workers: Vec<String>,
-    /// Those of them that no autoscaler starts: a person added them.
-    pub manual: Vec<String>,
-    /// When the operation began, in milliseconds since the epoch.
-    pub begun: Option<i64>,
-    /// The id of the mark that it leaves on the cluster.
-    pub mark: Option<String>,
-    /// The heads that were there at its first look; no other one is ever deleted.
-    pub known_heads: Option<Vec<KnownHead>>,
-    /// Address of the head machine that this operation deleted: a new one there has a new key.
-    pub deleted_head: Option<String>,
-    /// Submission ids of its jobs that had not ended.
-    pub jobs: Vec<String>,
-    /// Which autoscaler it has; `ray up` would start its own favourite.
-    pub autoscaler: Option<u8>,
-    /// Folder of the backup of the jobs.
-    pub backup: Option<PathBuf>,
-    /// The stop has begun: from here on jobs end because of us.
-    pub stopping: bool,
-    /// Of an operation on workers.
-    pub worker: WorkerFacts,
-}
-
-impl Facts {
-    /// The folder in which the jobs are saved, if they are.
-    pub fn saved(&self) -> Option<String> {
-        let folder = self.backup.as_ref().filter(|b| b.join("jobs.json").exists());
-        folder.map(|f| f.display().to_string())
-    }
-}
-
-/// How an operation that did not fail came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All of it is done.
-    Done,
-    /// The operation was cancelled, and leaves this state.
-    Cancelled(Remains),
-}
-
-/// Does the steps of an operation on one cluster.
-pub struct Performer {
-    /// The cluster that the operation changes.
-    pub(super) spec: ClusterSpec,
-    /// The connection of its task: no step opens another to its head.
-    pub(super) connection: Connection,
-    /// Connection options.
-    pub(super) options: Options,
-    /// Our state folder; backups lie below it.
-    pub(super) state: PathBuf,
-    /// What is to be done.
-    pub(super) task: Task,
-    /// What is known so far.
-    pub facts: Facts,
-    /// The id of another operator's mark that this operation is to take over.
-    pub take_over: Option<String>,
-    /// What its steps change something through.
-    pub(super) executor: Executor,
-    /// What the backup of a dry run would hold.
-    backed: Option<Backed>,
-}
-
-/// Checks whether the operation is supported: for `local` and `gcp` clusters with a cluster file.
-pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
-    let kind = task.kind();
-    let what = match (&spec.file, spec.provider.as_str()) {
-        (Some(_), "local") => return worker::check(spec, options, task),
-        // Project and zone are needed to find its machines.
-        (Some(_), "gcp") => {
-            return supervisor::tpu_place(spec).and_then(|_| worker::check(spec, options, task));
-        }
-        (None, _) if kind.is_of_cluster() => {
-            format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.word())
-        }
-        (None, _) => format!("{} has no cluster file, which is needed to start a worker", spec.name),
-        (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
-    };
-    let hint = if kind.is_of_cluster() {
-        "use the ray command; `marin-tui backup-jobs` and `restore-jobs` support all providers"
-    } else {
-        "adding and removing workers requires provider gcp or local and a cluster file"
-    };
-    Err(trouble(what, hint))
-}
-
-impl From<JournalError> for Problem {
-    fn from(e: JournalError) -> Self {
-        match e {
-            JournalError::Busy { cluster, what, hint } => {
-                trouble(format!("another operation on {cluster} is running on this machine{what}"), hint)
-            }
-            e @ JournalError::Disk { .. } => trouble(e.to_string(), then_resume("free disk space there")),
-        }
-    }
-}
-
 impl Performer {
-    /// Of a task on the cluster, with what an earlier attempt knew (nothing at first). `connection` is that of the
-    /// cluster's task, `state` our state folder.
-    pub fn new(
-        (spec, connection): (ClusterSpec, Connection),
-        options: Options,
-        state: PathBuf,
-        task: Task,
-        facts: Facts,
-    ) -> Self {
-        let (take_over, executor) = (None, Executor::Real);
-        Self { spec, connection, options, state, task, facts, take_over, executor, backed: None }
-    }
-
     /// The changes that the operation would make if it began now. Its steps run, but changes are only recorded and
     /// taken as done. Reads are real, so the dry run fails where the operation would fail before its first change. It
     /// writes neither a journal nor a backup.
@@ -308,30 +183,6 @@ impl Performer {
         }
     }
 
-    /// Writes down what is known, before it is needed.
-    pub(super) async fn keep_facts(&self, journal: &Journal) -> Result<(), Problem> {
-        let facts = self.facts.clone();
-        Ok(journal.beside(move |j| j.facts(&facts)).await?)
-    }
-
-    pub(super) fn preserves(&self) -> bool {
-        matches!(self.task, Task::Restart { preserve: true })
-    }
-
-    /// How the cluster's machines are reached.
-    pub(super) fn access(&self) -> Access<'_> {
-        Access { spec: &self.spec, options: &self.options, connection: &self.connection }
-    }
-
-    /// The cluster's connection, once Ray has answered over it.
-    pub(super) async fn connect(&self) -> Result<Channel, Problem> {
-        self.connection.channel().await
-    }
-
-    pub(super) fn file(&self) -> Result<&Path, Problem> {
-        config::file_of(&self.spec).map_err(|e| trouble(e.what(), &e.hint))
-    }
-
     async fn check(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let file = self.file()?;
         std::fs::File::open(file)
@@ -489,7 +340,9 @@ fn file_name(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::{ClusterName, HeadAddress, NewWorker, SshAuth};
+    use crate::model::{ClusterName, ClusterSpec, HeadAddress, NewWorker, Provider, SshAuth, Task};
+    use crate::supervisor::Options;
+    use std::path::Path;
 
     fn options(home: &Path) -> Options {
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
@@ -499,11 +352,11 @@ mod tests {
 
     #[test]
     fn other_providers_are_refused_in_words() {
-        let spec = |provider: &str, file: Option<&str>| ClusterSpec {
+        let spec = |provider: Provider, file: Option<&str>| ClusterSpec {
             name: ClusterName::new("c"),
             file: file.map(PathBuf::from),
             accepted: None,
-            provider: provider.into(),
+            provider,
             zone: None,
             head: HeadAddress::AskRay,
             auth: SshAuth::default(),
@@ -512,20 +365,20 @@ mod tests {
         };
         let (dir, restart) = (tempfile::tempdir().unwrap(), Task::Restart { preserve: true });
         let options = options(dir.path());
-        let preflight = |spec: &ClusterSpec, task: &Task| super::preflight(spec, &options, task);
-        assert!(preflight(&spec("local", Some("c.yaml")), &restart).is_ok());
-        let aws = preflight(&spec("aws", Some("c.yaml")), &restart).unwrap_err();
+        let preflight = |spec: &ClusterSpec, task: &Task| super::super::preflight(spec, &options, task);
+        assert!(preflight(&spec(Provider::Local, Some("c.yaml")), &restart).is_ok());
+        let aws = preflight(&spec(Provider::Other("aws"), Some("c.yaml")), &restart).unwrap_err();
         assert!(
             aws.what.contains("not supported for provider aws")
                 && aws.hint.to_string().contains("backup-jobs")
         );
-        let gcp = preflight(&spec("gcp", Some("c.yaml")), &restart).unwrap_err();
+        let gcp = preflight(&spec(Provider::Gcp, Some("c.yaml")), &restart).unwrap_err();
         assert!(gcp.hint.to_string().contains("project_id"), "{gcp:?}");
-        assert!(preflight(&spec("", None), &Task::Stop).is_err());
+        assert!(preflight(&spec(Provider::None, None), &Task::Stop).is_err());
         let head = Task::RemoveWorker { worker: "10.0.0.1".into(), drain: None };
         let local = ClusterSpec {
             head: HeadAddress::Ssh(crate::model::HostName::parse("10.0.0.1").unwrap()),
-            ..spec("local", Some("c.yaml"))
+            ..spec(Provider::Local, Some("c.yaml"))
         };
         assert!(preflight(&local, &head).unwrap_err().what.contains("is the head"));
         let tpus = NewWorker::Queued { node_type: "v4-8".into(), capacity: "x".into(), names: Vec::new() };

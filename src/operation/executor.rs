@@ -2,7 +2,7 @@
 //! does more than look goes through an [`Executor`]. The real one executes it; the one of a dry run only records it, as
 //! the same [`Call`], and states that it succeeded. What looks is not its business and really runs in both.
 //!
-//! A step that changes something past it would be missing in the dry run: `tests/record.rs` compares the two.
+//! A step that changes something past it would be missing in the dry run: `tests/program/record.rs` compares the two.
 
 use super::call::{Call, Deed};
 use crate::gcp::{Change, GcpError, Google};

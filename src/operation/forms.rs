@@ -1,8 +1,9 @@
 //! Submits the job of a form over the cluster's own connection, and reads what a job was submitted with.
 
+use super::blocking::blocking;
 use super::desk::Desk;
-use super::request::{Request, blocking};
-use super::service::News;
+use super::news::News;
+use super::request::Request;
 use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId, Target};
 use std::sync::Arc;
 

@@ -3,10 +3,11 @@
 //!
 //! What they read lies on disks that may be slow: callers run those that take an [`Environment`] on a blocking thread.
 
-use super::cluster::{Facts, preflight};
 use super::environment::Environment;
+use super::facts::Facts;
 use super::journal::{Journal, JournalError, Unfinished};
 use super::mark::others_mark;
+use super::preflight::preflight;
 use super::standing::standing;
 use super::trouble;
 use crate::model::{

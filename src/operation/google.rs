@@ -1,17 +1,17 @@
 //! The machines of a cluster in Google Cloud. The head goes first, so that it starts no new TPUs while the others go;
 //! then the TPUs of its autoscaler, all at once. Those that a person added stay: they join the new head by themselves.
 
-use super::cluster::{LOOK, Performer};
+use super::facts::KnownHead;
 use super::journal::Journal;
+use super::performer::{LOOK, Performer};
 use super::{then_resume, trouble, worker};
 use crate::config::Launch;
 use crate::gcp::{ChosenTpu, GcpError, Google, Head, TpuPlace};
 use crate::model::cloud::TpuVm;
 use crate::model::time::brief;
-use crate::model::{Problem, ProblemKind, Progress, Target, Text, Timestamp, Verb};
+use crate::model::{Problem, ProblemKind, Progress, Provider, Target, Text, Timestamp, Verb};
 use crate::supervisor;
 use futures_util::stream::{self, StreamExt};
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -19,24 +19,6 @@ use tokio::sync::mpsc;
 const SIDE_BY_SIDE: usize = 16;
 /// What Google may take to drop what it has deleted from its lists.
 const DROPPING: Duration = Duration::from_secs(120);
-
-/// A head machine as an operation found it at its first look: no other one may be deleted by it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KnownHead {
-    /// The number that Google gave it.
-    pub id: String,
-    /// Name of the head's VM.
-    pub name: String,
-    /// When it was created, in milliseconds since the epoch.
-    pub created: Option<i64>,
-}
-
-impl From<&Head> for KnownHead {
-    fn from(head: &Head) -> Self {
-        let created = head.created.map(Timestamp::as_millis);
-        Self { id: head.id.clone(), name: head.name.clone(), created }
-    }
-}
 
 fn problem(e: &GcpError) -> Problem {
     trouble(e.to_string(), then_resume(e.hint()))
@@ -56,7 +38,7 @@ async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> 
 
 impl Performer {
     pub(super) fn is_google(&self) -> bool {
-        self.spec.provider == "gcp"
+        self.spec.provider == Provider::Gcp
     }
 
     /// Whether Google, asked well, knows no head of this cluster.

@@ -1,11 +1,14 @@
 //! The journal of a cluster's operations: what was begun, which steps are done, what is known. One JSON object a line,
 //! on the disk before the next step begins; held by a lock, so that two programs never work on one cluster at a time.
 
-use super::cluster::Facts;
+use super::blocking::blocking;
+use super::facts::Facts;
 use super::folder;
-use super::request::blocking;
+use super::{then_resume, trouble};
 use crate::model::time::brief;
-use crate::model::{ClusterName, ClusterSpec, Hint, Others, Preview, Remains, StepName, Task, Timestamp};
+use crate::model::{
+    ClusterName, ClusterSpec, Hint, Others, Preview, Problem, Remains, StepName, Task, Timestamp,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -318,6 +321,17 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
         }
     }
     open
+}
+
+impl From<JournalError> for Problem {
+    fn from(e: JournalError) -> Self {
+        match e {
+            JournalError::Busy { cluster, what, hint } => {
+                trouble(format!("another operation on {cluster} is running on this machine{what}"), hint)
+            }
+            e @ JournalError::Disk { .. } => trouble(e.to_string(), then_resume("free disk space there")),
+        }
+    }
 }
 
 #[cfg(test)]

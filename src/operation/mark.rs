@@ -3,8 +3,9 @@
 //! It is placed before the first step, renewed at each step and during long steps, and removed at the end. If it cannot
 //! be written, the operation continues with a warning and the operator decides.
 
-use super::cluster::{Facts, Performer};
+use super::facts::Facts;
 use super::journal::Journal;
+use super::performer::Performer;
 use super::trouble;
 use crate::gcp::random_token;
 use crate::model::{

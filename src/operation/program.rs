@@ -2,7 +2,7 @@
 //! stopped.
 
 use super::call::Call;
-use super::cluster::Performer;
+use super::performer::Performer;
 use super::{then_resume, trouble};
 use crate::model::{Problem, Progress};
 use crate::ssh::quote;

@@ -1,13 +1,15 @@
 //! One order on one cluster: its gates in their order, then the steps. The journal is opened and read on threads that
 //! may block.
 
-use super::cluster::{Facts, Outcome, Performer};
+use super::blocking::blocking;
 use super::environment::Environment;
+use super::facts::{Facts, Outcome};
 use super::gates;
 use super::journal::{Journal, Scope, Unfinished};
 use super::mark::{others_mark, remove_mark};
+use super::news::News;
+use super::performer::Performer;
 use super::preview::{Detail, preview};
-use super::service::News;
 use super::standing::standing;
 use super::worker::offer;
 use crate::model::{
@@ -394,14 +396,4 @@ async fn interrupted_at(
         Err(e) => e.into(),
     };
     OperationEnd::Stopped(Problem { since: Timestamp::now(), ..problem }, saved)
-}
-
-/// Runs what may wait for a disk on a thread of its own.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        // The runtime is shutting down; there is nothing left to report.
-        Err(e) if e.is_cancelled() => std::future::pending().await,
-        Err(e) => std::panic::resume_unwind(e.into_panic()),
-    }
 }

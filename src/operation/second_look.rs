@@ -1,8 +1,9 @@
 //! The second look, right before anything is stopped: what has come and gone since the first.
 
 use super::backup;
-use super::cluster::{Performer, living_workers};
+use super::cluster::living_workers;
 use super::journal::Journal;
+use super::performer::Performer;
 use super::trouble;
 use crate::model::{Problem, Progress, Text};
 use crate::ray::Poller;

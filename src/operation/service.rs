@@ -6,17 +6,19 @@
 //! nothing else does.
 
 use super::audit::Audit;
+use super::blocking::blocking;
 use super::call::Call;
-use super::cluster::Facts;
 use super::desk::Desk;
 use super::environment::Environment;
+use super::facts::Facts;
 use super::gates;
 use super::journal::JournalError;
-use super::request::{Request, Stop, blocking};
+use super::news::News;
+use super::request::{Request, Stop};
 use super::standing::standing;
 use crate::model::{
-    ClusterName, Consent, Draft, FormId, FormNews, Operation, OperationKind, OperationMark, OperationNews,
-    Order, Preview, Problem, Refusal, Standing, SubmissionId, Task,
+    ClusterName, Consent, Draft, FormId, Operation, OperationKind, OperationMark, OperationNews, Order,
+    Preview, Problem, Refusal, Standing, SubmissionId, Task,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -31,15 +33,6 @@ use tokio::time::{MissedTickBehavior, interval};
 const LOOK: Duration = Duration::from_secs(2);
 /// News that may wait for the front end.
 const NEWS: usize = 256;
-
-/// News of the service, for the front end.
-#[derive(Clone, Debug)]
-pub enum News {
-    /// Of an operation on a cluster.
-    Operation(ClusterName, Box<OperationNews>),
-    /// For the form of a job.
-    Form(ClusterName, FormId, FormNews),
-}
 
 /// Whether operations are seen that other programs begin or leave behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

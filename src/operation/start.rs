@@ -1,7 +1,7 @@
 //! The beginning of a cluster's Ray: `ray up`, its first answer, its workers.
 
-use super::cluster::{LOOK, PATIENCE, Performer};
 use super::executor::NOT_AWAITED;
+use super::performer::{LOOK, PATIENCE, Performer};
 use super::{then_resume, trouble};
 use crate::model::{
     Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,

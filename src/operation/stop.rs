@@ -1,7 +1,7 @@
 //! The end of a cluster's Ray, and of what it leaves behind.
 
-use super::cluster::{LOOK, PATIENCE, Performer};
 use super::executor::NOT_AWAITED;
+use super::performer::{LOOK, PATIENCE, Performer};
 use super::{then_resume, trouble};
 use crate::config::Launch;
 use crate::model::{ClusterSpec, HeadAddress, Hint, Problem, ProblemKind, Progress, Verb};

@@ -1,6 +1,4 @@
 //! Draining a node: what runs there, and the request to accept no new work (`DrainNode` of the GCS).
-//!
-//! Ray's field numbers were read from the descriptors of 2.53.0 and 2.60.0 and agree in both.
 
 use super::RayError;
 use super::client::Client;
@@ -8,35 +6,13 @@ use super::convert::envelope;
 use super::gcs::{Gcs, decode};
 use super::json::{Str, read_with};
 use crate::model::{JobId, NodeId, Text, Timestamp};
-use prost::Message;
+use crate::proto::autoscaler::{DrainNodeReason, DrainNodeReply, DrainNodeRequest};
+use crate::proto::path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const DRAIN_NODE: &str = "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode";
-/// `DRAIN_NODE_REASON_PREEMPTION`: the reason that Ray accepts while work is running on the node.
-const PREEMPTION: i32 = 2;
 /// Maximum number of rows of each kind; further ones are counted, not named.
 const ROWS: usize = 1000;
-
-#[derive(Clone, PartialEq, Message)]
-struct DrainNodeRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    node_id: bytes::Bytes,
-    #[prost(int32, tag = "2")]
-    reason: i32,
-    #[prost(string, tag = "3")]
-    reason_message: String,
-    #[prost(int64, tag = "4")]
-    deadline_timestamp_ms: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DrainNodeReply {
-    #[prost(bool, tag = "1")]
-    is_accepted: bool,
-    #[prost(string, tag = "2")]
-    rejection_reason_message: String,
-}
 
 /// A request that a node accepts no new work and is removed when it is idle or at the deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,13 +27,14 @@ pub struct Drain {
 
 impl Drain {
     /// The method of the GCS that takes it.
-    pub const METHOD: &'static str = DRAIN_NODE;
+    pub const METHOD: &'static str = path::DRAIN_NODE;
 
     /// The message as it is sent.
     fn message(&self) -> DrainNodeRequest {
         DrainNodeRequest {
             node_id: bytes::Bytes::copy_from_slice(self.node.as_bytes()),
-            reason: PREEMPTION,
+            // Ray accepts this reason while work is running on the node.
+            reason: DrainNodeReason::Preemption.into(),
             reason_message: self.why.clone(),
             deadline_timestamp_ms: self.deadline.as_millis(),
         }
@@ -144,7 +121,7 @@ impl Client {
             RayError::Setup("draining a node needs the GCS, which cannot be reached".into())
         })?;
         let request = drain.message();
-        let reply: DrainNodeReply = decode(DRAIN_NODE, gcs.call(DRAIN_NODE, &request).await?)?;
+        let reply: DrainNodeReply = decode(path::DRAIN_NODE, gcs.call(path::DRAIN_NODE, &request).await?)?;
         Ok(if reply.is_accepted { Ok(()) } else { Err(Text::from(reply.rejection_reason_message.as_str())) })
     }
 }

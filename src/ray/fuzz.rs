@@ -5,10 +5,11 @@ use super::convert::fixtures::{VERSIONS, body};
 use super::convert::words::Words;
 use super::convert::{demand, envelope, jobs, nodes, physical, report, state, status_text};
 use super::json::{Loose, Str, Table, read_with};
-use super::{LineSplitter, gcs, wire};
+use super::{LineSplitter, gcs};
 use crate::model::fuzz::fuzz;
 use crate::model::text::{log_line, printable, printable_json, printable_lines};
 use crate::model::{Autoscaler, Node, Text};
+use crate::proto::{self, autoscaler};
 use bytes::Bytes;
 use prost::Message;
 use std::collections::HashMap;
@@ -114,42 +115,49 @@ fn fuzz_log_bytes() {
     });
 }
 
-fn node(n: u8) -> wire::NodeState {
-    wire::NodeState {
+fn node(n: u8) -> autoscaler::NodeState {
+    autoscaler::NodeState {
         node_id: vec![n; 28].into(),
         ray_node_type_name: "tpu_worker".into(),
         available_resources: [("CPU".to_owned(), 3.0), ("TPU".to_owned(), 0.5)].into(),
         total_resources: [("CPU".to_owned(), 4.0), ("node:10.0.0.1".to_owned(), 1.0)].into(),
-        status: wire::NodeStatus::Running as i32,
+        status: autoscaler::NodeStatus::Running as i32,
         idle_duration_ms: 1000,
         node_ip_address: "10.0.0.1".into(),
         labels: [("ray.io/node-id".to_owned(), "x".to_owned())].into(),
-        ..wire::NodeState::default()
+        ..autoscaler::NodeState::default()
     }
 }
 
 #[test]
 fn fuzz_gcs_cluster_status() {
-    let request = wire::ResourceRequest { resources_bundle: [("TPU".to_owned(), 4.0)].into() };
-    let waiting = wire::ResourceRequestByCount { request: Some(request.clone()), count: 3 };
-    let constraint = wire::ClusterResourceConstraint { resource_requests: vec![waiting.clone()] };
-    let reply = wire::GetClusterStatusReply {
-        autoscaling_state: Some(wire::AutoscalingState {
+    let request = autoscaler::ResourceRequest { resources_bundle: [("TPU".to_owned(), 4.0)].into() };
+    let waiting = autoscaler::ResourceRequestByCount { request: Some(request.clone()), count: 3 };
+    let constraint = autoscaler::ClusterResourceConstraint { resource_requests: vec![waiting.clone()] };
+    let reply = autoscaler::GetClusterStatusReply {
+        autoscaling_state: Some(autoscaler::AutoscalingState {
             infeasible_resource_requests: vec![request],
-            pending_instance_requests: vec![wire::PendingInstanceRequest { count: 2, ..Default::default() }],
-            pending_instances: vec![wire::PendingInstance::default()],
-            failed_instance_requests: vec![wire::FailedInstanceRequest { count: 1, ..Default::default() }],
-            ..wire::AutoscalingState::default()
+            pending_instance_requests: vec![autoscaler::PendingInstanceRequest {
+                count: 2,
+                ..Default::default()
+            }],
+            pending_instances: vec![autoscaler::PendingInstance::default()],
+            failed_instance_requests: vec![autoscaler::FailedInstanceRequest {
+                count: 1,
+                ..Default::default()
+            }],
+            ..autoscaler::AutoscalingState::default()
         }),
-        cluster_resource_state: Some(wire::ClusterResourceState {
+        cluster_resource_state: Some(autoscaler::ClusterResourceState {
             node_states: vec![node(1), node(2)],
             pending_resource_requests: vec![waiting],
             cluster_resource_constraints: vec![constraint],
-            ..wire::ClusterResourceState::default()
+            ..autoscaler::ClusterResourceState::default()
         }),
     };
     fuzz(&[reply.encode_to_vec()], |bytes| {
-        let Ok(reply) = gcs::decode::<wire::GetClusterStatusReply>("x", Bytes::copy_from_slice(bytes)) else {
+        let Ok(reply) = gcs::decode::<autoscaler::GetClusterStatusReply>("x", Bytes::copy_from_slice(bytes))
+        else {
             return;
         };
         let rest = reply.cluster_resource_state.unwrap_or_default();
@@ -164,37 +172,39 @@ fn fuzz_gcs_cluster_status() {
 
 #[test]
 fn fuzz_gcs_tables() {
-    let info = wire::GcsNodeInfo { node_id: vec![1; 28].into(), ..wire::GcsNodeInfo::default() };
-    let driver = wire::JobTableData {
+    let info = proto::GcsNodeInfo { node_id: vec![1; 28].into(), ..proto::GcsNodeInfo::default() };
+    let driver = proto::JobTableData {
         job_id: Bytes::from_static(&[1, 0, 0, 0]),
         start_time: 1_700_000_000_000,
-        config: Some(wire::JobConfig {
+        config: Some(proto::JobConfig {
             ray_namespace: "x".into(),
             metadata: [("job_submission_id".to_owned(), "a".to_owned())].into(),
+            ..Default::default()
         }),
-        ..wire::JobTableData::default()
+        ..proto::JobTableData::default()
     };
-    let entry = wire::KvEntry { key: Bytes::from_static(b"k"), value: Bytes::from_static(b"{}") };
+    let entry = proto::MapFieldEntry { key: Bytes::from_static(b"k"), value: Bytes::from_static(b"{}") };
     let seeds = [
-        wire::GetAllNodeInfoReply { node_info_list: vec![info.clone(), info], ..Default::default() }
+        proto::GetAllNodeInfoReply { node_info_list: vec![info.clone(), info], ..Default::default() }
             .encode_to_vec(),
-        wire::GetAllJobInfoReply { job_info_list: vec![driver.clone(), driver], ..Default::default() }
+        proto::GetAllJobInfoReply { job_info_list: vec![driver.clone(), driver], ..Default::default() }
             .encode_to_vec(),
-        wire::KvMultiGetReply { results: vec![entry], ..Default::default() }.encode_to_vec(),
-        wire::KvKeysReply { results: vec![Bytes::from_static(b"k")], ..Default::default() }.encode_to_vec(),
-        wire::CheckAliveReply { ray_version: "2.60.0".into(), ..Default::default() }.encode_to_vec(),
+        proto::InternalKvMultiGetReply { results: vec![entry], ..Default::default() }.encode_to_vec(),
+        proto::InternalKvKeysReply { results: vec![Bytes::from_static(b"k")], ..Default::default() }
+            .encode_to_vec(),
+        proto::CheckAliveReply { ray_version: "2.60.0".into(), ..Default::default() }.encode_to_vec(),
     ];
     fuzz(&seeds, |bytes| {
         let body = Bytes::copy_from_slice(bytes);
-        if let Ok(reply) = gcs::decode::<wire::GetAllNodeInfoReply>("x", body.clone()) {
+        if let Ok(reply) = gcs::decode::<proto::GetAllNodeInfoReply>("x", body.clone()) {
             let words = Words::default();
             let _ = reply.node_info_list.iter().filter_map(|info| nodes::registered(info, &words)).count();
         }
-        if let Ok(reply) = gcs::decode::<wire::GetAllJobInfoReply>("x", body.clone()) {
+        if let Ok(reply) = gcs::decode::<proto::GetAllJobInfoReply>("x", body.clone()) {
             let _ = jobs::Drivers::of(reply.job_info_list);
         }
-        let _ = gcs::decode::<wire::KvMultiGetReply>("x", body.clone());
-        let _ = gcs::decode::<wire::KvKeysReply>("x", body.clone());
-        let _ = gcs::decode::<wire::CheckAliveReply>("x", body);
+        let _ = gcs::decode::<proto::InternalKvMultiGetReply>("x", body.clone());
+        let _ = gcs::decode::<proto::InternalKvKeysReply>("x", body.clone());
+        let _ = gcs::decode::<proto::CheckAliveReply>("x", body);
     });
 }

@@ -4,8 +4,9 @@
 //! `gcs_server`, and the cluster with it. Decoding is left to the callers.
 
 use super::client::{self, Client, Meter};
-use super::{RayError, weigh, wire};
+use super::{RayError, weigh};
 use crate::model::Secret;
+use crate::proto;
 use bytes::{Buf, BufMut, Bytes};
 use http::uri::PathAndQuery;
 use prost::Message;
@@ -130,18 +131,18 @@ impl Gcs {
 
     /// One value of the internal key-value store; `None` when there is no such key.
     pub async fn kv(&self, key: Bytes, namespace: &'static [u8]) -> Result<Option<Bytes>, RayError> {
-        let request = wire::KvGetRequest { key, namespace: Bytes::from_static(namespace) };
-        let body = self.call(wire::path::KV_GET, &request).await?;
-        let reply: wire::KvGetReply = decode(wire::path::KV_GET, body)?;
+        let request = proto::InternalKvGetRequest { key, namespace: Bytes::from_static(namespace) };
+        let body = self.call(proto::path::KV_GET, &request).await?;
+        let reply: proto::InternalKvGetReply = decode(proto::path::KV_GET, body)?;
         match reply.status {
-            Some(s) if s.code == wire::STATUS_NOT_FOUND => Ok(None),
+            Some(s) if s.code == proto::STATUS_NOT_FOUND => Ok(None),
             status => succeeded(status.as_ref()).map(|()| Some(reply.value)),
         }
     }
 
     /// Whether the GCS requires a token (`CheckAlive` without ids); an error when it does not respond.
     pub async fn wants_token(&self) -> Result<bool, RayError> {
-        match self.call(wire::path::CHECK_ALIVE, &wire::CheckAliveRequest::of(&[])).await {
+        match self.call(proto::path::CHECK_ALIVE, &proto::CheckAliveRequest::default()).await {
             Ok(_) => Ok(self.authorization.is_some()),
             Err(e) if e.is_token() => Ok(true),
             Err(e) => Err(e),
@@ -150,8 +151,8 @@ impl Gcs {
 
     /// Ray's version, from `CheckAlive` without ids.
     pub async fn version(&self) -> Result<String, RayError> {
-        let body = self.call(wire::path::CHECK_ALIVE, &wire::CheckAliveRequest::of(&[])).await?;
-        let reply: wire::CheckAliveReply = decode(wire::path::CHECK_ALIVE, body)?;
+        let body = self.call(proto::path::CHECK_ALIVE, &proto::CheckAliveRequest::default()).await?;
+        let reply: proto::CheckAliveReply = decode(proto::path::CHECK_ALIVE, body)?;
         succeeded(reply.status.as_ref())?;
         Ok(reply.ray_version)
     }
@@ -164,7 +165,7 @@ pub(super) fn decode<M: Message + Default>(path: &str, body: Bytes) -> Result<M,
 }
 
 /// Whether the status inside a reply is a success.
-pub(super) fn succeeded(status: Option<&wire::GcsStatus>) -> Result<(), RayError> {
+pub(super) fn succeeded(status: Option<&proto::GcsStatus>) -> Result<(), RayError> {
     match status {
         Some(s) if s.code != 0 => Err(RayError::Grpc(format!(
             "status {}: {}",

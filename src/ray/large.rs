@@ -1,8 +1,9 @@
 //! Streams packages into and out of the GCS's key-value store: a package may have 500 MiB and is never held in memory
 //! as a whole. The two messages are encoded and decoded here by hand (`gcs_service.proto`).
 
+use super::RayError;
 use super::gcs::{Gcs, succeeded};
-use super::{RayError, wire};
+use crate::proto;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::stream;
 use http::header::CONTENT_TYPE;
@@ -30,12 +31,12 @@ impl Gcs {
         key: Bytes,
         to: &mut (dyn Write + Send),
     ) -> Result<io::Result<Option<()>>, RayError> {
-        let message = wire::KvGetRequest { key, namespace: Bytes::new() }.encode_to_vec();
+        let message = proto::InternalKvGetRequest { key, namespace: Bytes::new() }.encode_to_vec();
         let mut start = BytesMut::with_capacity(5 + message.len());
         prefix(&mut start, message.len());
         start.put_slice(&message);
         let body = Body::new(http_body_util::Full::new(start.freeze()));
-        let mut answer = self.ask(wire::path::KV_GET, body).await?.into_body();
+        let mut answer = self.ask(proto::path::KV_GET, body).await?.into_body();
         let mut reply = Reply::default();
         while let Some(frame) = answer.frame().await {
             match frame.map_err(|e| self.told(&e))?.into_data() {
@@ -81,18 +82,18 @@ impl Gcs {
         });
         let first = std::iter::once(Ok(Frame::data(start.freeze())));
         let frames = first.chain(content).chain(std::iter::once(Ok(Frame::data(tail))));
-        let answer = self.ask(wire::path::KV_PUT, Body::new(StreamBody::new(stream::iter(frames)))).await?;
+        let answer = self.ask(proto::path::KV_PUT, Body::new(StreamBody::new(stream::iter(frames)))).await?;
         let body = answer.into_body().collect().await.map_err(|e| self.told(&e))?;
         if let Some(trailers) = body.trailers() {
             self.judge(trailers)?;
         }
         let mut body = body.to_bytes();
-        let malformed = |why: String| RayError::Malformed { route: wire::path::KV_PUT.to_owned(), why };
+        let malformed = |why: String| RayError::Malformed { route: proto::path::KV_PUT.to_owned(), why };
         if body.len() < 5 {
             return Err(malformed("it is truncated".to_owned()));
         }
         body.advance(5);
-        let reply = wire::KvPutReply::decode(body).map_err(|e| malformed(e.to_string()))?;
+        let reply = proto::InternalKvPutReply::decode(body).map_err(|e| malformed(e.to_string()))?;
         succeeded(reply.status.as_ref())
     }
 
@@ -134,7 +135,7 @@ struct Reply {
     is_begun: bool,
     /// Bytes of the value that are still to come, once its length was read.
     value: Option<u64>,
-    status: wire::GcsStatus,
+    status: proto::GcsStatus,
 }
 
 impl Reply {
@@ -190,7 +191,7 @@ impl Reply {
                 return Ok(Bytes::new());
             }
             let status = self.ahead.split_to(end).split_off(head);
-            self.status = wire::GcsStatus::decode(status).map_err(|e| malformed(&e.to_string()))?;
+            self.status = proto::GcsStatus::decode(status).map_err(|e| malformed(&e.to_string()))?;
             if self.ahead.is_empty() {
                 return Ok(Bytes::new());
             }
@@ -198,7 +199,7 @@ impl Reply {
     }
 
     fn end(self) -> Result<Option<()>, RayError> {
-        if self.status.code == wire::STATUS_NOT_FOUND {
+        if self.status.code == proto::STATUS_NOT_FOUND {
             return Ok(None);
         }
         succeeded(Some(&self.status))?;
@@ -211,14 +212,14 @@ impl Reply {
 }
 
 fn malformed(why: &str) -> RayError {
-    RayError::Malformed { route: wire::path::KV_GET.to_owned(), why: why.to_owned() }
+    RayError::Malformed { route: proto::path::KV_GET.to_owned(), why: why.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn message(reply: &wire::KvGetReply) -> Vec<u8> {
+    fn message(reply: &proto::InternalKvGetReply) -> Vec<u8> {
         let mut all = BytesMut::new();
         prefix(&mut all, reply.encoded_len());
         reply.encode(&mut all).unwrap();
@@ -236,8 +237,8 @@ mod tests {
     #[test]
     fn a_value_is_read_however_it_is_cut() {
         let value: Vec<u8> = (0..=255).cycle().take(1000).collect();
-        let status = Some(wire::GcsStatus { code: 0, message: "fine".into() });
-        let whole = message(&wire::KvGetReply { status, value: value.clone().into() });
+        let status = Some(proto::GcsStatus { code: 0, message: "fine".into() });
+        let whole = message(&proto::InternalKvGetReply { status, value: value.clone().into() });
         for piece in [1, 2, 3, 7, 500, 5000] {
             assert_eq!(read(&whole, piece).unwrap(), (Some(()), value.clone()), "pieces of {piece}");
         }
@@ -248,8 +249,8 @@ mod tests {
 
     #[test]
     fn fuzz_package_reply() {
-        let status = Some(wire::GcsStatus { code: 0, message: "fine".into() });
-        let reply = wire::KvGetReply { status, value: vec![7; 300].into() };
+        let status = Some(proto::GcsStatus { code: 0, message: "fine".into() });
+        let reply = proto::InternalKvGetReply { status, value: vec![7; 300].into() };
         crate::model::fuzz::fuzz(&[message(&reply)], |bytes| {
             let told = |piece| read(bytes, piece).map_err(|_| ());
             assert_eq!(told(1), told(7), "how it is cut matters");
@@ -262,11 +263,11 @@ mod tests {
     #[test]
     fn nothing_and_no_key_are_told_apart() {
         let of = |code| {
-            let status = Some(wire::GcsStatus { code, message: String::new() });
-            read(&message(&wire::KvGetReply { status, value: Bytes::new() }), 3).unwrap().0
+            let status = Some(proto::GcsStatus { code, message: String::new() });
+            read(&message(&proto::InternalKvGetReply { status, value: Bytes::new() }), 3).unwrap().0
         };
         assert_eq!(of(0), Some(()));
-        assert_eq!(of(wire::STATUS_NOT_FOUND), None);
+        assert_eq!(of(proto::STATUS_NOT_FOUND), None);
         assert!(read(b"\0\0\0\0\x02\x08\x01", 9).is_err(), "a field of another kind");
     }
 }

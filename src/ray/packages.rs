@@ -2,8 +2,11 @@
 //! (`ray._private.runtime_env.packaging`): the name is a hash of the content, so a package that either has uploaded is
 //! not uploaded again.
 
+mod error;
 mod walk;
 mod wildmatch;
+
+pub use error::{PackError, UPLOAD_LIMIT};
 
 use bytes::Bytes;
 use sha1::{Digest, Sha1};
@@ -14,45 +17,8 @@ use std::path::{Path, PathBuf};
 use walk::Entry;
 use zip::write::SimpleFileOptions;
 
-/// Maximum request size of a Ray dashboard in bytes (`CLIENT_MAX_SIZE` of its HTTP server).
-pub const UPLOAD_LIMIT: u64 = 100 << 20;
 /// Names that Ray excludes from every working dir since 2.54 (`RAY_RUNTIME_ENV_DEFAULT_EXCLUDES`).
 pub const DEFAULT_EXCLUDES: [&str; 4] = [".git", ".venv", "venv", "__pycache__"];
-
-/// Why a package cannot be built.
-#[derive(Debug, thiserror::Error)]
-pub enum PackError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {why}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        why: io::Error,
-    },
-    /// Too large to upload.
-    #[error(
-        "{} has {} MiB, and Ray accepts {} MiB: exclude what the job does not need (.gitignore, .rayignore, --exclude); the largest files are {}",
-        .path.display(), .bytes >> 20, UPLOAD_LIMIT >> 20, .largest.join(", ")
-    )]
-    TooLarge {
-        /// The folder or file to pack.
-        path: PathBuf,
-        /// Its size in bytes.
-        bytes: u64,
-        /// Its largest files, with their sizes.
-        largest: Vec<String>,
-    },
-    /// Anything else.
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl PackError {
-    fn unreadable(path: &Path, why: io::Error) -> Self {
-        Self::Unreadable { path: path.to_owned(), why }
-    }
-}
 
 /// A scanned folder: its package's name and files.
 #[derive(Debug)]

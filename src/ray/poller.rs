@@ -5,20 +5,18 @@
 
 mod dashboard;
 mod direct;
+mod identity;
 mod jobs;
+mod thrift;
 
+pub use identity::Identity;
+
+use super::RayError;
 use super::client::Client;
 use super::gcs::Gcs;
-use super::{RayError, json};
-use crate::model::{Autoscaler, Job, Node, Snapshot, Text, Timestamp};
-use serde::Deserialize;
-use std::num::NonZero;
-use std::sync::{Arc, LazyLock};
+use crate::model::{Snapshot, Timestamp};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
 
-/// Size in bytes below which a response counts as cheap for a head.
-const SMALL: usize = 64 << 10;
 /// Pause between two questions whether a GCS that failed answers again.
 const ASK_GCS: Duration = Duration::from_secs(2);
 /// Timeout of that question. It is asked beside a refresh over HTTP, which it must not delay for longer.
@@ -26,8 +24,6 @@ const GCS_ANSWER: Duration = Duration::from_secs(1);
 /// A read of the GCS that takes longer is a reason to ask whether it answers at all. On a slow link the answer comes
 /// behind what is being read, and is given as long again.
 const SLOW_GCS: Duration = Duration::from_secs(3);
-/// Interval of reading version and session when the state does not contain them.
-const IDENTITY_EVERY: Duration = Duration::from_secs(30);
 
 /// Reads one cluster again and again.
 #[derive(Debug)]
@@ -39,35 +35,6 @@ pub struct Poller {
     over_gcs: bool,
     dashboard: dashboard::Reader,
     last: Snapshot,
-}
-
-/// Decides when to read something large or slow that is not read at each refresh.
-#[derive(Debug, Default)]
-struct Paced {
-    read: Option<Instant>,
-    bytes: usize,
-}
-
-impl Paced {
-    /// Whether it is due: every few seconds if it is small, every half minute if it is large.
-    fn is_due(&self) -> bool {
-        let every = Duration::from_secs(if self.is_cheap() { 4 } else { 30 });
-        self.read.is_none_or(|at| at.elapsed() >= every)
-    }
-
-    /// Whether it is small enough to be read at each refresh.
-    fn is_cheap(&self) -> bool {
-        self.bytes < SMALL
-    }
-
-    /// Whether it was never read.
-    fn never(&self) -> bool {
-        self.read.is_none()
-    }
-
-    fn done(&mut self, bytes: usize) {
-        *self = Self { read: Some(Instant::now()), bytes };
-    }
 }
 
 impl Poller {
@@ -155,56 +122,4 @@ impl Poller {
 /// Whether a GCS answers something small in time.
 async fn answers(gcs: &Gcs, limit: Duration) -> bool {
     matches!(tokio::time::timeout(limit, gcs.version()).await, Ok(Ok(_)))
-}
-
-/// The old allocation when nothing changed, so that receivers can skip it.
-fn unless_same<T: PartialEq>(old: &Arc<T>, new: T) -> Arc<T> {
-    if **old == new { old.clone() } else { Arc::new(new) }
-}
-
-/// [`unless_same`] for jobs, which are compared by allocation.
-fn unless_same_jobs(old: &Arc<Vec<Arc<Job>>>, new: Vec<Arc<Job>>) -> Arc<Vec<Arc<Job>>> {
-    let same = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| Arc::ptr_eq(a, b));
-    if same { old.clone() } else { Arc::new(new) }
-}
-
-/// Runs work of more than a millisecond on a blocking thread.
-async fn off_the_loop<T: Send + 'static>(
-    bytes: usize,
-    work: impl FnOnce() -> Result<T, RayError> + Send + 'static,
-) -> Result<T, RayError> {
-    const QUICK: usize = 32 << 10;
-    /// Maximum number of such tasks at a time: more would only use more memory.
-    static CORES: LazyLock<Semaphore> =
-        LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZero::get)));
-    if bytes < QUICK {
-        return work();
-    }
-    let _turn = CORES.acquire().await;
-    let task = tokio::task::spawn_blocking(work).await;
-    task.map_err(|e| RayError::Malformed { route: "an answer".to_owned(), why: e.to_string() })?
-}
-
-/// What `GET /api/version` tells.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// `ray_version`.
-    pub ray_version: Text,
-    /// `session_name`: changes when the head restarts.
-    pub session: Text,
-}
-
-impl Client {
-    /// Which Ray answers. Needs the token, and is the cheapest call that does.
-    pub async fn version(&self) -> Result<Identity, RayError> {
-        #[derive(Deserialize)]
-        struct Version {
-            ray_version: String,
-            #[serde(default)]
-            session_name: String,
-        }
-        let route = "/api/version";
-        let version: Version = json::read(route, &self.get(route).await?)?;
-        Ok(Identity { ray_version: version.ray_version.into(), session: version.session_name.into() })
-    }
 }

@@ -4,9 +4,9 @@ use super::RayError;
 use super::client::{Client, encoded};
 use super::gcs::{Gcs, decode, succeeded};
 use super::json;
-use super::wire;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{JobStatus, SubmissionId, Text};
+use crate::proto;
 use bytes::Bytes;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ struct Record {
 
 impl Record {
     fn read(key: &[u8], value: &[u8]) -> Result<Recorded, RayError> {
-        let id = String::from_utf8_lossy(key.strip_prefix(wire::JOB_KEY_PREFIX).unwrap_or(key)).into_owned();
+        let id = String::from_utf8_lossy(key.strip_prefix(proto::JOB_KEY_PREFIX).unwrap_or(key)).into_owned();
         let bad = |why: String| RayError::Malformed {
             route: format!("the record of job {}", Text::from(id.as_str())),
             why,
@@ -226,16 +226,16 @@ impl Client {
         let Some(gcs) = Gcs::of(self)? else {
             return Err(RayError::NotFound("reading submissions needs the GCS".to_owned()));
         };
-        let namespace = Bytes::from_static(wire::JOB_NAMESPACE);
-        let prefix = Bytes::from_static(wire::JOB_KEY_PREFIX);
-        let request = wire::KvKeysRequest { prefix, namespace };
-        let body = gcs.call(wire::path::KV_KEYS, &request).await?;
-        let keys: wire::KvKeysReply = decode(wire::path::KV_KEYS, body)?;
+        let namespace = Bytes::from_static(proto::JOB_NAMESPACE);
+        let prefix = Bytes::from_static(proto::JOB_KEY_PREFIX);
+        let request = proto::InternalKvKeysRequest { prefix, namespace };
+        let body = gcs.call(proto::path::KV_KEYS, &request).await?;
+        let keys: proto::InternalKvKeysReply = decode(proto::path::KV_KEYS, body)?;
         succeeded(keys.status.as_ref())?;
-        let namespace = Bytes::from_static(wire::JOB_NAMESPACE);
-        let request = wire::KvMultiGetRequest { keys: keys.results, namespace };
-        let body = gcs.call(wire::path::KV_MULTI_GET, &request).await?;
-        let reply: wire::KvMultiGetReply = decode(wire::path::KV_MULTI_GET, body)?;
+        let namespace = Bytes::from_static(proto::JOB_NAMESPACE);
+        let request = proto::InternalKvMultiGetRequest { keys: keys.results, namespace };
+        let body = gcs.call(proto::path::KV_MULTI_GET, &request).await?;
+        let reply: proto::InternalKvMultiGetReply = decode(proto::path::KV_MULTI_GET, body)?;
         succeeded(reply.status.as_ref())?;
         let mut open = Vec::new();
         // A submission that was deleted in the meantime is left out.
@@ -253,8 +253,8 @@ impl Client {
     /// `None` when Ray does not know it.
     pub async fn record(&self, id: &SubmissionId) -> Result<Option<Recorded>, RayError> {
         let Some(gcs) = Gcs::of(self)? else { return self.submission(id).await };
-        let key = [wire::JOB_KEY_PREFIX, id.0.raw().as_bytes()].concat();
-        match gcs.kv(Bytes::from(key.clone()), wire::JOB_NAMESPACE).await? {
+        let key = [proto::JOB_KEY_PREFIX, id.0.raw().as_bytes()].concat();
+        match gcs.kv(Bytes::from(key.clone()), proto::JOB_NAMESPACE).await? {
             Some(value) => Record::read(&key, &value).map(Some),
             None => Ok(None),
         }

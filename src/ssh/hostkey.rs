@@ -107,7 +107,7 @@ async fn look(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered, 
         Ok(Ok(output)) => {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let lines: Vec<String> = stderr.lines().map(|l| l.trim().to_owned()).collect();
-            Err(SshError::connecting(spec, login, &lines, guard::code(output.status)))
+            Err(SshError::connecting(spec, &login.user, &lines, guard::code(output.status)))
         }
         _ => Err(SshError::Unreachable { host: spec.host.to_string(), why: "connection timed out".into() }),
     }

@@ -41,8 +41,7 @@ impl Login {
         if !output.status.success() || host.is_empty() {
             let lines: Vec<String> =
                 String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
-            let nobody = Self { user: String::new(), filed_as: String::new() };
-            return Err(SshError::connecting(spec, &nobody, &lines, guard::code(output.status)));
+            return Err(SshError::connecting(spec, "", &lines, guard::code(output.status)));
         }
         let filed_as = match (field("hostkeyalias"), field("port").as_str()) {
             (alias, _) if !alias.is_empty() => alias,
@@ -212,4 +211,12 @@ pub(super) async fn is_locked(key: &Path) -> bool {
     let args = ["-y", "-P", "", "-f"].map(OsString::from).into_iter().chain([key.into()]);
     let answer = local(Path::new("ssh-keygen"), &args.collect::<Vec<_>>()).await;
     answer.is_ok_and(|output| String::from_utf8_lossy(&output.stderr).contains("incorrect passphrase"))
+}
+
+/// An interactive login on a head that a [`super::Tunnel`] has connected to, to be run in the foreground of a terminal.
+pub fn login(spec: &TunnelSpec) -> std::process::Command {
+    let mut command = std::process::Command::new(&spec.ssh);
+    command.args(interactive(spec));
+    clean_environment(&mut command);
+    command
 }

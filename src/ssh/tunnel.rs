@@ -183,7 +183,7 @@ impl Tunnel {
                 Err(error) => return error,
             },
         };
-        match SshError::connecting(&self.spec, &login, &lines, code) {
+        match SshError::connecting(&self.spec, &login.user, &lines, code) {
             SshError::HostKeyChanged { elsewhere, .. } => {
                 hostkey::changed(&self.spec, &login, elsewhere).await
             }

@@ -2,14 +2,13 @@
 
 use crate::gcp::{GcpError, Google, TpuPlace};
 use crate::model::cloud::CloudView;
-use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Timestamp};
+use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Provider, Timestamp};
 
 /// Where the cluster's TPUs are, as its file says.
 pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
     let problem = |what: String, hint: &str| Problem::new(ProblemKind::Config, what, hint, Timestamp::now());
-    if spec.provider != "gcp" {
-        let provider = if spec.provider.is_empty() { "none" } else { spec.provider.as_str() };
-        let what = format!("TPUs require provider gcp; this cluster's provider is {provider}");
+    if spec.provider != Provider::Gcp {
+        let what = format!("TPUs require provider gcp; this cluster's provider is {}", spec.provider);
         return Err(problem(what, "use a cluster of provider gcp"));
     }
     let Some(project) = spec.google.project.clone() else {

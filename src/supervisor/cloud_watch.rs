@@ -4,7 +4,7 @@
 use super::Options;
 use super::cloud::{clean, tpu_place};
 use super::mark::{keeps_marks, read_group};
-use super::task::Out;
+use super::out::Out;
 use crate::model::cloud::CloudView;
 use crate::model::{
     ClusterSpec, Hint, Leftover, News, OperationMark, Problem, ProblemKind, Request, Target, Timestamp,

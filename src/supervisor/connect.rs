@@ -2,19 +2,19 @@
 
 use super::connection::ConnectionState;
 use super::discover::{Found, head_address};
+use super::login::{first_contact, tunnel_spec};
 use super::mark;
+use super::opened::{GCS_INSTEAD, Session, dashboard_down};
+use super::out::{Out, Pace};
 use super::ports::Ports;
-use super::task::{Out, Pace};
 use super::{Options, Reach, TokenCare};
 use crate::model::{
-    ClusterSpec, HeadAddress, Hint, HostName, Link, News, Phase, Problem, ProblemKind, Secret, Service,
-    Timestamp, Verb,
+    ClusterSpec, HeadAddress, Link, News, Phase, Problem, ProblemKind, Secret, Service, Timestamp,
 };
 use crate::ray::{Client, Endpoint, RayError};
-use crate::ssh::{self, Forward, KeepAlive, Local, PortPlan, Tunnel, TunnelSpec};
+use crate::ssh::{Forward, Local, PortPlan, Tunnel};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,36 +24,6 @@ use tokio::sync::watch;
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
 /// Interval at which the first request is repeated while the dashboard does not answer.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
-/// How long to wait for a silent dashboard when the GCS answers instead.
-const GCS_INSTEAD: Duration = Duration::from_secs(3);
-/// An open way to a cluster.
-pub struct Session {
-    /// The SSH connection, and the TCP ports that were opened over it for people; none with `--address`.
-    pub tunnel: Option<(Tunnel, Ports)>,
-    /// Ray through it, with the token in force.
-    pub client: Client,
-    /// The client's token; none without token auth.
-    pub token: Option<Secret>,
-    /// Round trip of the dashboard's answer; none when it gave none.
-    pub latency: Option<Duration>,
-    /// The problem of the dashboard when the GCS is used instead.
-    pub dashboard: Option<Problem>,
-}
-
-impl Session {
-    /// Ends the connection; its ports are free afterwards, and the next one gets the same.
-    pub async fn close(self) {
-        if let Some((tunnel, ports)) = self.tunnel {
-            tunnel.close().await;
-            drop(ports);
-        }
-    }
-
-    /// Connections to the head's ports that the head refused so far.
-    pub fn refusals(&self) -> u64 {
-        self.tunnel.as_ref().map_or(0, |(tunnel, _)| tunnel.refusals().borrow().count)
-    }
-}
 
 /// Where a session is to be opened to, and how.
 pub struct Opener {
@@ -200,52 +170,6 @@ fn no_answer_within(time: Duration) -> Problem {
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
 }
 
-/// The message for a login that accepted the key of an unknown host: its fingerprint, for the operator to compare. It
-/// is also written to the audit log.
-pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> Option<String> {
-    let (host, fingerprint) = (tunnel.host(), tunnel.first_contact()?);
-    options.note.deed(&spec.name, &format!("first contact with {host}"), &format!("accepted {fingerprint}"));
-    // A loopback connection cannot be intercepted on the network.
-    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
-}
-
-/// Forgets the known key of the cluster's head and accepts the one with this fingerprint, which goes into the audit
-/// log.
-pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> Result<(), Problem> {
-    let found = head_address(spec, options, None).await?;
-    let to = tunnel_spec(spec, options, found.host, Vec::new());
-    ssh::trust(&to, fingerprint).await.map_err(|e| e.problem(Timestamp::now()))?;
-    options.note.deed(
-        &spec.name,
-        &format!("changed host key of {}", to.host),
-        &format!("accepted {fingerprint}"),
-    );
-    Ok(())
-}
-
-/// ssh said that nothing listens behind the forward. Whether Ray runs there all the same is for the GCS to say: as long
-/// as it answers, jobs run, and `ray up` would end them.
-pub async fn dashboard_down(client: &Client) -> Problem {
-    let (what, hint) = match tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await {
-        Ok(Ok(_)) => (
-            "no dashboard listens on the head, but its GCS answers: jobs keep running",
-            Hint::from(
-                "check dashboard.log on the head; do not start the cluster, `ray up` would end its jobs",
-            ),
-        ),
-        Ok(Err(RayError::Silent(_))) => (
-            "neither a dashboard nor a GCS listens on the head: Ray is not running",
-            Hint::from(Verb::Start.to("start the cluster")).and("or check `ray status` on the head first"),
-        ),
-        Ok(Err(_)) | Err(_) => (
-            "no dashboard listens on the head; whether Ray is running is unknown",
-            "check `ray status` on the head before starting the cluster; `ray up` ends running jobs".into(),
-        ),
-    };
-    Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
-}
-
 /// Ray before 2.52 knows neither tokens nor this route.
 async fn wants_token(client: &Client) -> Result<bool, RayError> {
     match client.wants_token().await {
@@ -282,25 +206,4 @@ fn put_token(session: &mut Session, token: Secret) -> Result<(), Problem> {
     }
     session.token = Some(token);
     Ok(())
-}
-
-/// How to log in to that cluster's head.
-pub fn tunnel_spec(
-    spec: &ClusterSpec,
-    options: &Options,
-    host: HostName,
-    forwards: Vec<Forward>,
-) -> TunnelSpec {
-    TunnelSpec {
-        name: spec.name.clone(),
-        host,
-        auth: spec.auth.clone(),
-        forwards,
-        known_hosts: options.known_hosts.clone(),
-        run_dir: options.run_dir.clone(),
-        ssh: options.ssh.clone(),
-        ssh_config: options.ssh_config.clone(),
-        connect_timeout: Duration::from_secs(10),
-        keep_alive: KeepAlive::default(),
-    }
 }

@@ -4,7 +4,7 @@
 //! handle. It asks the task for an attempt, a reconnect or another token; it never logs in itself, and it keeps no
 //! task alive.
 
-use super::connect::{Session, dashboard_down};
+use super::opened::{Session, dashboard_down};
 use crate::model::{ClusterName, LocalPorts, Phase, Problem, ProblemKind, Secret, Service, Text, Timestamp};
 use crate::ray::{Client, RayError};
 use crate::ssh::{Refusals, Remote, SshError, TunnelSpec};

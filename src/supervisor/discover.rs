@@ -1,11 +1,11 @@
 //! Where a cluster's head is: in its file, in Google Cloud by the labels that Ray's launcher sets, or as Ray says.
 
-use super::task::Out;
+use super::out::Out;
 use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head};
 use crate::model::{
-    ClusterSpec, HeadAddress, Hint, HostName, Link, News, Problem, ProblemKind, Timestamp, Verb,
+    ClusterSpec, HeadAddress, Hint, HostName, Link, News, Problem, ProblemKind, Provider, Timestamp, Verb,
 };
 use std::process::Stdio;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub async fn head_address(
 ) -> Result<Found, Problem> {
     let host = match &spec.head {
         HeadAddress::Ssh(host) => host.clone(),
-        HeadAddress::AskRay if spec.provider == "gcp" => return ask_google(spec, options, out).await,
+        HeadAddress::AskRay if spec.provider == Provider::Gcp => return ask_google(spec, options, out).await,
         HeadAddress::AskRay => ask_ray(spec, options).await?,
         HeadAddress::Direct { .. } => {
             let what = "SSH is not available: the dashboard is reached directly";

@@ -6,15 +6,17 @@
 
 mod file;
 mod group;
+mod held;
 
+pub use held::{Held, OwnMarks};
+
+use super::access::{Access, run_on};
 use super::cloud::tpu_place;
-use super::session::{Access, run_on};
-use super::task::Out;
+use super::out::Out;
 use super::{Options, discover};
-use crate::model::{ClusterSpec, News, OperationMark, Problem};
+use crate::model::{ClusterSpec, News, OperationMark, Problem, Provider};
 use crate::ssh::Remote;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -25,34 +27,10 @@ const MARKED: Duration = Duration::from_secs(10);
 /// What reading or writing a file on a head may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What became of a mark that was to be placed or renewed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// It is there, and it is ours.
-    Ours,
-    /// Our mark is gone; contains the mark found instead, if any.
-    Lost(Option<Box<OperationMark>>),
-}
-
-/// The ids of the marks that this process has placed: news of them would only repeat what it knows.
-#[derive(Clone, Debug, Default)]
-pub struct OwnMarks(Arc<Mutex<HashSet<String>>>);
-
-impl OwnMarks {
-    fn add(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
-    }
-
-    /// Whether this process has placed the mark with that id.
-    pub fn has(&self, id: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
-    }
-}
-
 /// Whether marks are kept for that cluster: only the two providers whose clusters can be operated have a place for
 /// them.
 pub fn keeps_marks(spec: &ClusterSpec) -> bool {
-    spec.file.is_some() && matches!(spec.provider.as_str(), "gcp" | "local")
+    spec.file.is_some() && matches!(spec.provider, Provider::Gcp | Provider::Local)
 }
 
 /// The mark that is on the cluster now.
@@ -73,13 +51,13 @@ pub(super) async fn read_group(
 }
 
 fn is_at_google(spec: &ClusterSpec) -> bool {
-    spec.provider == "gcp"
+    spec.provider == Provider::Gcp
 }
 
 /// Reads the mark over an open connection to the head and reports it unless it is ours. Does nothing for a cluster
 /// whose marks are not stored on its head.
 pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options, out: &Out) -> bool {
-    if !keeps_marks(spec) || spec.provider != "local" {
+    if !keeps_marks(spec) || spec.provider != Provider::Local {
         return false;
     }
     let read = async {
@@ -107,7 +85,7 @@ pub(super) fn watch(
     options: Arc<Options>,
     out: Out,
 ) -> Option<AbortOnDrop> {
-    let is_there = keeps_marks(&spec) && spec.provider == "local";
+    let is_there = keeps_marks(&spec) && spec.provider == Provider::Local;
     is_there.then(|| {
         AbortOnDrop(tokio::spawn(async move {
             loop {

@@ -1,6 +1,6 @@
 //! Reading a cluster's state at intervals.
 
-use super::task::Pace;
+use super::out::Pace;
 use crate::model::Snapshot;
 use crate::ray::{Client, Poller, RayError};
 use std::time::{Duration, Instant};

@@ -1,14 +1,16 @@
 //! While a session is up: polling, requests, machine figures, and noticing that it is up no longer.
 
-use super::connect::{self, Session};
+use super::connect;
 use super::connection::{ConnectionState, Wish};
 use super::limits::with_limits;
 use super::machines::Machines;
 use super::mark;
+use super::opened::{self, Session};
+use super::out::Pace;
 use super::polling::{Polling, spread};
 use super::recovery::{self, Recovery};
 use super::streams::Way;
-use super::task::{ClusterTask, End, Pace};
+use super::task::{ClusterTask, End};
 use super::{cost::CostMeter, stop};
 use crate::model::{
     Link, LocalPorts, News, NodeId, Phase, Physical, Problem, ProblemKind, Request, Snapshot, Timestamp,
@@ -352,7 +354,7 @@ impl ClusterTask {
                 Err(found_none) => problem = found_none,
             }
         } else if refused {
-            problem = connect::dashboard_down(&s.session.client).await;
+            problem = opened::dashboard_down(&s.session.client).await;
         }
         let problem = self.dated(problem);
         let longest = if self.focused { LONGEST_PAUSE } else { LONGEST_PAUSE_UNSEEN };

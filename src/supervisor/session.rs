@@ -1,15 +1,13 @@
 //! One cluster's task for one command: a job of the console connection, without reading the cluster's state at
 //! intervals and without a screen. And programs that are run beside it.
 
-use super::connect::{first_contact, tunnel_spec};
 use super::connection::{Channel, Connection};
-use super::discover::host_name;
-use super::task::{ClusterTask, Out, Pace, Shared};
+use super::out::{Out, Pace};
+use super::task::{ClusterTask, Shared};
 use super::{Options, Reach, TokenCare, wake};
-use crate::model::{ClusterName, ClusterSpec, HeadAddress, Phase, Problem, Request, Secret, Text, Timestamp};
+use crate::model::{ClusterSpec, Phase, Problem, Request, Secret, Text};
 use crate::ray::Client;
-use crate::ssh::{self, Output, PortPlan, SshError, Tunnel};
-use std::ffi::{OsStr, OsString};
+use crate::ssh::PortPlan;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -95,60 +93,4 @@ pub async fn connect(
             Err(problem)
         }
     }
-}
-
-/// A cluster, and how its machines are reached.
-#[derive(Clone, Copy)]
-pub struct Access<'a> {
-    /// The cluster of the connection.
-    pub spec: &'a ClusterSpec,
-    /// Connection options.
-    pub options: &'a Options,
-    /// The connection of the cluster's task; commands on the head use it while it is open.
-    pub connection: &'a Connection,
-}
-
-/// Runs a command line on one of the cluster's machines: on the head over the open login, if there is one, otherwise
-/// over a new login. A non-zero exit code is not an error.
-pub async fn run_on(
-    Access { spec, options, connection }: Access<'_>,
-    host: &str,
-    command: &str,
-    limit: Duration,
-) -> Result<Output, Problem> {
-    let failed = |e: SshError| e.problem(Timestamp::now());
-    let is_head = matches!(&spec.head, HeadAddress::Ssh(head) if head == host);
-    if let Some(remote) = connection.remote().filter(|_| is_head) {
-        match remote.run(command, limit).await {
-            // It is being lost, or has no room for one more command.
-            Err(SshError::Lost { .. } | SshError::SessionsExhausted { .. }) => {}
-            done => return done.map_err(failed),
-        }
-    }
-    let mut to = tunnel_spec(spec, options, host_name(host)?, Vec::new());
-    // A socket of its own: the head's may be in use.
-    to.name = ClusterName::new(format!("{}@{host}", spec.name));
-    let tunnel = Tunnel::open(to).await.map_err(failed)?;
-    if let Some(words) = first_contact(&tunnel, spec, options) {
-        tracing::info!(cluster = %spec.name, "{words}");
-    }
-    let output = tunnel.remote().run(command, limit).await.map_err(failed);
-    tunnel.close().await;
-    output
-}
-
-/// Runs the ray command with these arguments and settings (`NAME=VALUE`) here; its lines go to `lines`, its exit code
-/// comes back. Dropping the future kills it.
-pub async fn run_ray(
-    options: &Options,
-    arguments: &[&OsStr],
-    settings: &[&str],
-    lines: mpsc::Sender<String>,
-) -> Result<i32, Problem> {
-    // Python keeps back what it writes into a pipe.
-    let mut command: Vec<OsString> = vec!["env".into(), "PYTHONUNBUFFERED=1".into()];
-    command.extend(settings.iter().map(OsString::from));
-    command.extend(options.ray.iter().map(OsString::from));
-    command.extend(arguments.iter().map(OsString::from));
-    ssh::run_program(command, lines).await.map_err(|e| e.problem(Timestamp::now()))
 }

@@ -3,7 +3,7 @@
 
 use super::Session;
 use super::connection::{ConnectionState, client_of};
-use super::task::Out;
+use super::out::Out;
 use crate::model::{JobStatus, JobStopOutcome, News, SubmissionId};
 use crate::ray::{Client, RayError};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Open log streams. Each is a task of its own that outlives connections: it waits for the way to come back and goes
 //! on where it was, without losing or repeating a line.
 
+use super::out::Out;
 use super::tail::Tail;
-use super::task::Out;
 use crate::model::{LogBatch, LogEnd, LogSource, News, NodeId, StreamId, SubmissionId, Text};
 use crate::ray::{self, Client, Clients, LineSplitter, LogEvent, RayError};
 use crate::ssh::{Remote, RemoteStream, SshError};

@@ -2,14 +2,16 @@
 //! since when a trouble lasts.
 
 use super::backoff::Backoff;
-use super::connect::{self, Opener, Session};
+use super::connect::Opener;
 use super::connection::{Channel, ConnectionState, Held, Wish};
+use super::login;
+use super::opened::Session;
+use super::out::{Out, Pace};
 use super::streams::Streams;
 use super::wake::Wakes;
 use super::{Options, Reach, TokenCare};
 use crate::model::{
-    ClusterName, ClusterSpec, JobStopOutcome, Link, News, NodeId, Phase, Problem, ProblemKind, Request,
-    Service, Timestamp, Update,
+    ClusterSpec, JobStopOutcome, Link, News, NodeId, Phase, Problem, ProblemKind, Request, Service, Timestamp,
 };
 use crate::ray::Client;
 use crate::ssh::PortPlan;
@@ -24,23 +26,6 @@ const LONGEST_REST: Duration = Duration::from_secs(5);
 /// and for another one.
 const LONGEST_REST_UNSEEN: Duration = Duration::from_secs(20);
 
-/// News of one cluster on their way to the front end. Waits when the front end is behind: that slows this cluster's
-/// task and nothing else.
-#[derive(Clone)]
-pub struct Out {
-    /// The cluster that the news are about.
-    pub cluster: ClusterName,
-    /// The channel to the front end, shared by all clusters.
-    pub updates: mpsc::Sender<Update>,
-}
-
-impl Out {
-    /// Sends. A front end that is gone needs no news.
-    pub async fn send(&self, news: News) {
-        let _ = self.updates.send(Update { cluster: self.cluster.clone(), news }).await;
-    }
-}
-
 /// Why a phase of the task's life ended.
 pub enum End {
     /// The connection was lost.
@@ -51,15 +36,6 @@ pub enum End {
     Again,
     /// The front end is gone.
     Closed,
-}
-
-/// How often a task reads its cluster's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// At intervals, for a screen.
-    Polling,
-    /// Never: it works for one command, which asks what it needs.
-    Asked,
 }
 
 /// The task of one cluster: it connects, polls and reconnects.
@@ -270,7 +246,7 @@ impl ClusterTask {
                 return Some(End::Again);
             }
             Some(Request::TrustHostKey(fingerprint)) => {
-                let trusted = connect::trust(&self.spec, &self.options, &fingerprint).await;
+                let trusted = login::trust(&self.spec, &self.options, &fingerprint).await;
                 return Some(match trusted {
                     Ok(()) => End::Again,
                     Err(problem) => End::Stuck(problem),
@@ -355,7 +331,7 @@ fn needs_a_person(kind: &ProblemKind) -> bool {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::{GoogleNames, HeadAddress, HostName, SshAuth};
+    use crate::model::{ClusterName, GoogleNames, HeadAddress, HostName, Provider, SshAuth, Update};
     use crate::supervisor::Supervisor;
     use crate::token::Places;
 
@@ -383,7 +359,7 @@ mod tests {
             name: ClusterName::new("a"),
             file: None,
             accepted: None,
-            provider: "local".into(),
+            provider: Provider::Local,
             zone: None,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
             auth: SshAuth::default(),

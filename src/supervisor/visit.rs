@@ -1,11 +1,13 @@
 //! Logins on any machine of a cluster: which one is meant, whether it can be reached from here or through the head,
 //! and the command that does it.
 
-use super::connect::tunnel_spec;
 use super::discover::{head_address, host_name};
+use super::login::tunnel_spec;
 use super::{Options, SECRET_VARIABLES, ask_cloud};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
-use crate::model::{ClusterSpec, HeadAddress, Hint, HostName, Problem, ProblemKind, Timestamp, Verb};
+use crate::model::{
+    ClusterSpec, HeadAddress, Hint, HostName, Problem, ProblemKind, Provider, Timestamp, Verb,
+};
 use crate::ssh::{TunnelSpec, Visit};
 use std::net::IpAddr;
 use std::path::Path;
@@ -25,10 +27,13 @@ pub async fn find_host(
 ) -> Result<TpuHost, Problem> {
     let is_address = wish.parse::<IpAddr>().is_ok();
     // `NAME/2` is a TPU VM's third host.
-    let name =
-        if spec.provider == "gcp" { wish.rsplit_once('/').map_or(wish, |(name, _)| name) } else { wish };
+    let name = if spec.provider == Provider::Gcp {
+        wish.rsplit_once('/').map_or(wish, |(name, _)| name)
+    } else {
+        wish
+    };
     HostName::parse(name).map_err(|e| problem(e.to_string(), "use an address or a TPU VM name"))?;
-    if spec.provider != "gcp" {
+    if spec.provider != Provider::Gcp {
         return Ok(TpuHost::at(wish));
     }
     match ask_cloud(spec, &options.google).await {
@@ -154,7 +159,7 @@ fn way(spec: &ClusterSpec, host: &TpuHost) -> (String, bool) {
         _ if spec.google.internal_ips && !internal.is_empty() => (internal, false),
         Some(external) => (external.raw().to_owned(), false),
         None => {
-            let is_inside = spec.provider == "gcp" && internal.parse().is_ok_and(is_private);
+            let is_inside = spec.provider == Provider::Gcp && internal.parse().is_ok_and(is_private);
             (internal, is_inside)
         }
     }

@@ -2,15 +2,16 @@
 //!
 //! A file is replaced atomically and is never readable by other users.
 
+use super::file::read;
 use super::layout::version_file;
-use super::{Places, TokenError, read};
+use super::{Places, TokenError};
 use crate::model::{Secret, SecretName};
+use crate::replace;
 use sha1::{Digest, Sha1};
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 impl Places {
     /// Saves the token of that version. Returns the errors of files that could not be written; the token is usable anyway.
@@ -18,7 +19,7 @@ impl Places {
         let file = self.file_of(secret);
         let mut troubles = Vec::new();
         let mut write = |file: &Path, text: &str| {
-            if let Err(error) = replace(file, text) {
+            if let Err(error) = save(file, text) {
                 troubles.push(TokenError::Unwritable { file: file.into(), error });
             }
         };
@@ -69,9 +70,8 @@ pub(super) fn close_to_others(file: &Path) -> io::Result<()> {
     fs::set_permissions(file, Permissions::from_mode(0o600))
 }
 
-/// Writes a private file beside the target and renames it: readers see either the old or the new text.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
+/// Replaces a private file, in a folder that is made for it.
+fn save(file: &Path, text: &str) -> io::Result<()> {
     // For a symbolic link the target is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.into());
     if file.is_dir() {
@@ -79,18 +79,5 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     }
     let folder = file.parent().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let fresh = folder.join(format!(".{name}.{}.{number}", std::process::id()));
-    let written = (|| {
-        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-        out.write_all(text.as_bytes())?;
-        out.sync_all()?;
-        fs::rename(&fresh, &file)
-    })();
-    if written.is_err() {
-        // Remove the half-written file; the error that is returned is the one of writing.
-        let _ = fs::remove_file(&fresh);
-    }
-    written
+    replace::write(&file, text.as_bytes())
 }

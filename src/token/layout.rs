@@ -50,7 +50,7 @@ impl Places {
     pub(super) fn is_of_another_project(&self, secret: &SecretName, token: &Secret) -> bool {
         let [_, secrets] = self.folders();
         let (own, ending) = (copy_name(secret), format!(".{}", secret.name));
-        let holds = |file: &Path| super::read(file).is_ok_and(|found| found.token == *token);
+        let holds = |file: &Path| super::file::read(file).is_ok_and(|found| found.token == *token);
         let names = std::fs::read_dir(&secrets).into_iter().flatten().flatten();
         let others = names.filter(|entry| {
             let name = entry.file_name();

@@ -1,7 +1,8 @@
 //! Findings in full: the issue, since when, the evidence and a hint.
 
+use super::Draw;
 use super::text::wrap;
-use super::{Draw, words};
+use crate::app::words;
 use crate::diagnose::{Finding, Severity};
 use ratatui::style::{Modifier, Style};
 
@@ -15,7 +16,7 @@ pub fn lines<'a>(
     let mut lines = Vec::new();
     let text = if stale { d.theme.dim } else { d.theme.text };
     for finding in findings {
-        let tone = if stale { d.theme.dim } else { words::severity(finding.severity, d.theme) };
+        let tone = if stale { d.theme.dim } else { d.theme.role(words::severity(finding.severity)) };
         let since =
             finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", words::minutes(age)));
         let glyph = if finding.severity == Severity::Bad { "▲" } else { "!" };

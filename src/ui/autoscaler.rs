@@ -1,10 +1,12 @@
 //! The autoscaler pane: whether it is alive, its node types, demand, and failures.
 
 use super::frame::{Title, more_below, pane};
-use super::grid::{Cell, Column, Grid, put};
-use super::{Draw, alerts, words};
+use super::grid::{Grid, put};
+use super::{Draw, Shown, alerts};
+use crate::app::cell::{Cell, Role};
+use crate::app::column::{Head, Width};
 use crate::app::describe::{ago, amount};
-use crate::app::{Area, Cluster, Pane, Sort};
+use crate::app::{Area, Cluster, Pane, words};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::{Autoscaler, AutoscalerVersion, Demand, DemandKind, NodeTypeCount, Timestamp};
 use ratatui::buffer::Buffer;
@@ -16,16 +18,17 @@ use std::time::Duration;
 const FRESH: Duration = Duration::from_secs(30);
 
 /// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy.
-fn columns(tells_idle: bool) -> Vec<Column> {
-    let busy_idle = [Column::number("BUSY", 4, 0), Column::number("IDLE", 4, 1)];
-    let up = [Column::number("UP", 4, 0)];
-    let before = [Column::rest("TYPE", 12, 0), Column::number("MIN", 4, 2), Column::number("MAX", 4, 2)];
-    let after = [Column::number("PEND", 4, 0), Column::number("LAUN", 4, 3), Column::number("FAIL", 4, 0)];
+fn heads(tells_idle: bool) -> Vec<Head> {
+    let number = |title, spare| Head::plain(title, Width::number(4, spare));
+    let busy_idle = [number("BUSY", 0), number("IDLE", 1)];
+    let up = [number("UP", 0)];
+    let before = [Head::plain("TYPE", Width::rest(12, 12, 0)), number("MIN", 2), number("MAX", 2)];
+    let after = [number("PEND", 0), number("LAUN", 3), number("FAIL", 0)];
     [&before[..], if tells_idle { &busy_idle } else { &up }, &after].concat()
 }
 
 /// Draws it; returns where its lines are, and the highest first line.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (Area, usize) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) -> (Area, usize) {
     let report = &*cluster.snapshot.autoscaler;
     let title = match report.version {
         AutoscalerVersion::V1 => "4 Autoscaler v1",
@@ -47,7 +50,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     let tells_idle = report.version != AutoscalerVersion::V1;
     let total = alerts.len() + table + lines.len();
     let last = total.saturating_sub(inner.height.into());
-    let top = cluster.autoscaler_top.min(last);
+    let top = page.autoscaler_top.min(last);
     more_below(buf, area, d.theme, last - top, "");
     let above = alerts.len();
     alerts.drain(..top.min(above));
@@ -59,16 +62,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> (A
     let below = top.saturating_sub(above);
     if below < table {
         let height = u16::try_from(table - below).unwrap_or(u16::MAX).min(inner.bottom() - y);
-        let text = if stale { d.theme.dim } else { d.theme.text };
-        let grid = Grid {
-            columns: &columns(tells_idle),
-            sort: Sort::default(),
-            sortable: &[],
-            top: below,
-            rows: report.types.len(),
-            selected: None,
-        };
-        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], tells_idle, text, d));
+        let role = Role::Text.unless(stale);
+        let grid = Grid { heads: &heads(tells_idle), top: below, rows: report.types.len(), selected: None };
+        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], tells_idle, role));
         y += height;
     }
     let skip = below.saturating_sub(table);
@@ -114,7 +110,7 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
             kind => kind.word(),
         };
         let text = format!("▲ {word}{since}");
-        return (text, words::severity(finding.severity, d.theme));
+        return (text, d.theme.role(words::severity(finding.severity)));
     }
     match () {
         () if wanted > 0 => (format!("demand {wanted}"), d.theme.warn),
@@ -123,22 +119,18 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     }
 }
 
-fn row<'a>(t: &'a NodeTypeCount, tells_idle: bool, text: Style, d: &Draw<'_>) -> Vec<Cell<'a>> {
-    let count = |n: u32, style| Cell::new(if n == 0 { "-".into() } else { n.to_string() }, style);
-    let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), d.theme.dim);
+fn row(t: &NodeTypeCount, tells_idle: bool, role: Role) -> Vec<Cell<'_>> {
+    let count = |n: u32, some: Role| match n {
+        0 => Cell::new("-", role),
+        n => Cell::new(n.to_string(), some),
+    };
+    let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), Role::Dim);
     let missing = t.min.is_some_and(|min| t.active + t.idle < min);
     let up: &[u32] = if tells_idle { &[t.active, t.idle] } else { &[t.active + t.idle] };
-    let mut cells = vec![
-        Cell::ending(t.name.shown(), if missing { d.theme.warn } else { text }),
-        limit(t.min),
-        limit(t.max),
-    ];
-    cells.extend(up.iter().map(|n| count(*n, text)));
-    cells.extend([
-        count(t.pending, d.theme.warn),
-        count(t.launching, d.theme.warn),
-        count(t.failed, d.theme.bad),
-    ]);
+    let name = Cell::new(t.name.shown(), if missing { Role::Warn } else { role }).ending();
+    let mut cells = vec![name, limit(t.min), limit(t.max)];
+    cells.extend(up.iter().map(|n| count(*n, role)));
+    cells.extend([count(t.pending, Role::Warn), count(t.launching, Role::Warn), count(t.failed, Role::Bad)]);
     cells
 }
 

@@ -3,11 +3,11 @@
 use super::frame::{Title, clear, pane};
 use super::grid::{cut_front, put};
 use super::text::wrap;
-use super::{Draw, autoscaler, log, words};
+use super::{Draw, Shown, autoscaler, log};
 use crate::app::describe::bytes;
-use crate::app::{Action, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View};
+use crate::app::{Action, App, Cluster, Context, Dialog, Pane, PromptKind, Running, Tone, View, words};
+use crate::model::Link;
 use crate::model::text::printable;
-use crate::model::{Job, Link, ProblemKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -16,19 +16,13 @@ use unicode_width::UnicodeWidthStr;
 
 /// The current view on the left; on the right the state of the connection and the data's age, which are never dropped.
 pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
-    let here = d.app.current().or_else(|| d.app.tpus());
-    let crumb = match (here, d.app.view()) {
-        (Some(c), View::Tpus(_)) => format!("fleet › {} › tpus", c.name()),
-        (Some(c), _) => format!("fleet › {}", c.name()),
-        (None, View::Nodes) => "fleet › all nodes".to_owned(),
-        (None, View::Jobs) => "fleet › all jobs".to_owned(),
-        (None, _) => "fleet".to_owned(),
-    };
+    let here = d.app.current();
+    let crumb = crumbs(d.app);
     // The age comes last where there is one; this part is dropped after all others.
     let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(cluster) = here {
-        parts.push(words::link(cluster, d.now, d.theme));
+        parts.push(d.styled(words::link(cluster, d.now)));
         if !cluster.snapshot.ray_version.is_empty() {
             parts.push((format!("Ray {}", cluster.snapshot.ray_version), d.theme.dim));
         }
@@ -74,6 +68,20 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     put(buf, area.x + 1, area.y, left, false, &crumb, d.theme.text.add_modifier(Modifier::BOLD));
     let at = area.x + 1 + left;
     buf.set_line(at, area.y, &Line::from(spans), area.right().saturating_sub(at));
+}
+
+/// The way to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`.
+fn crumbs(app: &App) -> String {
+    let mut crumbs = Vec::new();
+    let mut named = None;
+    for view in app.stack() {
+        // A page that was not opened from its cluster's names the cluster itself.
+        let cluster = view.place().filter(|place| named != Some(*place) && !matches!(view, View::Cluster(_)));
+        crumbs.extend(cluster.map(|place| app.clusters()[place].name().to_string()));
+        crumbs.push(view.crumb(app.fleet()));
+        named = view.place().or(named);
+    }
+    crumbs.join(" › ")
 }
 
 fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
@@ -127,7 +135,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
         if let Some(restarted) = cluster.restart_finding() {
             let since =
                 restarted.age(d.now).map_or_else(String::new, |age| format!(" ({})", words::minutes(age)));
-            let tone = words::severity(restarted.severity, d.theme);
+            let tone = d.theme.role(words::severity(restarted.severity));
             lines.push((format!("! {}{since}", restarted.long), tone));
             if !restarted.hint.is_empty() {
                 lines.push((format!("  {}", d.app.hint(&restarted.hint)), d.theme.text));
@@ -148,13 +156,13 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
 }
 
 /// The panes as tabs, each with its status in a few words.
-pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
+pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) {
     let (_, _, lost) = cluster.node_counts();
     let nodes = format!("1 Nodes {}", words::node_counts(cluster));
     let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
     let (scaler, tone) = autoscaler::summary(cluster, d);
     let scaler = format!("4 Autoscaler {scaler}");
-    let log = format!("3 Log {}", log::summary(&cluster.log, d));
+    let log = format!("3 Log {}", log::summary(&page.log, d));
     // The log pane shows the log's name, so the tab drops it first.
     let wide = [&nodes, &jobs, &log, &scaler].iter().map(|t| t.width() + 3).sum::<usize>()
         <= usize::from(area.width);
@@ -217,7 +225,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
 
 /// The number of findings that need action, on the right. Returns the rest of the area.
 fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Rect {
-    let text = match d.app.alerts() {
+    let text = match d.app.fleet().alerts() {
         0 => return area,
         1 => "⚑ 1 alert".to_owned(),
         n => format!("⚑ {n} alerts"),
@@ -229,6 +237,9 @@ fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Rect {
     put(buf, area.right() - width - 1, area.y, width, false, &text, d.theme.bad);
     Rect { width: area.width - width - 3, ..area }
 }
+
+/// Actions on the operation whose progress is shown.
+const OF_PROGRESS: [Action; 4] = [Action::Resume, Action::RollForward, Action::Abandon, Action::Cancel];
 
 /// Keys and labels, the most useful first, help (or the way out of a dialog) last.
 fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
@@ -261,87 +272,22 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             (key(Action::Back), "cancel"),
         ],
         Context::Progress => {
-            let running = d.app.watched();
-            let offered = |action: Action, is: bool| is.then(|| (key(action), action.describe().label));
-            let stopped = running.is_some_and(Running::is_stopped);
-            let hints = [
-                offered(Action::Resume, stopped),
-                offered(Action::RollForward, running.is_some_and(Running::may_be_passed)),
-                offered(Action::Abandon, stopped),
-                offered(Action::Cancel, running.is_some_and(Running::may_be_cancelled)),
-                Some((key(Action::Copy), "copy output")),
-                Some((key(Action::Back), "close")),
-            ];
-            hints.into_iter().flatten().collect()
+            let offered = d.app.keymap().hints(Context::Progress).filter(|(a, _)| OF_PROGRESS.contains(a));
+            let offered = offered.filter(|(a, _)| a.is_offered(d.app));
+            let labelled = offered.map(|(a, key)| (key, a.describe().label));
+            labelled.chain([(key(Action::Copy), "copy output"), (key(Action::Back), "close")]).collect()
         }
         Context::Tell => {
             vec![(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Back), "close")]
         }
         context => {
             let shown =
-                d.app.keymap().hints(context).filter(|(a, _)| worth_showing(*a, d) && *a != Action::Help);
+                d.app.keymap().hints(context).filter(|(a, _)| a.is_offered(d.app) && *a != Action::Help);
             let labelled = shown
                 .map(|(a, key)| (key, a.describe().label_in(context)))
                 .filter(|(_, label)| !label.is_empty());
             labelled.chain([(key(Action::Help), "help")]).collect()
         }
-    }
-}
-
-/// Whether the footer offers a key: those without effect now are left out.
-fn worth_showing(action: Action, d: &Draw<'_>) -> bool {
-    let Some(cluster) = d.app.meant() else {
-        return matches!(
-            action,
-            Action::Open
-                | Action::Describe
-                | Action::Filter
-                | Action::AllNodes
-                | Action::AllJobs
-                | Action::Clusters
-                | Action::Palette
-                | Action::Quit
-        );
-    };
-    let up = matches!(cluster.link, Some(Link::Up { .. }));
-    if d.app.is_read_only() && action.changes_a_cluster() {
-        return false;
-    }
-    match action {
-        Action::StopJob => {
-            let may = |j: &Job| j.submission_id().is_some() && !j.status.is_ended();
-            d.app.marked() > 0 || d.app.meant_job().is_some_and(|(_, j)| may(j))
-        }
-        Action::DeleteJob => {
-            let may = |j: &Job| j.submission_id().is_some() && j.status.is_ended();
-            d.app.marked() > 0 || d.app.meant_job().is_some_and(|(_, j)| may(j))
-        }
-        Action::Mark => d.app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some()),
-        Action::Log | Action::Describe | Action::Copy | Action::Open => match d.app.context() {
-            Context::Nodes | Context::AllNodes => d.app.meant_node().is_some(),
-            Context::Jobs | Context::AllJobs => d.app.meant_job().is_some(),
-            Context::Tpus => cluster.tpus.selected().is_some(),
-            _ => true,
-        },
-        Action::AllNodes => d.app.view() != View::Nodes,
-        Action::AllJobs => d.app.view() != View::Jobs,
-        Action::Reconnect => !up,
-        Action::HostKey => {
-            matches!(cluster.problem().map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
-        }
-        Action::AddWorker => matches!(cluster.spec.provider.as_str(), "gcp" | "local"),
-        Action::RemoveWorker | Action::InitWorker => match d.app.tpus() {
-            Some(cluster) => cluster.tpus.selected().is_some(),
-            None => d.app.meant_node().is_some_and(|(_, n)| !n.is_head),
-        },
-        Action::CleanPreempted => !cluster.tpus.left().is_empty() && !cluster.tpus.is_cleaning(),
-        Action::Tpus => cluster.spec.provider == "gcp",
-        Action::Ssh if d.app.tpus().is_some() => cluster.tpus.selected().is_some(),
-        Action::Dashboard | Action::Ssh => up,
-        Action::Progress => cluster.running.is_some() || cluster.mark.is_some(),
-        Action::Clusters => d.app.clusters().len() + d.app.broken().len() > 1,
-        Action::Quit => d.app.view() == View::Clusters,
-        _ => true,
     }
 }
 

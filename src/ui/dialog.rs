@@ -4,12 +4,11 @@ use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
-use super::text::wrap;
+use super::text::lay_out;
 use super::{form, plan, progress, worker};
 use crate::app::{Area, Areas, Dialog};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use unicode_width::UnicodeWidthStr;
 
 /// Draws the dialog in the middle; notes where it and its buttons are, and the highest first line. Returns the cursor's
 /// place when a line has the focus.
@@ -38,9 +37,7 @@ pub fn draw(
     let widest = if pressed.is_some() { 84 } else { 110 };
     let width = area.width.saturating_sub(4).min(widest);
     let inside = usize::from(width.saturating_sub(4));
-    let label =
-        rows.iter().filter(|(_, t)| !t.is_empty()).map(|(l, _)| l.width()).max().unwrap_or(0).min(inside / 3);
-    let lines = lay_out(rows, label, inside);
+    let (lines, label) = lay_out(rows, inside);
     let extra = if pressed.is_some() { 4 } else { 2 };
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(extra).min(area.height);
     let frame = middle(area, width, height);
@@ -62,30 +59,4 @@ pub fn draw(
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
     (areas.dialog_top, areas.dialog_last) = (top, last);
     None
-}
-
-/// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
-/// takes the whole width, and so does a label that is longer than its column.
-fn lay_out(rows: &[(String, String)], label: usize, width: usize) -> Vec<(String, String)> {
-    let indent = if label > 0 { label + 2 } else { 0 };
-    let mut lines = Vec::with_capacity(rows.len());
-    for (name, text) in rows {
-        if name.is_empty() {
-            lines.extend(wrap(text, width.max(1)).into_iter().map(|line| (String::new(), line)));
-            continue;
-        }
-        let is_long = name.width() > label;
-        if is_long {
-            lines.extend(wrap(name, width.max(1)).into_iter().map(|line| (line, String::new())));
-        }
-        if is_long && text.is_empty() {
-            continue;
-        }
-        for (i, line) in wrap(text, width.saturating_sub(indent).max(1)).into_iter().enumerate() {
-            let first = i == 0 && !is_long;
-            let line = if first { line } else { format!("{}{line}", " ".repeat(indent)) };
-            lines.push((if first { name.clone() } else { String::new() }, line));
-        }
-    }
-    lines
 }

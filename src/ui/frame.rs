@@ -3,9 +3,9 @@
 use super::Theme;
 use super::grid::cut;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::symbols::border::ROUNDED;
+use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 use unicode_width::UnicodeWidthStr;
 
 /// The texts in a border.
@@ -26,23 +26,7 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
         return inside(area);
     }
     let style = if title.focused { theme.focused } else { theme.border };
-    let (right_edge, bottom) = (area.right() - 1, area.bottom() - 1);
-    for x in area.x..area.right() {
-        buf[(x, area.y)].set_symbol(ROUNDED.horizontal_top).set_style(style);
-        buf[(x, bottom)].set_symbol(ROUNDED.horizontal_bottom).set_style(style);
-    }
-    for y in area.y..area.bottom() {
-        buf[(area.x, y)].set_symbol(ROUNDED.vertical_left).set_style(style);
-        buf[(right_edge, y)].set_symbol(ROUNDED.vertical_right).set_style(style);
-    }
-    for (x, y, symbol) in [
-        (area.x, area.y, ROUNDED.top_left),
-        (right_edge, area.y, ROUNDED.top_right),
-        (area.x, bottom, ROUNDED.bottom_left),
-        (right_edge, bottom, ROUNDED.bottom_right),
-    ] {
-        buf[(x, y)].set_symbol(symbol);
-    }
+    Block::bordered().border_type(BorderType::Rounded).border_style(style).render(area, buf);
     let room = usize::from(area.width.saturating_sub(6));
     let left = cut(title.left, room);
     let left_style = if title.focused { style.add_modifier(Modifier::BOLD) } else { theme.text };
@@ -52,7 +36,12 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
     let right = cut(title.right, room.saturating_sub(left.width() + 3));
     if right.width() > 1 {
         let width = u16::try_from(right.width()).unwrap_or(0);
-        buf.set_string(right_edge - 3 - width, area.y, format!(" {right} "), title.tone.unwrap_or(theme.dim));
+        buf.set_string(
+            area.right() - 4 - width,
+            area.y,
+            format!(" {right} "),
+            title.tone.unwrap_or(theme.dim),
+        );
     }
     inside(area)
 }
@@ -86,10 +75,7 @@ fn on_lower_border(buf: &mut Buffer, area: Rect, theme: &Theme, text: &str) {
 
 /// What is inside a border.
 pub fn inside(area: Rect) -> Rect {
-    if area.width < 4 || area.height < 2 {
-        return Rect { width: 0, height: 0, ..area };
-    }
-    Rect { x: area.x + 2, y: area.y + 1, width: area.width - 4, height: area.height - 2 }
+    area.inner(Margin::new(2, 1))
 }
 
 /// A frame of that size in the middle of the area.
@@ -100,9 +86,5 @@ pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
 
 /// Blanks an area for something that lies over it.
 pub fn clear(buf: &mut Buffer, area: Rect) {
-    for y in area.top()..area.bottom() {
-        for x in area.left()..area.right() {
-            buf[(x, y)].reset();
-        }
-    }
+    Clear.render(area, buf);
 }

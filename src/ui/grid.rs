@@ -1,7 +1,9 @@
 //! Tables: columns that fit the width, cells cut with an ellipsis, numbers to the right. Only visible rows are made.
 
 use super::Theme;
-use crate::app::{Area, Sort};
+use crate::app::cell::{Cell, Keeps};
+use crate::app::column::{Head, Width};
+use crate::app::{Area, Headed};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -11,124 +13,65 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Space between columns.
 const GAP: u16 = 1;
 
-/// A column of a table.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// The title in the first line.
-    pub title: &'static str,
-    /// The width in cells before any growth.
-    pub width: u16,
-    /// Takes what is left over, beyond its width.
-    pub grows: bool,
-    /// Whether cells are aligned to the right, as numbers are.
-    pub right: bool,
-    /// Left out first when space is short: the highest number first; 0 stays.
-    pub spare: u8,
-}
-
-impl Column {
-    /// Text of a fixed width.
-    pub const fn text(title: &'static str, width: u16, spare: u8) -> Self {
-        Self { title, width, grows: false, right: false, spare }
-    }
-
-    /// Text that takes what is left over.
-    pub const fn rest(title: &'static str, width: u16, spare: u8) -> Self {
-        Self { title, width, grows: true, right: false, spare }
-    }
-
-    /// A number of a fixed width, aligned to the right.
-    pub const fn number(title: &'static str, width: u16, spare: u8) -> Self {
-        Self { title, width, grows: false, right: true, spare }
-    }
-}
-
-/// A cell of a table.
-#[derive(Clone, Debug)]
-pub struct Cell<'a> {
-    text: Cow<'a, str>,
-    style: Style,
-    /// Takes the rest of the row.
-    spans: bool,
-    /// What stays when it is cut.
-    keeps: Keeps,
-}
-
-/// What stays of a text that is cut.
-#[derive(Clone, Copy, Debug)]
-enum Keeps {
-    Beginning,
-    End,
-    Both,
-}
-
-impl<'a> Cell<'a> {
-    /// Text that is safe to print, in a style.
-    pub fn new(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
-        Self { text: text.into(), style, spans: false, keeps: Keeps::Beginning }
-    }
-
-    /// The same, cut at its beginning: names that differ at their end (`t1v-n-1a2b3c4d-w-3`, `tpu_slice_v4_32`).
-    pub fn ending(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
-        Self { keeps: Keeps::End, ..Self::new(text, style) }
-    }
-
-    /// The same, cut in its middle: ids that begin with what they are and end with what makes them one of many
-    /// (`ray-run-alice-exp1395_qwen3-4f1c`).
-    pub fn named(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
-        Self { keeps: Keeps::Both, ..Self::new(text, style) }
-    }
-
-    /// The same over the rest of the row, in place of the cells that would follow.
-    pub fn spanning(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
-        Self { spans: true, ..Self::new(text, style) }
-    }
-}
-
 /// The widths of columns in so many cells; 0 for those left out.
-fn fit(columns: &[Column], total: u16) -> Vec<u16> {
-    let mut kept: Vec<bool> = vec![true; columns.len()];
-    let need = |kept: &[bool]| -> u16 {
-        let chosen = columns.iter().zip(kept).filter(|(c, k)| **k && c.width > 0);
-        chosen.map(|(c, _)| c.width + GAP).sum::<u16>().saturating_sub(GAP)
+fn fit(heads: &[Head], total: u16) -> Vec<u16> {
+    let hides = |h: &Head| h.width.hides && h.widest == 0;
+    let mut kept: Vec<bool> = heads.iter().map(|h| !hides(h) && h.width.least > 0).collect();
+    let need = |kept: &[bool], wanted: &dyn Fn(&Head) -> u16| -> u16 {
+        let chosen = heads.iter().zip(kept).filter(|(_, k)| **k);
+        chosen.map(|(h, _)| wanted(h) + GAP).sum::<u16>().saturating_sub(GAP)
     };
-    while need(&kept) > total {
-        let spare = (0..columns.len())
-            .filter(|i| kept[*i] && columns[*i].spare > 0)
-            .max_by_key(|i| columns[*i].spare);
-        let Some(spare) = spare else { break };
-        kept[spare] = false;
+    let firm = |h: &Head| if h.width.firm { natural(h) } else { least(h) };
+    // First those are left out that are easily missed, so that names are whole; then what has no room at all.
+    for (from, wanted) in [(Width::EASILY, &firm as &dyn Fn(&Head) -> u16), (1, &least)] {
+        while need(&kept, wanted) > total {
+            let sparable = (0..heads.len()).filter(|i| kept[*i] && heads[*i].width.spare >= from);
+            let Some(spare) = sparable.max_by_key(|i| heads[*i].width.spare) else { break };
+            kept[spare] = false;
+        }
     }
-    let mut left = total.saturating_sub(need(&kept));
-    let mut growing =
-        u16::try_from(columns.iter().zip(&kept).filter(|(c, k)| c.grows && **k).count()).unwrap_or(1);
+    let mut widths: Vec<u16> = heads.iter().zip(&kept).map(|(h, k)| if *k { least(h) } else { 0 }).collect();
+    let mut left = total.saturating_sub(need(&kept, &least));
+    // Text that would be cut is given room before any other column grows.
+    let mut order: Vec<usize> = (0..heads.len()).filter(|i| kept[*i]).collect();
+    order.sort_by_key(|i| heads[*i].width.spare);
+    for i in order {
+        let whole = natural(&heads[i]).saturating_sub(widths[i]);
+        // Where the whole texts have no room, their shorter forms need no more than this.
+        let brief = heads[i].briefest.saturating_sub(widths[i]);
+        let more = if whole > left && heads[i].briefest > 0 { brief.min(left) } else { whole.min(left) };
+        widths[i] += more;
+        left -= more;
+    }
+    let growing: Vec<usize> = (0..heads.len()).filter(|i| kept[*i] && heads[*i].width.grows).collect();
+    for (n, i) in growing.iter().enumerate() {
+        let share = left.div_ceil(u16::try_from(growing.len() - n).unwrap_or(1));
+        widths[*i] += share;
+        left -= share;
+    }
     let mut used = 0;
-    let mut widths = Vec::with_capacity(columns.len());
-    for (column, kept) in columns.iter().zip(kept) {
-        let mut width = if kept { column.width } else { 0 };
-        if kept && column.grows {
-            let share = left.div_ceil(growing.max(1));
-            width += share;
-            left -= share;
-            growing = growing.saturating_sub(1);
-        }
-        width = width.min(total.saturating_sub(used));
-        if width > 0 {
-            used += width + GAP;
-        }
-        widths.push(width);
+    for width in &mut widths {
+        *width = (*width).min(total.saturating_sub(used));
+        used += if *width > 0 { *width + GAP } else { 0 };
     }
     widths
+}
+
+/// The least width, with room for the arrow of the order beside the title.
+fn least(head: &Head) -> u16 {
+    let titled = u16::try_from(head.title.width()).unwrap_or(0) + 1;
+    if head.sorted.is_some() { head.width.least.max(titled) } else { head.width.least }
+}
+
+/// The width at which no text is cut.
+fn natural(head: &Head) -> u16 {
+    head.widest.clamp(head.width.least, head.width.most.max(head.width.least)).max(least(head))
 }
 
 /// A table to draw.
 pub struct Grid<'a> {
     /// The columns from left to right.
-    pub columns: &'a [Column],
-    /// The order's column, counted among `sortable`.
-    pub sort: Sort,
-    /// Titles of the columns that the order may use, in its numbering.
-    pub sortable: &'a [&'static str],
+    pub heads: &'a [Head],
     /// First row to show.
     pub top: usize,
     /// The number of rows.
@@ -138,58 +81,75 @@ pub struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Draws titles and visible rows; returns where the rows are.
+    /// Draws titles and visible rows; returns where they are.
     pub fn draw<'r>(
         &self,
         buf: &mut Buffer,
         area: Rect,
         theme: &Theme,
         row: impl Fn(usize) -> Vec<Cell<'r>>,
-    ) -> Area {
-        let widths = fit(self.columns, area.width);
+    ) -> Headed {
+        let widths = fit(self.heads, area.width);
         if area.height == 0 {
-            return Area::default();
+            return Headed::default();
         }
         let mut x = area.x;
-        for (column, width) in self.columns.iter().zip(&widths).filter(|(_, w)| **w > 0) {
-            put(buf, x, area.y, *width, column.right, &self.title(column), theme.heading);
-            x += width + GAP;
+        let mut heads = Vec::with_capacity(widths.len());
+        for (head, width) in self.heads.iter().zip(&widths) {
+            heads.push((x, *width));
+            if *width > 0 {
+                put(buf, x, area.y, *width, head.width.right, &title(head), theme.heading);
+                x += width + GAP;
+            }
         }
         let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
         let visible = (self.top..self.rows).take(body.height.into());
         for (y, position) in (body.y..).zip(visible) {
-            let chosen = self.selected.filter(|(at, _)| *at == position);
-            if let Some((_, style)) = chosen {
-                buf.set_style(Rect { y, height: 1, ..body }, style);
-            }
-            let mut x = body.x;
-            for ((cell, column), width) in
-                row(position).iter().zip(self.columns).zip(&widths).filter(|(_, w)| **w > 0)
-            {
-                // A selection that sets its own colours keeps them over the cell's.
-                let style =
-                    chosen.map_or(cell.style, |(_, s)| if s.fg.is_some() { s } else { cell.style.patch(s) });
-                let (width, right) =
-                    if cell.spans { (body.right() - x, false) } else { (*width, column.right) };
-                let text = match cell.keeps {
-                    Keeps::Beginning => Cow::Borrowed(&*cell.text),
-                    Keeps::End => cut_front(&cell.text, width.into()),
-                    Keeps::Both => cut_middle(&cell.text, width.into()),
-                };
-                put(buf, x, y, width, right, &text, style);
-                x += width + GAP;
-            }
+            let chosen = self.selected.filter(|(at, _)| *at == position).map(|(_, style)| style);
+            self.draw_row(buf, Rect { y, height: 1, ..body }, theme, (&row(position), &widths), chosen);
         }
-        Area { x: body.x, y: body.y, width: body.width, height: body.height }
+        Headed { rows: Area { x: body.x, y: body.y, width: body.width, height: body.height }, heads }
     }
 
-    fn title(&self, column: &Column) -> Cow<'static, str> {
-        let sorted = self.sort.column.and_then(|c| self.sortable.get(c)).is_some_and(|t| *t == column.title);
-        match (sorted, self.sort.inverted) {
-            (false, _) => Cow::Borrowed(column.title),
-            (true, false) => Cow::Owned(format!("{}▾", column.title)),
-            (true, true) => Cow::Owned(format!("{}▴", column.title)),
+    fn draw_row(
+        &self,
+        buf: &mut Buffer,
+        line: Rect,
+        theme: &Theme,
+        (cells, widths): (&[Cell<'_>], &[u16]),
+        chosen: Option<Style>,
+    ) {
+        if let Some(style) = chosen {
+            buf.set_style(line, style);
         }
+        let mut x = line.x;
+        for ((cell, head), width) in cells.iter().zip(self.heads).zip(widths).filter(|(_, w)| **w > 0) {
+            let style = theme.role(cell.role);
+            // A selection that sets its own colours keeps them over the cell's.
+            let style = chosen.map_or(style, |s| if s.fg.is_some() { s } else { style.patch(s) });
+            // The texts of a column are all whole or all in their shorter form.
+            let text = cell.brief.as_ref().filter(|_| head.widest > *width).unwrap_or(&cell.text);
+            let (width, right) =
+                if cell.spans { (line.right() - x, false) } else { (*width, head.width.right) };
+            let text = match cell.keeps {
+                Keeps::Beginning => Cow::Borrowed(&**text),
+                Keeps::End => cut_front(text, width.into()),
+                Keeps::Both => cut_middle(text, width.into()),
+            };
+            put(buf, x, line.y, width, right, &text, style);
+            if cell.spans {
+                return;
+            }
+            x += width + GAP;
+        }
+    }
+}
+
+fn title(head: &Head) -> Cow<'static, str> {
+    match head.sorted {
+        None => Cow::Borrowed(head.title),
+        Some(false) => Cow::Owned(format!("{}▾", head.title)),
+        Some(true) => Cow::Owned(format!("{}▴", head.title)),
     }
 }
 
@@ -275,11 +235,26 @@ mod tests {
 
     #[test]
     fn columns_that_can_be_spared_go_first_and_the_rest_fills_the_line() {
-        let columns = [Column::text("A", 10, 0), Column::rest("B", 10, 1), Column::number("C", 5, 2)];
-        assert_eq!(fit(&columns, 40), [10, 23, 5]);
-        assert_eq!(fit(&columns, 25), [10, 14, 0]);
-        assert_eq!(fit(&columns, 15), [15 - 5, 0, 0]);
-        assert_eq!(fit(&columns, 4), [4, 0, 0]);
-        assert_eq!(fit(&columns, 0), [0, 0, 0]);
+        let heads = [
+            Head::plain("A", Width::text(10, 10, 0)),
+            Head::plain("B", Width::rest(10, 10, 1)),
+            Head::plain("C", Width::number(5, 2)),
+        ];
+        assert_eq!(fit(&heads, 40), [10, 23, 5]);
+        assert_eq!(fit(&heads, 25), [10, 14, 0]);
+        assert_eq!(fit(&heads, 15), [15, 0, 0].map(|w: u16| w.min(10)));
+        assert_eq!(fit(&heads, 4), [4, 0, 0]);
+        assert_eq!(fit(&heads, 0), [0, 0, 0]);
+    }
+
+    #[test]
+    fn width_goes_to_text_that_would_be_cut_and_a_firm_column_before_those_easily_missed() {
+        let name = Head { widest: 20, ..Head::plain("NAME", Width::text(8, 30, 0).firm()) };
+        let easy = Head { widest: 9, ..Head::plain("EASY", Width::rest(5, 40, 4)) };
+        let empty = Head { widest: 0, ..Head::plain("NONE", Width::text(6, 6, 3).hiding()) };
+        assert_eq!(fit(&[name, easy, empty], 40), [20, 19, 0], "whole, then the rest; nothing for no text");
+        assert_eq!(fit(&[name, easy], 22), [20, 0], "the easily missed goes");
+        let sorted = Head { sorted: Some(false), ..Head::plain("LONG", Width::number(4, 0)) };
+        assert_eq!(fit(&[sorted], 9), [5], "room for the arrow");
     }
 }

@@ -1,9 +1,9 @@
 //! The log pane: the visible lines of the ring, and a title with the log's source and state.
 
-use super::Draw;
 use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
 use super::text::wrap;
+use super::{Draw, Shown};
 use crate::app::{Area, Cluster, LogView, Pane, Window, pieces};
 use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;
@@ -16,17 +16,17 @@ const SOUGHT: usize = 20;
 const SHORTEST: usize = 6;
 
 /// Draws it; returns where the lines are.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Area {
-    let log = &cluster.log;
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>, is_alone: bool) -> Area {
+    let log = &page.log;
     let inner = inside(area);
-    let mut note = note(cluster).map_or_else(Vec::new, |note| wrap(&note, inner.width.into()));
+    let mut note = note(cluster, log).map_or_else(Vec::new, |note| wrap(&note, inner.width.into()));
     note.truncate(NOTE.min(usize::from(inner.height)));
     let height = inner.height.saturating_sub(note.len() as u16);
     let body = Rect { height, ..inner };
     let size = Window { width: body.width.into(), height: height.into() };
     let (state, tone) = state(log, size, d);
     let title = title(log, usize::from(area.width).saturating_sub(state.width() + 9));
-    let focused = d.is_focused(Pane::Log);
+    let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     if log.is_empty() {
         let hint = if log.source().is_some() {
@@ -179,8 +179,7 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
 }
 
 /// Why the log has ended or is interrupted.
-fn note(cluster: &Cluster) -> Option<String> {
-    let log = &cluster.log;
+fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
     match log.end() {
         LogEnd::Interrupted(_) | LogEnd::Failed(_)
             if let Some(LogSource::Job(id)) = log.source()

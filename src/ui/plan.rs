@@ -3,10 +3,12 @@
 use super::Draw;
 use super::buttons::buttons;
 use super::frame::{Title, clear, middle, more_around, pane};
-use super::grid::{Cell, Column, Grid, cut_middle, put};
+use super::grid::{Grid, cut_middle, put};
 use super::text::wrap;
+use crate::app::cell::{Cell, Role};
+use crate::app::column::{Head, Width};
 use crate::app::plan::{Looked, Plan, Spot};
-use crate::app::{Action, Area, Areas, Sort};
+use crate::app::{Action, Area, Areas};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{AffectedJob, DRAIN_SECS, NewWorker, OperationKind, Restoration, Task};
@@ -308,25 +310,18 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
 fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize, usize) {
     let mut jobs: Vec<&AffectedJob> = plan.preview.jobs.iter().collect();
     jobs.sort_by_key(|j| !matches!(j.fate, Restoration::Lost(_)));
-    let columns = columns(&jobs, area.width, plan);
+    let heads = heads(&jobs, area.width, plan);
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
     let top = plan.top.min(last);
-    let grid = Grid {
-        columns: &columns,
-        sort: Sort::default(),
-        sortable: &[],
-        top,
-        rows: jobs.len(),
-        selected: None,
-    };
+    let grid = Grid { heads: &heads, top, rows: jobs.len(), selected: None };
     grid.draw(buf, area, d.theme, |i| jobs.get(i).map(|j| row(j, d, plan)).unwrap_or_default());
     (top, last)
 }
 
 /// Each column is as wide as its longest cell. If they do not fit, the ids are cut first, in their middle, then what
 /// happens to the jobs, then what they hold.
-fn columns(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Column; 5] {
+fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Head; 5] {
     const LEAST: (u16, u16, u16) = (20, 18, 9);
     const NARROW: (u16, u16, u16) = (9, 12, 5);
     let least = if width < 50 { NARROW } else { LEAST };
@@ -345,14 +340,13 @@ fn columns(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Column; 5] {
         (*column, over) = (*column - less, over - less);
     }
     [
-        Column::text("JOB", job, 0),
-        Column::text("OWNER", owner, 0),
-        Column::number("AGE", 7, 1),
-        Column::text("HOLDS", holds, 2),
-        Column::rest(
+        Head::plain("JOB", Width::text(job, job, 0)),
+        Head::plain("OWNER", Width::text(owner, owner, 0)),
+        Head::plain("AGE", Width::number(7, 1)),
+        Head::plain("HOLDS", Width::text(holds, holds, 2)),
+        Head::plain(
             if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNNING THERE" },
-            fate,
-            0,
+            Width::rest(fate, fate, 0),
         ),
     ]
 }
@@ -361,20 +355,18 @@ fn row<'a>(job: &AffectedJob, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
     let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(d.now)));
     let ours = plan.preview.is_ours(job);
     let of_cluster = plan.operation.kind().is_of_cluster();
-    let tone = match &job.fate {
-        Restoration::Lost(_) if !of_cluster => d.theme.warn,
-        Restoration::Lost(_) => d.theme.bad,
-        Restoration::Back => d.theme.good,
-        Restoration::Unknown => d.theme.dim,
+    let role = match &job.fate {
+        Restoration::Lost(_) if !of_cluster => Role::Warn,
+        Restoration::Lost(_) => Role::Bad,
+        Restoration::Back => Role::Good,
+        Restoration::Unknown => Role::Dim,
     };
+    let owner = if ours || plan.looked != Looked::Seen { Role::Text } else { Role::Warn };
     vec![
-        Cell::named(job.key.to_string(), d.theme.text),
-        Cell::new(
-            job.owner_words(),
-            if ours || plan.looked != Looked::Seen { d.theme.text } else { d.theme.warn },
-        ),
-        Cell::new(age, d.theme.text),
-        Cell::new(job.holding(), d.theme.text),
-        Cell::new(plan.fate(job), tone),
+        Cell::text(job.key.to_string()).named(),
+        Cell::new(job.owner_words(), owner),
+        Cell::text(age),
+        Cell::text(job.holding()),
+        Cell::new(plan.fate(job), role),
     ]
 }

@@ -1,5 +1,6 @@
 //! Colours by role. The only place that names one.
 
+use crate::app::cell::Role;
 use ratatui::style::{Color, Modifier, Style};
 
 /// How many colours the terminal has.
@@ -69,6 +70,18 @@ impl Theme {
                 selected: Color::Rgb(0x2c, 0x3e, 0x55),
                 on_selected: Color::Rgb(0xf0, 0xf4, 0xf8),
             }),
+        }
+    }
+
+    /// The style of a text's role.
+    pub fn role(&self, role: Role) -> Style {
+        match role {
+            Role::Text => self.text,
+            Role::Dim => self.dim,
+            Role::Accent => self.accent,
+            Role::Good => self.good,
+            Role::Warn => self.warn,
+            Role::Bad => self.bad,
         }
     }
 

@@ -1,6 +1,7 @@
 //! `configs images`: what Artifact Registry holds of a cluster's image.
 
 use crate::cli::output;
+use crate::cli::reach::Reach;
 use crate::config::{Settings, yaml};
 use crate::infra::{self, Table};
 use crate::model::{ImageName, Text, Timestamp};
@@ -32,11 +33,11 @@ fn docker_image(text: &str, file: &Path) -> Result<String> {
 /// Lists the image builds with their tags, newest first.
 pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
     let google = supervisor::google(settings);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let asked = runtime.block_on(google.images(image));
-    // Threads that still wait for a network must not keep the shell waiting.
-    runtime.shutdown_background();
-    let builds = asked.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.hint()))?;
+    let asked = async {
+        let images = google.images(image).await;
+        images.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.hint()))
+    };
+    let builds = Reach::block_on(asked)?;
     let tagged = || builds.iter().filter(|b| !b.tags.is_empty());
     let used = |tag: &str| tag == image.tag;
     if as_json {

@@ -3,7 +3,6 @@
 //! The cluster's task reconnects. The code here waits for it, and gives up after `--give-up-after` if that is set.
 
 use super::super::reach::Reach;
-use super::{LOOK, failed};
 use crate::model::{JobStatus, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp};
 use crate::ray::{self, Client, LineSplitter, LogEvent, RayError};
 use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session};
@@ -316,4 +315,16 @@ async fn too_long(lost: Option<Instant>, limit: Option<Duration>) {
         (Some(since), Some(limit)) => sleep_until(since + limit).await,
         _ => std::future::pending().await,
     }
+}
+
+/// Poll interval while waiting for a job.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(super) fn id(id: &str) -> SubmissionId {
+    SubmissionId(Text::from(id))
+}
+
+/// Converts an error of Ray to the error of a command, with its hint.
+pub(super) fn failed(reach: &Reach) -> impl Fn(RayError) -> anyhow::Error + '_ {
+    |e| reach.error(&e.problem(crate::model::Timestamp::now()))
 }

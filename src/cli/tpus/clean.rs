@@ -2,12 +2,12 @@
 
 use super::super::columns;
 use super::super::reach::{Progress, Reach, confirm};
-use super::CleanArguments;
 use crate::cli::output;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{Cleaned, Hint, Leftover, LeftoverKind, Timestamp, leftovers};
 use crate::supervisor;
+use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -109,4 +109,18 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
         "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
         "outcome": outcome, "reason": why, "hint": hint,
     })
+}
+
+/// Options of `clean-preempted`.
+#[derive(Debug, Args)]
+pub struct CleanArguments {
+    /// Skip confirmation
+    #[arg(long, short)]
+    pub(super) yes: bool,
+    /// Show what would be deleted; change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }

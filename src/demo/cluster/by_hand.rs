@@ -1,9 +1,10 @@
 //! Workers that a person adds to a simulated cluster: a queued resource waits, is provisioned and becomes a TPU VM,
 //! whose hosts join Ray one after the other.
 
-use super::Cluster;
-use super::machines::TpuVm;
+use super::super::random::Random;
 use super::node::{MISSED, SimNode, SliceKind, address, first_by_hand};
+use super::state::State;
+use super::tpu_vm::TpuVm;
 use crate::model::NodeId;
 use serde_json::Value;
 
@@ -151,6 +152,23 @@ impl ByHand {
         self.requests.iter().filter_map(move |r| r.tpu_vm(now))
     }
 
+    /// Lets hosts join that are due; returns those that go, because Google took them away.
+    pub fn tend(&mut self, state: &mut State, random: &mut Random) -> Vec<NodeId> {
+        let now = state.now;
+        for request in &mut self.requests {
+            for worker in request.hosts.len()..request.due(now) {
+                let number = request.first_host + worker;
+                let mut node = SimNode::of_slice(random, now, number, &request.kind, &request.vm, worker);
+                // Its agent has not measured anything yet.
+                (node.started, node.idle_since, node.sampled) = (now, Some(now), None);
+                request.hosts.push(node.id);
+                state.nodes.push(node);
+            }
+        }
+        let is_over = |r: &Request| r.gone.is_some_and(|gone| gone + MISSED <= now);
+        self.requests.extract_if(.., |r| is_over(r)).flat_map(|r| r.hosts).collect()
+    }
+
     /// Deletes a queued resource with its TPU VM, by the name of either; false when there is none.
     pub fn delete(&mut self, name: &str, now: i64) -> bool {
         let found = self.requests.iter_mut().find(|r| r.gone.is_none() && (r.vm == name || r.name == name));
@@ -158,38 +176,10 @@ impl ByHand {
     }
 }
 
-impl Cluster {
-    /// Lets hosts join that are due, and those go that Google has taken away.
-    pub fn tend_by_hand(&mut self) {
-        let now = self.now;
-        for at in 0..self.by_hand.requests.len() {
-            let request = &self.by_hand.requests[at];
-            for worker in request.hosts.len()..request.due(now) {
-                self.join_by_hand(at, worker);
-            }
-        }
-        let is_over = |r: &Request| r.gone.is_some_and(|gone| gone + MISSED <= now);
-        let over: Vec<Request> = self.by_hand.requests.extract_if(.., |r| is_over(r)).collect();
-        for host in over.iter().flat_map(|r| &r.hosts) {
-            self.kill(*host);
-        }
-    }
-
-    fn join_by_hand(&mut self, at: usize, worker: usize) {
-        let now = self.now;
-        let request = &mut self.by_hand.requests[at];
-        let number = request.first_host + worker;
-        let mut node = SimNode::of_slice(&mut self.random, now, number, &request.kind, &request.vm, worker);
-        // Its agent has not measured anything yet.
-        (node.started, node.idle_since, node.sampled) = (now, Some(now), None);
-        request.hosts.push(node.id);
-        self.nodes.push(node);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::machines::slice_kind;
+    use super::super::Cluster;
+    use super::super::tpu_vm::slice_kind;
     use super::*;
     use crate::demo::{Clock, Scenario};
     use serde_json::json;

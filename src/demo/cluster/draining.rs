@@ -2,30 +2,19 @@
 
 use super::Cluster;
 use super::node::ENDS;
+use super::state::State;
 use crate::model::NodeId;
 
 impl Cluster {
-    /// From now on the node takes no new work, and goes at `latest`, in milliseconds since the epoch.
-    pub fn drain(&mut self, id: NodeId, latest: i64) {
-        self.draining.retain(|(other, _)| *other != id);
-        self.draining.push((id, latest));
-        self.version += 1;
-    }
-
-    /// Whether the node takes no new work.
-    pub fn is_draining(&self, id: NodeId) -> bool {
-        self.draining.iter().any(|(draining, _)| *draining == id)
-    }
-
     /// Ends those that are idle or out of time.
     pub fn tend_draining(&mut self) {
-        let (now, nodes) = (self.now, &self.nodes);
+        let State { now, nodes, draining, .. } = &mut self.state;
         let is_over = |id: NodeId, latest: i64| {
             let node = nodes.iter().find(|n| n.id == id);
-            latest <= now || node.is_none_or(|n| !n.is_alive() || n.idle_since.is_some())
+            latest <= *now || node.is_none_or(|n| !n.is_alive() || n.idle_since.is_some())
         };
         let over: Vec<NodeId> =
-            self.draining.extract_if(.., |(id, latest)| is_over(*id, *latest)).map(|(id, _)| id).collect();
+            draining.extract_if(.., |(id, latest)| is_over(*id, *latest)).map(|(id, _)| id).collect();
         for id in over {
             let (reason, message) = ENDS[2];
             self.end(id, reason, message);

@@ -9,7 +9,8 @@ impl Cluster {
         if self.counted != self.version {
             self.counted = self.version;
             let cpus = self.jobs.iter().map(SimJob::held_cpus).sum();
-            self.nodes[0].hold(cpus, self.now);
+            let now = self.now;
+            self.nodes[0].hold(cpus, now);
         }
     }
 }

@@ -1,26 +1,8 @@
 //! The TPU VMs of a simulated cluster at Google: one for each slice that is requested, running, or lost and not deleted.
 
-use super::super::life::TpuType;
 use super::Cluster;
-use super::node::SliceKind;
+use super::tpu_vm::TpuVm;
 use std::collections::BTreeMap;
-
-/// A TPU VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::demo) struct TpuVm {
-    /// Its name.
-    pub name: String,
-    /// Google's `acceleratorType`.
-    pub accelerator: String,
-    /// The node type of its hosts.
-    pub node_type: String,
-    /// Google's word for its state.
-    pub state: &'static str,
-    /// Asked for at, in milliseconds since the epoch.
-    pub since: i64,
-    /// Addresses of its hosts, by worker number; none before they are made.
-    pub hosts: Vec<String>,
-}
 
 impl Cluster {
     /// Every TPU VM that Google has of this cluster.
@@ -60,12 +42,11 @@ impl Cluster {
 
     /// Google deletes a TPU VM: its hosts are gone, and Ray hears nothing of it until it misses their heartbeats.
     pub fn delete_tpu_vm(&mut self, name: &str) {
-        if self.by_hand.delete(name, self.now) {
+        if self.by_hand.delete(name, self.state.now) {
             return;
         }
-        if let Some(mut life) = self.life.take() {
+        if let Some(life) = &mut self.life {
             life.delete(name);
-            self.life = Some(life);
             return;
         }
         let of_it = |n: &super::node::SimNode| {
@@ -76,9 +57,4 @@ impl Cluster {
             self.kill(host);
         }
     }
-}
-
-/// The slices of an accelerator type under that node type.
-pub(in crate::demo) fn slice_kind(node_type: &str, accelerator: &str, zone: &str) -> SliceKind {
-    SliceKind::of(&TpuType::new(node_type, accelerator, 0, 0), zone)
 }

@@ -53,7 +53,7 @@ fn session(now: i64, seed: u64) -> String {
 mod tests {
     use super::super::job::SimJob;
     use super::super::log::Log;
-    use super::super::machines::slice_kind;
+    use super::super::tpu_vm::slice_kind;
     use super::*;
     use crate::demo::{Clock, Scenario, TpuType};
     use crate::model::JobStatus;

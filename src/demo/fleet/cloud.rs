@@ -1,8 +1,10 @@
 //! What lies behind a simulated fleet's Google: each cluster's machines, as they are at the moment of a request, and what
 //! a request changes of them. Nothing of a cluster is kept here between two requests.
 
-use super::super::cluster::machines::{TpuVm, slice_kind};
-use super::super::google::{State, tpu};
+use super::super::cluster::tpu_vm::{TpuVm, slice_kind};
+use super::super::google::answer::time;
+use super::super::google::state::State;
+use super::super::google::tpu;
 use super::head_machine::HeadMachine;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -186,9 +188,4 @@ fn name(resource: &Value) -> &str {
 
 fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
-}
-
-/// As Google writes a time.
-pub(super) fn time(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_string()
 }

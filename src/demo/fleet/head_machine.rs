@@ -2,6 +2,7 @@
 //! autoscaler. The `ray` of a demo makes another one.
 
 use super::super::cluster::job::HEAD_IP;
+use super::super::google::answer::time;
 use super::super::google::compute;
 use super::super::random::Random;
 use super::super::shared::Shared;
@@ -124,7 +125,7 @@ impl HeadMachine {
         let mut instance = compute::instance(zone, &name, &labels, HEAD_IP, Some(ADDRESS));
         instance["zone"] =
             json!(format!("https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}"));
-        instance["creationTimestamp"] = json!(super::cloud::time(since));
+        instance["creationTimestamp"] = json!(time(since));
         Some(instance)
     }
 

@@ -46,7 +46,7 @@ pub(super) fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
 /// The ids of a request. A wrong length kills the simulated GCS, as Ray's `NodeID` checks the length and aborts.
 pub(super) fn ids<'a>(
     method: &str,
-    all: impl Iterator<Item = &'a Vec<u8>>,
+    all: impl Iterator<Item = &'a Bytes>,
     shared: &Shared,
 ) -> Result<Vec<NodeId>, Status> {
     let mut ids = Vec::new();

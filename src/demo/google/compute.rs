@@ -1,20 +1,10 @@
 //! Compute Engine v1: aggregated instances, one instance and its deletion by name or id, zone operations.
 
-use super::{Answer, Asked, PROJECT, State, crc32c, groups, ok, status_of};
+use super::zonal::{begin, refusal, without, zone_of};
+use super::{Answer, Asked, PROJECT, State, groups, ok};
+use crc32c::crc32c;
 use http::Method;
 use serde_json::{Map, Value, json};
-
-/// Compute's error body: no `status`, reasons in `errors`.
-pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
-    let mut error = json!({"code": code, "message": message,
-        "errors": [{"message": message, "domain": "global", "reason": reason}]});
-    if reason == "SERVICE_DISABLED" {
-        error["errors"][0]["reason"] = json!("accessNotConfigured");
-        error["details"] = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
-            "domain": "googleapis.com", "metadata": {"service": "compute.googleapis.com"}}]);
-    }
-    (status_of(code), json!({ "error": error }))
-}
 
 /// An instance as Compute shows it. `external` is left out for a machine without one.
 pub fn instance(zone: &str, name: &str, labels: &Value, internal: &str, external: Option<&str>) -> Value {
@@ -59,17 +49,6 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
         }
         _ => refusal(404, "notFound", "The requested URL was not found on this server."),
     }
-}
-
-fn without(mut operation: Value, keys: &[&str]) -> Value {
-    if let Some(fields) = operation.as_object_mut() {
-        fields.retain(|key, _| !keys.contains(&key.as_str()));
-    }
-    operation
-}
-
-pub(super) fn zone_of(instance: &Value) -> &str {
-    instance["zone"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default()
 }
 
 /// All zones of a page; a zone without a hit says so in a warning, as Compute does.
@@ -166,34 +145,4 @@ fn delete(asked: &Asked, state: &mut State, zone: &str, which: &str) -> Answer {
     begin(asked, state, "delete", (zone, "instances", &name), |state| {
         state.instances.remove(at);
     })
-}
-
-/// Begins a zone's operation on the resource of that zone, kind and name. It is done at once, unless operations are to
-/// fail.
-pub(super) fn begin(
-    asked: &Asked,
-    state: &mut State,
-    verb: &str,
-    (zone, kind, name): (&str, &str, &str),
-    change: impl FnOnce(&mut State),
-) -> Answer {
-    let project = state.project.clone();
-    let target = format!("{}/compute/v1/projects/{project}/zones/{zone}/{kind}/{name}", asked.base);
-    let operation = format!("operation-{}", state.next());
-    let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
-        "operationType": verb, "targetLink": target,
-        "zone": format!("https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}")});
-    if let Some(message) = state.failing_operations.clone() {
-        finished["error"] =
-            json!({"errors": [{"code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": message}]});
-        finished["httpErrorStatusCode"] = json!(400);
-        finished["httpErrorMessage"] = json!("BAD REQUEST");
-    } else {
-        change(state);
-    }
-    let mut pending = finished.clone();
-    pending["status"] = json!("PENDING");
-    pending["progress"] = json!(0);
-    state.begin(operation, finished);
-    ok(without(pending, &["error"]))
 }

@@ -1,6 +1,6 @@
 //! Compute Engine v1: unmanaged instance groups of a zone, by name or id. They hold no machine here.
 
-use super::compute::{begin, refusal, zone_of};
+use super::zonal::{begin, refusal, zone_of};
 use super::{Answer, Asked, State, base64, ok};
 use http::Method;
 use serde_json::{Value, json};

@@ -1,26 +1,11 @@
 //! Secret Manager v1: access, create, add a version, list secrets and versions.
 
-use super::{Answer, Asked, Fault, NUMBER, State, base64, crc32c, not_found, ok, refusal};
+use super::{Answer, Asked, Fault, NUMBER, State, Stored, base64, not_found, ok, refusal};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use crc32c::crc32c;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-
-/// A version of a secret.
-#[derive(Clone, Debug)]
-pub struct Stored {
-    /// Its payload.
-    pub payload: Vec<u8>,
-    /// `ENABLED`, `DISABLED` or `DESTROYED`.
-    pub state: &'static str,
-}
-
-impl Stored {
-    /// A version that can be read.
-    pub fn enabled(payload: &[u8]) -> Self {
-        Self { payload: payload.into(), state: "ENABLED" }
-    }
-}
 
 /// Answers below `/v1/projects/P/`.
 pub(super) fn answer(

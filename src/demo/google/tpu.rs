@@ -1,6 +1,7 @@
 //! Cloud TPU v2 and v2alpha1: nodes and queued resources with their long-running operations.
 
 use super::{Answer, Asked, State, not_found, ok, refusal};
+use crc32c::crc32c;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ impl Place<'_> {
 /// A node as TPU shows it.
 pub fn node(zone: &str, id: &str, accelerator: &str, state: &str, labels: &Value, ips: &[&str]) -> Value {
     let endpoints: Vec<_> = ips.iter().map(|ip| json!({"ipAddress": ip, "port": 8470})).collect();
-    let number = 9_000_000_000_000_000_000_u64 + u64::from(super::crc32c(format!("{zone}/{id}").as_bytes()));
+    let number = 9_000_000_000_000_000_000_u64 + u64::from(crc32c(format!("{zone}/{id}").as_bytes()));
     json!({"name": format!("projects/{}/locations/{zone}/nodes/{id}", super::PROJECT), "acceleratorType": accelerator,
         "id": number.to_string(),
         "state": state, "health": "HEALTHY", "runtimeVersion": "tpu-ubuntu2204-base", "labels": labels,

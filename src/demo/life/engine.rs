@@ -2,14 +2,14 @@
 //! second, so the cost depends on events and not on the size of the cluster; the same seed gives the same events,
 //! however often the cluster is read.
 
-use super::super::cluster::Cluster;
 use super::super::cluster::node::first_host;
+use super::super::cluster::state::State;
 use super::super::random::Random;
 use super::super::scenario::Scenario;
 use super::Life;
-use super::jobs::Work;
-use super::slices::{Kind, Slice};
+use super::slice::{Kind, Slice};
 use super::tale::Tale;
+use super::work::Work;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Puts the first slices and jobs there and lives through the past, up to `until`.
-    pub fn begin(&mut self, cluster: &mut Cluster, until: i64) {
+    pub fn begin(&mut self, cluster: &mut State, until: i64) {
         self.monitor_log.turn(self.now, super::tale::What::Loops);
         self.found(cluster);
         self.ask_for_the_impossible(cluster);
@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// Plays everything up to `until`.
-    pub fn run(&mut self, cluster: &mut Cluster, until: i64) {
+    pub fn run(&mut self, cluster: &mut State, until: i64) {
         while let Some(&Reverse((at, _, event))) = self.due.peek()
             && at <= until
         {
@@ -139,7 +139,7 @@ impl Engine {
         self.now = until;
     }
 
-    fn play(&mut self, cluster: &mut Cluster, event: Event) {
+    fn play(&mut self, cluster: &mut State, event: Event) {
         match event {
             Event::Look => self.look(cluster),
             Event::Arrive => {
@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// The autoscaler's loop, while its process runs and does not throw.
-    fn look(&mut self, cluster: &mut Cluster) {
+    fn look(&mut self, cluster: &mut State) {
         if cluster.monitor.alive && !self.stuck {
             cluster.monitor.at = self.now;
             cluster.monitor.loops += 1;
@@ -202,7 +202,7 @@ impl Engine {
     }
 
     /// Every spot TPU dies; the autoscaler's loop throws from the next round on.
-    fn stick(&mut self, cluster: &mut Cluster) {
+    fn stick(&mut self, cluster: &mut State) {
         let slices: Vec<u64> = self.slices.keys().copied().collect();
         let first = slices.iter().find_map(|s| Some(self.slices.get(s)?.name.clone()));
         for slice in slices {
@@ -222,6 +222,7 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::cluster::Cluster;
     use super::*;
     use crate::demo::cluster::job::SimJob;
     use crate::demo::cluster::node::SimNode;
@@ -289,10 +290,8 @@ mod tests {
 
     /// Submits a job for a kind, whatever chance says, and gives its place in the job table.
     fn submit(cluster: &mut Cluster, kind: usize) -> usize {
-        let mut life = cluster.life.take().unwrap();
         let place = cluster.jobs.len();
-        life.submit(cluster, Some(kind), None);
-        cluster.life = Some(life);
+        cluster.life.as_mut().unwrap().submit(&mut cluster.state, Some(kind), None);
         place
     }
 
@@ -414,12 +413,11 @@ mod tests {
         let jobs: Vec<usize> = (0..4).map(|_| submit(&mut cluster, 1)).collect();
         until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 32 && c.wanted.is_empty());
         cluster.advance(cluster.now + 10 * MINUTE);
-        let mut life = cluster.life.take().unwrap();
+        let life = cluster.life.as_mut().unwrap();
         let taken: Vec<u64> = life.slices.iter().filter(|(_, s)| s.kind == 1).map(|(id, _)| *id).collect();
         for id in taken {
-            life.lose(&mut cluster, id);
+            life.lose(&mut cluster.state, id);
         }
-        cluster.life = Some(life);
         assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
         let dead = cluster.nodes.iter().rev().find(|n| !n.is_alive()).unwrap();
         let words = "Unexpected termination: health check failed due to missing too many heartbeats";

@@ -1,14 +1,15 @@
 //! Simulated jobs: they arrive, set up their environment, wait for a slice, train, finish or fail, and wait again
 //! when their slice is preempted.
 
-use super::super::cluster::Cluster;
 use super::super::cluster::job::SimJob;
 use super::super::cluster::log::Log;
 use super::super::cluster::node::address;
+use super::super::cluster::state::State;
 use super::super::random::Random;
 use super::engine::{Engine, Event};
 use super::tale::{Tale, What};
 use super::train::{CHECKPOINT, Run, entrypoint, lost, traceback};
+use super::work::Work;
 use crate::model::{JobStatus, NodeId};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -35,31 +36,9 @@ const SET_UP: f64 = 35_000.0;
 /// Share of the jobs that give up when their slice is preempted.
 const GIVES_UP: f64 = 0.25;
 
-/// The remaining work of a job.
-pub(super) struct Work {
-    /// The node type that it needs; `None`: one that nobody offers.
-    pub kind: Option<usize>,
-    /// The slice that it has.
-    slice: Option<u64>,
-    /// Milliseconds of training that are left.
-    left: i64,
-    /// Since when it trains.
-    since: i64,
-    /// Fails at the end.
-    fails: bool,
-    /// The driver itself asks for the slice, so that the job is pending until there is one.
-    pends: bool,
-    /// The step that it goes on from.
-    step: u64,
-    turn: u32,
-    ip: Arc<str>,
-    run: Run,
-    tale: Tale,
-}
-
 impl Engine {
     /// Half of the first slices have work already.
-    pub(super) fn crowd(&mut self, cluster: &mut Cluster) {
+    pub(super) fn crowd(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
             for _ in 0..self.kinds[kind].free.len().div_ceil(2) {
                 self.submit(cluster, Some(kind), None);
@@ -68,14 +47,14 @@ impl Engine {
     }
 
     /// One job for each accelerator type that nobody offers.
-    pub(super) fn ask_for_the_impossible(&mut self, cluster: &mut Cluster) {
+    pub(super) fn ask_for_the_impossible(&mut self, cluster: &mut State) {
         for pod_type in self.life.infeasible.clone() {
             self.submit(cluster, None, Some(pod_type));
         }
     }
 
     /// Somebody submits a job; small slices are asked for more often.
-    pub(super) fn arrive(&mut self, cluster: &mut Cluster) {
+    pub(super) fn arrive(&mut self, cluster: &mut State) {
         if self.kinds.is_empty() {
             return;
         }
@@ -129,7 +108,7 @@ impl Engine {
     }
 
     /// Submits a job for a node type, or for one that nobody offers.
-    pub(super) fn submit(&mut self, cluster: &mut Cluster, kind: Option<usize>, pod_type: Option<String>) {
+    pub(super) fn submit(&mut self, cluster: &mut State, kind: Option<usize>, pod_type: Option<String>) {
         let index = cluster.jobs.len();
         let run = self.conceive(kind, pod_type);
         let work = self.work_of(run, kind, None);
@@ -170,7 +149,7 @@ impl Engine {
     }
 
     /// The environment is there: the driver starts, or waits with its job for a slice.
-    pub(super) fn set_up(&mut self, cluster: &mut Cluster, job: usize) {
+    pub(super) fn set_up(&mut self, cluster: &mut State, job: usize) {
         let now = self.now;
         let Some(work) = self.work.get_mut(&job).filter(|_| !cluster.jobs[job].status.is_ended()) else {
             return;
@@ -189,7 +168,7 @@ impl Engine {
     }
 
     /// Gives free slices of a kind to the jobs that wait for one.
-    pub(super) fn serve(&mut self, cluster: &mut Cluster, kind: usize) {
+    pub(super) fn serve(&mut self, cluster: &mut State, kind: usize) {
         while let (Some(&job), Some(&slice)) =
             (self.kinds[kind].waiting.front(), self.kinds[kind].free.first())
         {
@@ -202,7 +181,7 @@ impl Engine {
         }
     }
 
-    fn train(&mut self, cluster: &mut Cluster, job: usize, id: u64) {
+    fn train(&mut self, cluster: &mut State, job: usize, id: u64) {
         let now = self.now;
         let Some(slice) = self.slices.get_mut(&id) else { return };
         slice.job = Some(job);
@@ -227,7 +206,7 @@ impl Engine {
     }
 
     /// A job's work is done, or it fails.
-    pub(super) fn end(&mut self, cluster: &mut Cluster, job: usize, turn: u32) {
+    pub(super) fn end(&mut self, cluster: &mut State, job: usize, turn: u32) {
         let Some(work) = self.work.get_mut(&job).filter(|w| w.turn == turn) else { return };
         if !cluster.jobs[job].status.is_ended() {
             if work.fails {
@@ -241,7 +220,7 @@ impl Engine {
     }
 
     /// A job has ended: its slice is free, its demand gone.
-    pub fn stopped(&mut self, cluster: &mut Cluster, job: usize) {
+    pub fn stopped(&mut self, cluster: &mut State, job: usize) {
         if !cluster.jobs[job].status.is_ended() {
             return;
         }
@@ -257,7 +236,7 @@ impl Engine {
     }
 
     /// A job's slice is gone: it waits for another and goes on from its checkpoint, or gives up.
-    pub(super) fn bereave(&mut self, cluster: &mut Cluster, job: usize) {
+    pub(super) fn bereave(&mut self, cluster: &mut State, job: usize) {
         let (now, gives_up) = (self.now, self.random.unit() < GIVES_UP && !self.life.stuck);
         let Some(work) = self.work.get_mut(&job) else { return };
         work.slice = None;
@@ -336,7 +315,7 @@ fn widowed(ip: &str) -> String {
 }
 
 /// The driver runs.
-fn start(cluster: &mut Cluster, job: usize, work: &mut Work, now: i64) {
+fn start(cluster: &mut State, job: usize, work: &mut Work, now: i64) {
     let row = &mut cluster.jobs[job];
     row.turn(JobStatus::Running, now);
     row.driver = Some(format!("{:02x}{:02x}{:02x}00", job % 256, job / 256 % 256, job / 65_536 % 256));
@@ -345,14 +324,14 @@ fn start(cluster: &mut Cluster, job: usize, work: &mut Work, now: i64) {
 }
 
 /// Puts the log into the job table, unless a test writes it.
-fn tell(cluster: &mut Cluster, job: usize, work: &Work) {
+fn tell(cluster: &mut State, job: usize, work: &Work) {
     let log = &mut cluster.jobs[job].log;
     if matches!(log, Log::Told(_)) || log.place(i64::MAX) == 0 {
         *log = Log::Told(work.tale.clone());
     }
 }
 
-fn fail(cluster: &mut Cluster, job: usize, work: &mut Work, last: Vec<String>, now: i64) {
+fn fail(cluster: &mut State, job: usize, work: &mut Work, last: Vec<String>, now: i64) {
     let message = failure(&last);
     work.tale.turn(now, What::Says(last.into()));
     tell(cluster, job, work);
@@ -363,6 +342,7 @@ fn fail(cluster: &mut Cluster, job: usize, work: &mut Work, last: Vec<String>, n
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::cluster::Cluster;
     use super::*;
     use crate::demo::{Clock, Life, Scenario, TpuType};
     use std::sync::atomic::AtomicI64;

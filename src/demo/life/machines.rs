@@ -1,11 +1,11 @@
 //! A living cluster as Google sees it: the TPU VMs of its slices, also of those that Ray has lost.
 
-use super::super::cluster::Cluster;
-use super::super::cluster::machines::TpuVm;
 use super::super::cluster::node::MISSED;
 use super::super::cluster::node::address;
+use super::super::cluster::state::State;
+use super::super::cluster::tpu_vm::TpuVm;
 use super::engine::{Engine, Event};
-use super::slices::{Slice, Stage};
+use super::slice::{Slice, Stage};
 use super::tale::What;
 
 /// Until the autoscaler has deleted the machines of a slice that died, in milliseconds.
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// The autoscaler deletes what is left of a slice; one that is stuck never notices.
-    pub(super) fn clear(&mut self, cluster: &Cluster, id: u64) {
+    pub(super) fn clear(&mut self, cluster: &State, id: u64) {
         if !self.stuck && cluster.monitor.alive {
             self.left.remove(&id);
         }
@@ -83,6 +83,7 @@ fn state(stage: Stage) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::cluster::Cluster;
     use super::*;
     use crate::demo::{Clock, Life, Scenario, TpuType};
     use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! `monitor.log` of a live cluster: the autoscaler's loop, what it launches, and the exception that it runs into again
 //! and again when it does not notice that a machine is gone.
 
-use super::tale::stamp;
+use super::stamp::stamp;
 use std::fmt::Write;
 
 /// Milliseconds between two loops.

@@ -1,15 +1,15 @@
 //! Simulated slices: requested, refused or created, joined host by host, given to jobs, preempted, terminated.
 
-use super::super::cluster::Cluster;
 use super::super::cluster::autoscaling::{Joining, Launching, RECENT, Refused, Wanted};
 use super::super::cluster::log::Log;
-use super::super::cluster::node::{MISSED, SimNode, SliceKind, address};
+use super::super::cluster::node::{MISSED, SimNode, address};
+use super::super::cluster::state::State;
+use super::Refusal;
 use super::engine::{Engine, Event};
 use super::monitor::said;
+use super::slice::{Slice, Stage};
 use super::tale::What;
-use super::{Refusal, TpuType};
 use crate::model::{DeathReason, NodeId};
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// From the first host of a slice to the last, in milliseconds.
@@ -21,84 +21,9 @@ const AGAIN: i64 = 60_000;
 /// Dead nodes that the GCS remembers.
 const REMEMBERED: usize = 1000;
 
-/// A node type, and what waits for it.
-pub(super) struct Kind {
-    /// What its slices are.
-    pub slice: SliceKind,
-    /// The name, shared.
-    pub name: Arc<str>,
-    /// Jobs that wait for such a slice, the first first.
-    pub waiting: VecDeque<usize>,
-    /// Slices that are complete and have no work.
-    pub free: BTreeSet<u64>,
-    /// Slices that are there or asked for.
-    pub up: usize,
-    /// Those of them that are not complete yet.
-    pub coming: usize,
-    min: usize,
-    max: usize,
-    begin: usize,
-    refused: Option<Refused>,
-    not_before: i64,
-}
-
-impl Kind {
-    /// None there yet.
-    pub fn new(tpu: &TpuType, zone: &str) -> Self {
-        Self {
-            slice: SliceKind::of(tpu, zone),
-            name: tpu.name.as_str().into(),
-            waiting: VecDeque::new(),
-            free: BTreeSet::new(),
-            up: 0,
-            coming: 0,
-            min: tpu.min_workers,
-            max: tpu.max_workers,
-            begin: tpu.slices.max(tpu.min_workers),
-            refused: None,
-            not_before: 0,
-        }
-    }
-}
-
-/// The phase of a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Google has the request.
-    Asked,
-    /// The machines are there.
-    Joining,
-    /// All hosts have joined.
-    Complete,
-    /// Google took the machines; the GCS has not noticed.
-    Taken,
-    /// A person deleted the machines; the GCS has not noticed.
-    Deleted,
-}
-
-/// A slice.
-pub(super) struct Slice {
-    /// The TPU VM's name.
-    pub name: String,
-    /// Its node type.
-    pub kind: usize,
-    /// The job that it works for.
-    pub job: Option<usize>,
-    /// Hosts that have joined, by worker number.
-    pub hosts: Vec<NodeId>,
-    /// Counts what happened to it, so that an old plan can be told from a new one.
-    pub turn: u32,
-    /// How far it is.
-    pub stage: Stage,
-    /// Asked for at, in milliseconds since the epoch.
-    pub since: i64,
-    /// The number of its first host.
-    pub first_host: usize,
-}
-
 impl Engine {
     /// The slices of the beginning, complete.
-    pub(super) fn found(&mut self, cluster: &mut Cluster) {
+    pub(super) fn found(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
             for _ in 0..self.kinds[kind].begin {
                 let id = self.ask(kind, 0);
@@ -137,7 +62,7 @@ impl Engine {
     }
 
     /// The autoscaler's decision, for each node type: as many slices as `min_workers` or the work asks for.
-    pub(super) fn scale(&mut self, cluster: &mut Cluster) {
+    pub(super) fn scale(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
             let one = &self.kinds[kind];
             let busy = one.up - one.free.len() - one.coming;
@@ -156,14 +81,14 @@ impl Engine {
     }
 
     /// Writes a line into `monitor.log`.
-    fn tell(&mut self, cluster: &mut Cluster, words: &str) {
+    fn tell(&mut self, cluster: &mut State, words: &str) {
         self.monitor_log.turn(self.now, What::Says([said(self.now, words)].into()));
         self.monitor_log.turn(self.now, What::Loops);
         self.show_log(cluster);
     }
 
     /// Puts `monitor.log` among the head's files, unless a test writes it.
-    pub(super) fn show_log(&self, cluster: &mut Cluster) {
+    pub(super) fn show_log(&self, cluster: &mut State) {
         let file = cluster.files.entry("monitor.log".into()).or_insert_with(Log::none);
         if matches!(file, Log::Told(_)) || file.place(self.now) == 0 {
             *file = Log::Told(self.monitor_log.clone());
@@ -171,7 +96,7 @@ impl Engine {
     }
 
     /// Google has made the machines, or refuses.
-    pub(super) fn launched(&mut self, cluster: &mut Cluster, id: u64) {
+    pub(super) fn launched(&mut self, cluster: &mut State, id: u64) {
         let refused = self.life.refusal.filter(|_| self.random.unit() < self.life.refused);
         let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Asked) else { return };
         self.changed = true;
@@ -213,7 +138,7 @@ impl Engine {
     }
 
     /// The next host joins; the last one makes the slice complete.
-    pub(super) fn join(&mut self, cluster: &mut Cluster, id: u64) {
+    pub(super) fn join(&mut self, cluster: &mut State, id: u64) {
         let Some(slice) = self.slices.get(&id).filter(|s| s.stage == Stage::Joining) else { return };
         let all = self.kinds[slice.kind].slice.hosts;
         let joined = slice.hosts.len() + 1;
@@ -227,7 +152,7 @@ impl Engine {
         }
     }
 
-    fn add_host(&mut self, cluster: &mut Cluster, id: u64) {
+    fn add_host(&mut self, cluster: &mut State, id: u64) {
         let Some(slice) = self.slices.get_mut(&id) else { return };
         let (kind, worker) = (&self.kinds[slice.kind].slice, slice.hosts.len());
         let number = slice.first_host + worker;
@@ -238,7 +163,7 @@ impl Engine {
         cluster.nodes.push(node);
     }
 
-    fn complete(&mut self, cluster: &mut Cluster, id: u64) {
+    fn complete(&mut self, cluster: &mut State, id: u64) {
         let Some(slice) = self.slices.get_mut(&id) else { return };
         slice.stage = Stage::Complete;
         self.kinds[slice.kind].coming -= 1;
@@ -246,7 +171,7 @@ impl Engine {
     }
 
     /// A complete slice without work: the first job that waits gets it, or it idles.
-    pub(super) fn release(&mut self, cluster: &mut Cluster, id: u64) {
+    pub(super) fn release(&mut self, cluster: &mut State, id: u64) {
         let now = self.now;
         let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Complete) else { return };
         slice.job = None;
@@ -263,7 +188,7 @@ impl Engine {
     }
 
     /// Changes each living host of a slice.
-    pub(super) fn each_host(&self, cluster: &mut Cluster, id: u64, change: impl Fn(&mut SimNode)) {
+    pub(super) fn each_host(&self, cluster: &mut State, id: u64, change: impl Fn(&mut SimNode)) {
         let Some(slice) = self.slices.get(&id) else { return };
         let mut left = slice.hosts.len();
         // The youngest nodes stand last.
@@ -284,7 +209,7 @@ impl Engine {
     }
 
     /// A host died: the others of its slice are no use without it.
-    pub fn lose_with(&mut self, cluster: &mut Cluster, host: NodeId) {
+    pub fn lose_with(&mut self, cluster: &mut State, host: NodeId) {
         let of_it = self.slices.iter().find(|(_, s)| s.hosts.contains(&host)).map(|(id, _)| *id);
         if let Some(id) = of_it {
             self.lose(cluster, id);
@@ -304,7 +229,7 @@ impl Engine {
     }
 
     /// The GCS gives a slice's hosts up; its job waits or fails.
-    pub(super) fn lose(&mut self, cluster: &mut Cluster, id: u64) {
+    pub(super) fn lose(&mut self, cluster: &mut State, id: u64) {
         self.finish(
             cluster,
             id,
@@ -314,7 +239,7 @@ impl Engine {
     }
 
     /// The autoscaler sends a slice away that has had no work for five minutes.
-    pub(super) fn retire(&mut self, cluster: &mut Cluster, id: u64, turn: u32) {
+    pub(super) fn retire(&mut self, cluster: &mut State, id: u64, turn: u32) {
         let idle = |s: &&Slice| s.turn == turn && s.job.is_none() && s.stage == Stage::Complete;
         let Some(slice) = self.slices.get(&id).filter(idle) else { return };
         let kind = &self.kinds[slice.kind];
@@ -330,7 +255,7 @@ impl Engine {
         self.finish(cluster, id, DeathReason::Expected, "Terminated by autoscaler.");
     }
 
-    fn finish(&mut self, cluster: &mut Cluster, id: u64, reason: DeathReason, message: &'static str) {
+    fn finish(&mut self, cluster: &mut State, id: u64, reason: DeathReason, message: &'static str) {
         let now = self.now;
         self.each_host(cluster, id, |node| node.die(now, reason, message));
         let Some(slice) = self.slices.remove(&id) else { return };
@@ -365,7 +290,7 @@ impl Engine {
     }
 
     /// Puts what is under way into the autoscaler's report. One that throws launches nothing.
-    pub(super) fn report(&self, cluster: &mut Cluster) {
+    pub(super) fn report(&self, cluster: &mut State) {
         let view = &mut cluster.scaling;
         (view.launching, view.joining) = (Vec::new(), Vec::new());
         for slice in self.slices.values().filter(|_| !self.stuck) {

@@ -2,7 +2,7 @@
 //! a traceback when it fails. Each line is a function of the run and its number.
 
 use super::super::random::Random;
-use super::tale::stamp;
+use super::stamp::stamp;
 use std::fmt::Write;
 
 /// Milliseconds between two lines of the opening.

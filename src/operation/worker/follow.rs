@@ -1,7 +1,8 @@
 //! Queued resources on their way: their states until their TPU VMs are up.
 
+use super::super::problem::problem;
 use super::super::trouble;
-use super::{LOOK, problem};
+use super::machine::LOOK;
 use crate::gcp::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedState, VmState};
 use crate::model::{Hint, Problem, Timestamp, Verb};

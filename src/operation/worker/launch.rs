@@ -1,11 +1,11 @@
 //! How Ray is started on a worker's hosts, by whatever the cluster's file says.
 
-use super::super::cluster::Performer;
 use super::super::executor::Executor;
 use super::super::host::Host;
+use super::super::performer::Performer;
+use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
-use super::problem;
 use crate::config::{Launch, NodeLaunch};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
 use crate::model::text::printable;

@@ -1,8 +1,8 @@
 //! A worker's machine: what a person's word for it means, and its end at Google.
 
 use super::super::executor::Executor;
+use super::super::problem::problem;
 use super::super::{begin_again, trouble};
-use super::{LOOK, problem};
 use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::text::printable;
@@ -237,3 +237,6 @@ fn goes(view: &CloudView, machine: &Machine) -> bool {
     queued.is_some_and(|q| q.state == QueuedState::Deleting)
         || vm.is_some_and(|vm| vm.state == VmState::Deleting)
 }
+
+/// Between two looks at Google, and at Ray.
+pub(super) const LOOK: Duration = Duration::from_secs(2);

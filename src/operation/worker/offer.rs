@@ -5,7 +5,8 @@ use super::super::journal::file_of;
 use super::super::trouble;
 use super::launch::{on_host, read};
 use crate::config::NodeLaunch;
-use crate::model::{ClusterName, ClusterSpec, NewWorker, Problem, WorkerOffer, WorkerType};
+use crate::model::{ClusterName, ClusterSpec, NewWorker, Problem, Provider, WorkerOffer, WorkerType};
+use crate::replace;
 use crate::supervisor::{self, Options};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) 
     let path = place(state, cluster);
     let kept = path.parent().map_or(Ok(()), folder::make).and_then(|()| {
         let text = serde_json::to_vec(wanted)?;
-        folder::write(&path, &text)
+        replace::write(&path, &text)
     });
     if let Err(e) = kept {
         tracing::warn!("cannot save the last added worker in {}: {e}", path.display());
@@ -37,12 +38,12 @@ fn remembered(state: &Path, cluster: &ClusterName) -> Option<NewWorker> {
 /// last by this person on this machine (`state` is the state folder).
 pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<WorkerOffer, Problem> {
     let last = remembered(state, &spec.name);
-    match spec.provider.as_str() {
-        "local" => {
+    match spec.provider {
+        Provider::Local => {
             on_host(spec, &read(spec)?)?;
             return Ok(WorkerOffer { last, ..WorkerOffer::default() });
         }
-        "gcp" => supervisor::tpu_place(spec)?,
+        Provider::Gcp => supervisor::tpu_place(spec)?,
         provider => {
             let what = format!("cannot add workers for provider {provider}");
             return Err(trouble(what, "supported providers: gcp and local"));

@@ -1,16 +1,16 @@
 //! What an operation on workers comes to, before it begins: whether it can be done at all, and which worker is meant.
 
-use super::super::trouble;
+use super::super::{of_head, trouble};
 use super::launch::{on_host, read};
 use super::machine::{self, Machine};
 use super::request::{QueuedRequest, plan};
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Task, Verb};
+use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task, Verb};
 use crate::supervisor::{self, Options};
 
 /// Checks the task against the cluster file and the settings.
 pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
-    let is_local = spec.provider == "local";
+    let is_local = spec.provider == Provider::Local;
     let worker = match task {
         Task::AddWorker(NewWorker::Queued { .. }) if is_local => {
             let what = format!("{} is not on Google Cloud, so it has no TPUs to request", spec.name);
@@ -33,7 +33,7 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
     };
     if matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str()) {
         let what = format!("{} is the head, not a worker", printable(worker));
-        return Err(trouble(what, super::of_head()));
+        return Err(trouble(what, of_head()));
     }
     let launch = read(spec)?;
     let starts = matches!(task, Task::AddWorker(_) | Task::InitWorker { .. });
@@ -62,7 +62,7 @@ pub(super) async fn find(
     worker: &str,
     whole: bool,
 ) -> Result<Option<Machine>, Problem> {
-    if spec.provider != "gcp" {
+    if spec.provider != Provider::Gcp {
         supervisor::find_host(spec, options, worker, |_| ()).await?;
         return Ok(Some(Machine::host(worker)));
     }

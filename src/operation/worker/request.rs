@@ -1,9 +1,9 @@
 //! Requests for TPUs: queued resources of Google's, as they are sent.
 
 use super::super::executor::Executor;
+use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
-use super::problem;
 use crate::config::{Launch, TpuVersion};
 use crate::gcp::{GcpError, Google, TpuApi, TpuPlace};
 use crate::model::text::printable;

@@ -1,8 +1,8 @@
 //! What Ray says of hosts: which of them have joined, and which have left.
 
-use super::super::cluster::Performer;
-use super::super::trouble;
-use super::LOOK;
+use super::super::performer::Performer;
+use super::super::{of_head, trouble};
+use super::machine::LOOK;
 use crate::model::{Hint, HostName, Node, NodeId, Problem, Snapshot, Timestamp, Verb};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
@@ -136,7 +136,7 @@ pub(super) fn alive(snapshot: &Snapshot, hosts: &[String]) -> Result<Vec<Node>, 
         None => Ok(here),
         Some(head) => {
             let what = format!("{} is the head, not a worker", head.address);
-            Err(trouble(what, super::of_head()))
+            Err(trouble(what, of_head()))
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The steps of operations on workers. Each looks for its effect first: done twice it does what it does once.
 
-use super::super::cluster::Performer;
 use super::super::executor::{Executor, NOT_AWAITED};
 use super::super::host::Host;
 use super::super::journal::Journal;
+use super::super::performer::Performer;
 use super::super::{begin_again, then_resume, trouble};
 use super::machine::{self, Machine};
 use super::seen::{Watch, alive, head_of, missing};

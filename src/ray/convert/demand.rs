@@ -1,7 +1,9 @@
 //! Demand as the GCS reports it: pending and infeasible requests.
 
-use super::super::wire::{AutoscalingState, ClusterResourceState, GangResourceRequest, ResourceRequest};
 use crate::model::{Demand, DemandKind, Text};
+use crate::proto::autoscaler::{
+    AutoscalingState, ClusterResourceState, GangResourceRequest, ResourceRequest,
+};
 use std::collections::BTreeMap;
 
 /// A bundle usable as a key: amounts in units of 1/10000, as Ray counts.
@@ -108,8 +110,8 @@ fn strategy(details: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::wire::ResourceRequestByCount;
     use super::*;
+    use crate::proto::autoscaler::ResourceRequestByCount;
 
     fn bundle(all: &[(&str, f64)]) -> ResourceRequest {
         ResourceRequest { resources_bundle: all.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect() }

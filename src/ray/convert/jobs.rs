@@ -2,11 +2,12 @@
 //!
 //! The runtime environment is never kept, because it may contain secrets.
 
+use super::super::RayError;
 use super::super::json::{Loose, Num, Str, Table, read_with};
-use super::super::{RayError, wire};
 use super::cut;
 use super::words::Words;
 use crate::model::{Job, JobId, JobKey, JobStatus, NodeId, SubmissionId, Text, Timestamp};
+use crate::proto;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -105,7 +106,7 @@ pub struct Drivers {
 
 impl Drivers {
     /// From `GetAllJobInfo`. Ray's own drivers (namespace `_ray_internal_*`) are left out, as `/api/jobs/` does.
-    pub fn of(table: Vec<wire::JobTableData>) -> Self {
+    pub fn of(table: Vec<proto::JobTableData>) -> Self {
         const INTERNAL: &str = "_ray_internal_";
         let mut drivers = Self::default();
         for row in table {
@@ -127,7 +128,7 @@ impl Drivers {
     }
 }
 
-fn by_hand(id: JobId, row: wire::JobTableData, config: wire::JobConfig) -> Job {
+fn by_hand(id: JobId, row: proto::JobTableData, config: proto::JobConfig) -> Job {
     Job {
         key: JobKey::Driver(id.clone()),
         driver: Some(id),
@@ -216,16 +217,17 @@ mod tests {
 
     #[test]
     fn drivers_are_told_apart() {
-        let row = |id: u8, namespace: &str, submission: Option<&str>| wire::JobTableData {
+        let row = |id: u8, namespace: &str, submission: Option<&str>| proto::JobTableData {
             job_id: vec![id, 0, 0, 0].into(),
-            config: Some(wire::JobConfig {
+            config: Some(proto::JobConfig {
                 ray_namespace: namespace.to_owned(),
                 metadata: submission
                     .map(|s| ("job_submission_id".to_owned(), s.to_owned()))
                     .into_iter()
                     .collect(),
+                ..Default::default()
             }),
-            ..wire::JobTableData::default()
+            ..proto::JobTableData::default()
         };
         let drivers = Drivers::of(vec![
             row(1, "_ray_internal_dashboard", None),

@@ -1,18 +1,19 @@
 //! Nodes: the GCS' registrations and live states, and rows of `GET /api/v0/nodes?detail=1`.
 
+use super::super::RayError;
 use super::super::json::{Flag, Num, Str, Table, read_with};
-use super::super::{RayError, wire};
 use super::envelope::{self, Listed};
 use super::jobs::millis;
 use super::names::is_shadow;
 use super::words::Words;
 use crate::model::{Death, DeathReason, Node, NodeId, NodeState, Resource, Resources, Text};
+use crate::proto::{self, autoscaler};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node's registration and its death. `None` when its id is not valid.
-pub fn registered(info: &wire::GcsNodeInfo, words: &Words) -> Option<Node> {
+pub fn registered(info: &proto::GcsNodeInfo, words: &Words) -> Option<Node> {
     let alive = info.state == 0;
     let mut resources = Resources(Vec::with_capacity(info.resources_total.len()));
     for (name, total) in &info.resources_total {
@@ -36,9 +37,9 @@ pub fn registered(info: &wire::GcsNodeInfo, words: &Words) -> Option<Node> {
     })
 }
 
-fn death(info: Option<&wire::NodeDeathInfo>, words: &Words) -> Death {
-    use wire::NodeDeathReason as Reason;
-    let reason = match info.map_or(Reason::Unspecified, wire::NodeDeathInfo::reason) {
+fn death(info: Option<&proto::NodeDeathInfo>, words: &Words) -> Death {
+    use proto::node_death_info::Reason;
+    let reason = match info.map_or(Reason::Unspecified, proto::NodeDeathInfo::reason) {
         Reason::Unspecified => DeathReason::Unspecified,
         Reason::ExpectedTermination | Reason::AutoscalerDrainIdle => DeathReason::Expected,
         Reason::UnexpectedTermination => DeathReason::Unexpected,
@@ -59,21 +60,22 @@ fn push(resources: &mut Resources, total: f64, used: Option<f64>, name: &str, te
 }
 
 /// A node's current state from `GetClusterStatus`, combined with its registration.
-pub fn live(state: &wire::NodeState, registered: Option<&Node>, words: &Words) -> Option<Node> {
+pub fn live(state: &autoscaler::NodeState, registered: Option<&Node>, words: &Words) -> Option<Node> {
     let id = NodeId::from_bytes(&state.node_id)?;
     let status = state.status();
     let mut node = registered.cloned().unwrap_or_else(|| bare(id, state, words));
-    if status == wire::NodeStatus::Dead || node.state == NodeState::Dead {
+    if status == autoscaler::NodeStatus::Dead || node.state == NodeState::Dead {
         node.state = NodeState::Dead;
         node.death.get_or_insert_with(|| death(None, words));
         return Some(node);
     }
     node.state = match status {
-        wire::NodeStatus::Idle => NodeState::Idle,
-        wire::NodeStatus::Draining => NodeState::Draining,
+        autoscaler::NodeStatus::Idle => NodeState::Idle,
+        autoscaler::NodeStatus::Draining => NodeState::Draining,
         _ => NodeState::Alive,
     };
-    node.idle_ms = u64::try_from(state.idle_duration_ms).ok().filter(|_| status == wire::NodeStatus::Idle);
+    node.idle_ms =
+        u64::try_from(state.idle_duration_ms).ok().filter(|_| status == autoscaler::NodeStatus::Idle);
     node.resources = Resources(Vec::with_capacity(state.total_resources.len()));
     for (name, total) in &state.total_resources {
         // A fully used resource is absent from the available ones.
@@ -90,7 +92,7 @@ fn used(total: f64, left: f64) -> f64 {
     ((total - left).max(0.0) * 10_000.0).round() / 10_000.0
 }
 
-fn bare(id: NodeId, state: &wire::NodeState, words: &Words) -> Node {
+fn bare(id: NodeId, state: &autoscaler::NodeState, words: &Words) -> Node {
     Node {
         id,
         name: words.text(&state.node_ip_address),
@@ -209,7 +211,7 @@ mod tests {
     #[test]
     fn an_absent_resource_is_used_up() {
         let resources = |all: &[(&str, f64)]| all.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
-        let state = wire::NodeState {
+        let state = autoscaler::NodeState {
             node_id: vec![1; 28].into(),
             available_resources: resources(&[("CPU", 0.7)]),
             total_resources: resources(&[
@@ -217,14 +219,14 @@ mod tests {
                 ("TPU", 4.0),
                 ("bundle_group_e9154e65c0a6fb61b6cf1577f1c104000000", 1000.0),
             ]),
-            status: wire::NodeStatus::Running.into(),
-            ..wire::NodeState::default()
+            status: autoscaler::NodeStatus::Running.into(),
+            ..autoscaler::NodeState::default()
         };
         let node = live(&state, None, &Words::default()).unwrap();
         let used: Vec<_> = node.resources.0.iter().map(|r| (r.name.raw(), r.used)).collect();
         assert_eq!(used, [("CPU", Some(0.3)), ("TPU", Some(4.0))]);
         assert!(
-            live(&wire::NodeState { node_id: b"0101"[..].into(), ..state }, None, &Words::default())
+            live(&autoscaler::NodeState { node_id: b"0101"[..].into(), ..state }, None, &Words::default())
                 .is_none()
         );
     }

@@ -1,10 +1,10 @@
 //! The report of autoscaler v2, as the GCS keeps it.
 
-use super::super::wire::{AutoscalingState, ClusterResourceState};
 use super::{Types, add, demand, in_order};
 use crate::model::{
     Autoscaler, AutoscalerVersion, LaunchFailure, Node, NodeState, PendingNode, Text, Timestamp,
 };
+use crate::proto::autoscaler::{AutoscalingState, ClusterResourceState};
 
 /// Nodes by type as they are seen alive.
 pub fn count(nodes: &[Node], types: &mut Types) {
@@ -64,28 +64,27 @@ fn number(count: i32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::wire;
-    use super::super::super::wire::{FailedInstanceRequest, PendingInstance, PendingInstanceRequest};
     use super::super::nodes::live;
     use super::*;
+    use crate::proto::autoscaler::{self, FailedInstanceRequest, PendingInstance, PendingInstanceRequest};
     use crate::ray::convert::words::Words;
 
     #[test]
     fn a_report_counts_nodes_by_type_and_says_why_launches_failed() {
-        let node = |id: u8, name: &str, status: wire::NodeStatus| {
-            let state = wire::NodeState {
+        let node = |id: u8, name: &str, status: autoscaler::NodeStatus| {
+            let state = autoscaler::NodeState {
                 node_id: vec![id; 28].into(),
                 ray_node_type_name: name.to_owned(),
                 status: status.into(),
-                ..wire::NodeState::default()
+                ..autoscaler::NodeState::default()
             };
             live(&state, None, &Words::default()).unwrap()
         };
         let nodes = [
-            node(1, "head", wire::NodeStatus::Running),
-            node(2, "tpu", wire::NodeStatus::Idle),
-            node(3, "tpu", wire::NodeStatus::Draining),
-            node(4, "tpu", wire::NodeStatus::Dead),
+            node(1, "head", autoscaler::NodeStatus::Running),
+            node(2, "tpu", autoscaler::NodeStatus::Idle),
+            node(3, "tpu", autoscaler::NodeStatus::Draining),
+            node(4, "tpu", autoscaler::NodeStatus::Dead),
         ];
         let failed = |reason: &str, failed_ts| FailedInstanceRequest {
             ray_node_type_name: "tpu".to_owned(),

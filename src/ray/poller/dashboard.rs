@@ -3,7 +3,9 @@
 use super::super::convert::{jobs, nodes, physical, report, status_text};
 use super::super::json::{Loose, Str, read_with};
 use super::super::{Client, RayError};
-use super::{Autoscaler, IDENTITY_EVERY, Identity, Job, Node, off_the_loop, unless_same, unless_same_jobs};
+use super::identity::{IDENTITY_EVERY, Identity};
+use super::thrift::{off_the_loop, unless_same, unless_same_jobs};
+use crate::model::{Autoscaler, Job, Node};
 use crate::model::{AutoscalerVersion, JobKey, Snapshot};
 use serde::Deserialize;
 use std::collections::HashMap;

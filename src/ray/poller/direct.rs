@@ -1,21 +1,24 @@
 //! Reads a cluster through its GCS: one round of concurrent calls, and one more for the jobs that changed.
 
+use super::super::RayError;
 use super::super::convert::words::Words;
 use super::super::convert::{demand, in_order, jobs, nodes, report, state};
 use super::super::gcs::{Gcs, decode, succeeded};
 use super::super::json::read_with;
-use super::super::{RayError, wire};
+use super::identity::IDENTITY_EVERY;
 use super::jobs::{Fetched, JobTable};
-use super::{Autoscaler, IDENTITY_EVERY, Node, Paced, off_the_loop, unless_same};
+use super::thrift::{Paced, off_the_loop, unless_same};
+use crate::model::{Autoscaler, Node};
 use crate::model::{DemandKind, NodeId, NodeState, Snapshot, Text, Timestamp};
+use crate::proto::gcs_node_info::GcsNodeState;
+use crate::proto::{self, autoscaler, path};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::path;
 
 /// Keys of autoscaler v1's report and error (`ray_constants.DEBUG_AUTOSCALING_*`).
-const V1_REPORT: Bytes = Bytes::from_static(b"__autoscaling_status");
+const V1_REPORT: Bytes = Bytes::from_static(proto::V1_REPORT);
 const V1_ERROR: Bytes = Bytes::from_static(b"__autoscaling_error");
 
 /// A connection, and the data kept between two reads.
@@ -101,7 +104,7 @@ impl Channel {
         let round = self.round().await?;
         let status = off_the_loop(round.status.len(), {
             let body = round.status;
-            move || decode::<wire::GetClusterStatusReply>(path::GET_CLUSTER_STATUS, body)
+            move || decode::<autoscaler::GetClusterStatusReply>(path::GET_CLUSTER_STATUS, body)
         });
         let status = status.await?;
         let mut rest = status.cluster_resource_state.unwrap_or_default();
@@ -139,15 +142,16 @@ impl Channel {
     /// Makes all calls that are due, concurrently.
     async fn round(&self) -> Result<Round, RayError> {
         let gcs = &self.gcs;
-        let keys = wire::KvKeysRequest {
-            prefix: Bytes::from_static(wire::JOB_KEY_PREFIX),
-            namespace: Bytes::from_static(wire::JOB_NAMESPACE),
+        let keys = proto::InternalKvKeysRequest {
+            prefix: Bytes::from_static(proto::JOB_KEY_PREFIX),
+            namespace: Bytes::from_static(proto::JOB_NAMESPACE),
         };
-        let v1 = wire::KvMultiGetRequest { keys: vec![V1_REPORT, V1_ERROR], namespace: Bytes::new() };
+        let v1 =
+            proto::InternalKvMultiGetRequest { keys: vec![V1_REPORT, V1_ERROR], namespace: Bytes::new() };
         // Autoscaler v2 has reported, so v1 is not running.
         let v1_is_due = self.v2.first.is_none() && self.v1.pace.is_due();
         let (status, keys, registry, drivers, v1, version) = tokio::try_join!(
-            gcs.call(path::GET_CLUSTER_STATUS, &wire::GetClusterStatusRequest {}),
+            gcs.call(path::GET_CLUSTER_STATUS, &autoscaler::GetClusterStatusRequest {}),
             gcs.call(path::KV_KEYS, &keys),
             when(self.registry_pace.never(), || async { self.ask_registry(None).await }),
             when(self.drivers_pace.is_due(), || async { self.ask_drivers().await }),
@@ -162,7 +166,7 @@ impl Channel {
     }
 
     async fn ask_drivers(&self) -> Result<Bytes, RayError> {
-        let request = wire::GetAllJobInfoRequest {
+        let request = proto::GetAllJobInfoRequest {
             limit: None,
             skip_submission_job_info_field: Some(true),
             skip_is_running_tasks_field: Some(true),
@@ -170,8 +174,9 @@ impl Channel {
         self.gcs.call(path::GET_ALL_JOB_INFO, &request).await
     }
 
-    async fn ask_registry(&self, state_filter: Option<i32>) -> Result<Bytes, RayError> {
-        let request = wire::GetAllNodeInfoRequest { limit: None, state_filter };
+    async fn ask_registry(&self, state: Option<GcsNodeState>) -> Result<Bytes, RayError> {
+        let request =
+            proto::GetAllNodeInfoRequest { state_filter: state.map(Into::into), ..Default::default() };
         self.gcs.call(path::GET_ALL_NODE_INFO, &request).await
     }
 
@@ -179,21 +184,21 @@ impl Channel {
     async fn follow_registry(
         &mut self,
         first: Option<Bytes>,
-        states: &[wire::NodeState],
+        states: &[autoscaler::NodeState],
     ) -> Result<(), RayError> {
         if let Some(body) = first {
             self.registry_pace.done(body.len());
             self.registry = Arc::new(registrations(body).await?);
             return Ok(());
         }
-        let known = |state: &wire::NodeState| {
+        let known = |state: &autoscaler::NodeState| {
             NodeId::from_bytes(&state.node_id).and_then(|id| self.registry.get(&id))
         };
-        let dead = |state: &wire::NodeState| state.status() == wire::NodeStatus::Dead;
+        let dead = |state: &autoscaler::NodeState| state.status() == autoscaler::NodeStatus::Dead;
         let died = states.iter().any(|s| dead(s) && known(s).is_none_or(|n| n.state != NodeState::Dead));
         let joined = states.iter().any(|s| !dead(s) && known(s).is_none());
         if died {
-            let body = self.ask_registry(Some(wire::NODE_DEAD)).await?;
+            let body = self.ask_registry(Some(GcsNodeState::Dead)).await?;
             Arc::make_mut(&mut self.registry).extend(registrations(body).await?);
         }
         if joined && self.registry_pace.is_due() {
@@ -205,16 +210,18 @@ impl Channel {
     }
 
     async fn read_jobs(&mut self, keys: Bytes, drivers: Option<Bytes>) -> Result<(), RayError> {
-        let keys: wire::KvKeysReply = decode(path::KV_KEYS, keys)?;
+        let keys: proto::InternalKvKeysReply = decode(path::KV_KEYS, keys)?;
         succeeded(keys.status.as_ref())?;
         let wanted = self.jobs.wanted(keys.results);
         let mut started = false;
         if !wanted.is_empty() {
-            let request =
-                wire::KvMultiGetRequest { keys: wanted, namespace: Bytes::from_static(wire::JOB_NAMESPACE) };
+            let request = proto::InternalKvMultiGetRequest {
+                keys: wanted,
+                namespace: Bytes::from_static(proto::JOB_NAMESPACE),
+            };
             let body = self.gcs.call(path::KV_MULTI_GET, &request).await?;
             let fetched = off_the_loop(body.len(), move || {
-                let reply: wire::KvMultiGetReply = decode(path::KV_MULTI_GET, body)?;
+                let reply: proto::InternalKvMultiGetReply = decode(path::KV_MULTI_GET, body)?;
                 succeeded(reply.status.as_ref())?;
                 Ok(Fetched::of(reply.results.into_iter().map(|entry| (entry.key, entry.value))))
             });
@@ -227,7 +234,7 @@ impl Channel {
         if let Some(body) = drivers {
             let bytes = body.len();
             let drivers = off_the_loop(bytes, move || {
-                let reply: wire::GetAllJobInfoReply = decode(path::GET_ALL_JOB_INFO, body)?;
+                let reply: proto::GetAllJobInfoReply = decode(path::GET_ALL_JOB_INFO, body)?;
                 succeeded(reply.status.as_ref())?;
                 Ok(jobs::Drivers::of(reply.job_info_list))
             });
@@ -240,7 +247,7 @@ impl Channel {
     async fn learn_v1(&mut self, body: Bytes) -> Result<(), RayError> {
         let bytes = body.len();
         let read = off_the_loop(bytes, move || {
-            let reply: wire::KvMultiGetReply = decode(path::KV_MULTI_GET, body)?;
+            let reply: proto::InternalKvMultiGetReply = decode(path::KV_MULTI_GET, body)?;
             succeeded(reply.status.as_ref())?;
             let value = |key: &Bytes| reply.results.iter().find(|e| e.key == key).map(|e| e.value.clone());
             let error = value(&V1_ERROR).unwrap_or_default();
@@ -258,8 +265,8 @@ impl Channel {
 
     fn autoscaler(
         &mut self,
-        v2: Option<&wire::AutoscalingState>,
-        rest: &wire::ClusterResourceState,
+        v2: Option<&autoscaler::AutoscalingState>,
+        rest: &autoscaler::ClusterResourceState,
         nodes: &[Node],
     ) -> Autoscaler {
         if let Some(v2) = v2 {
@@ -281,7 +288,7 @@ impl Channel {
 /// Reads a registry.
 async fn registrations(body: Bytes) -> Result<Registry, RayError> {
     let nodes = off_the_loop(body.len(), move || {
-        let reply: wire::GetAllNodeInfoReply = decode(path::GET_ALL_NODE_INFO, body)?;
+        let reply: proto::GetAllNodeInfoReply = decode(path::GET_ALL_NODE_INFO, body)?;
         succeeded(reply.status.as_ref())?;
         let words = Words::default();
         let nodes = reply.node_info_list.iter().filter_map(|info| nodes::registered(info, &words));
@@ -299,8 +306,8 @@ where
 }
 
 /// Combines live states with registrations; adds dead nodes that the GCS' state no longer lists.
-fn merge(states: &[wire::NodeState], registry: &Registry) -> Vec<Node> {
-    let known = |state: &wire::NodeState| {
+fn merge(states: &[autoscaler::NodeState], registry: &Registry) -> Vec<Node> {
+    let known = |state: &autoscaler::NodeState| {
         NodeId::from_bytes(&state.node_id).and_then(|id| registry.get(&id)).map(AsRef::as_ref)
     };
     let words = Words::default();

@@ -2,8 +2,8 @@
 
 use super::super::convert::jobs::{Drivers, one, sort};
 use super::super::convert::words::Words;
-use super::super::wire::JOB_KEY_PREFIX;
 use crate::model::{Job, JobKey, JobStatus, SubmissionId, Text};
+use crate::proto::JOB_KEY_PREFIX;
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

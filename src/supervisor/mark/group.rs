@@ -5,8 +5,9 @@
 //! update are in its named ports, which are set with their fingerprint.
 
 use super::Held;
-use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace, crc32c};
+use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace};
 use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
+use crc32c::crc32c;
 
 /// Longest name of a group (RFC 1035).
 const LONGEST: usize = 63;

@@ -1,0 +1,104 @@
+//! What a table shows in one place: text with a role. The theme turns roles into colours.
+
+use std::borrow::Cow;
+use unicode_width::UnicodeWidthStr;
+
+/// What a text means to the eye.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Ordinary text.
+    #[default]
+    Text,
+    /// Less important, or out of date.
+    Dim,
+    /// Where the operator is, and what is in progress on purpose.
+    Accent,
+    /// Working or successful.
+    Good,
+    /// Needs a look.
+    Warn,
+    /// Broken now.
+    Bad,
+}
+
+impl Role {
+    /// The role in data that is out of date: only dim.
+    #[must_use]
+    pub fn unless(self, stale: bool) -> Self {
+        if stale { Self::Dim } else { self }
+    }
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Cell<'a> {
+    /// The text, safe to print.
+    pub text: Cow<'a, str>,
+    /// A shorter form, for a column that has no room for the texts of all its rows.
+    pub brief: Option<Cow<'a, str>>,
+    /// The role of the text.
+    pub role: Role,
+    /// Whether it takes the rest of the row, in place of the cells that would follow.
+    pub spans: bool,
+    /// What stays when it is cut.
+    pub keeps: Keeps,
+}
+
+/// What stays of a text that is cut.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Keeps {
+    /// Its beginning, as of a sentence.
+    #[default]
+    Beginning,
+    /// Its end, as of names that differ there: `t1v-n-1a2b3c4d-w-3`.
+    End,
+    /// Both, as of ids that begin with what they are and end with what makes them one of many:
+    /// `ray-run-alice-exp1395_qwen3-4f1c`.
+    Both,
+}
+
+impl<'a> Cell<'a> {
+    /// Text that is safe to print.
+    pub fn new(text: impl Into<Cow<'a, str>>, role: Role) -> Self {
+        Self { text: text.into(), role, ..Self::default() }
+    }
+
+    /// Ordinary text.
+    pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::new(text, Role::Text)
+    }
+
+    /// The same with a shorter form.
+    #[must_use]
+    pub fn or(self, brief: impl Into<Cow<'a, str>>) -> Self {
+        Self { brief: Some(brief.into()), ..self }
+    }
+
+    /// The same, cut at its beginning.
+    #[must_use]
+    pub fn ending(self) -> Self {
+        Self { keeps: Keeps::End, ..self }
+    }
+
+    /// The same, cut in its middle.
+    #[must_use]
+    pub fn named(self) -> Self {
+        Self { keeps: Keeps::Both, ..self }
+    }
+
+    /// The same over the rest of the row.
+    #[must_use]
+    pub fn spanning(self) -> Self {
+        Self { spans: true, ..self }
+    }
+
+    /// Cells of the screen that its shorter form takes; none where it has no such.
+    pub fn brief_width(&self) -> u16 {
+        self.brief.as_ref().map_or(0, |brief| u16::try_from(brief.width()).unwrap_or(u16::MAX))
+    }
+
+    /// Cells of the screen that the whole text takes; none where it stands for nothing.
+    pub fn width(&self) -> u16 {
+        if self.spans || self.text == "-" { 0 } else { u16::try_from(self.text.width()).unwrap_or(u16::MAX) }
+    }
+}

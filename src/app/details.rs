@@ -1,0 +1,45 @@
+//! A thing in full, as it is now: what its page shows.
+
+use super::describe::{self, Lines};
+use super::look::Look;
+use super::pages::Details;
+use super::target::Target;
+use super::work;
+use crate::model::Hint;
+
+/// The title and the lines of a thing's page; one line when the thing is gone.
+pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
+    let (fleet, now) = (look.fleet, look.now);
+    let words = |hint: &Hint| look.hint(hint);
+    let gone = |what: &str| vec![(String::new(), format!("{what} is no longer listed"))];
+    let cluster = details.target.place().and_then(|place| fleet.clusters.get(place));
+    match (&details.target, cluster) {
+        (Target::Cluster(_), Some(cluster)) => ("Cluster", describe::cluster(cluster, words, now)),
+        (Target::Node(_, id), Some(cluster)) => {
+            let node = cluster.node(id);
+            ("Node", node.map_or_else(|| gone("the node"), |node| describe::node(node, cluster, words, now)))
+        }
+        (Target::Job(_, key), Some(cluster)) => {
+            let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
+            let mut lines = describe::job(job, cluster, now);
+            let after = lines.iter().position(|(label, _)| label == "state").map_or(0, |at| at + 1);
+            lines.splice(after..after, work::lines(&details.work, cluster, now));
+            ("Job", lines)
+        }
+        (Target::Tpu(_, name), Some(cluster)) => {
+            let slice = cluster.tpus.rows().iter().find(|row| row.name == *name);
+            let knows_ray = cluster.tpus.knows_ray();
+            (
+                "TPU",
+                slice.map_or_else(|| gone("the TPU"), |slice| describe::slice(slice, knows_ray, words, now)),
+            )
+        }
+        (Target::Broken(among), _) => {
+            let Some((file, problem)) = fleet.broken.get(*among) else { return ("File", gone("the file")) };
+            let hint = words(&problem.hint);
+            let lines = [("file", file), ("problem", &problem.what), ("hint", &hint)];
+            ("Broken file", lines.map(|(label, text)| (label.to_owned(), text.clone())).to_vec())
+        }
+        (_, None) => ("", Vec::new()),
+    }
+}

@@ -1,0 +1,377 @@
+//! A table on the screen: rows of one kind, of one cluster or of all, with order, selection, filter and columns.
+
+use super::actions::Action;
+use super::cell::Cell;
+use super::column::{Column, Head, Kind, When};
+use super::fleet::Fleet;
+use super::look::Look;
+use super::table::{Filter, Sort, Table};
+use super::target::Target;
+use std::cmp::Ordering;
+use std::fmt::Debug;
+use unicode_width::UnicodeWidthStr;
+
+/// Rows whose texts decide the width of columns: the first of the data, so that scrolling moves nothing.
+const MEASURED: usize = 64;
+
+/// What identifies a row: its cluster's place and its own key.
+type Id<K> = (usize, <K as Kind>::Key);
+
+/// A table of the rows of a kind.
+#[derive(Debug)]
+pub struct List<K: Kind> {
+    /// The cluster whose rows it has; none for those of all.
+    of: Option<usize>,
+    /// The cluster and the number of each row.
+    places: Vec<(u32, u32)>,
+    table: Table<Id<K>>,
+    /// Whether the cursor was moved. Until then it stays on the first row where `holds_top` says so.
+    moved: bool,
+    holds_top: bool,
+    wide: bool,
+    /// Columns that are turned on or off by hand.
+    turned: Vec<&'static str>,
+}
+
+impl<K: Kind> List<K> {
+    /// The rows of a cluster, or of all.
+    pub fn new(of: Option<usize>) -> Self {
+        Self {
+            of,
+            places: Vec::new(),
+            table: Table::default(),
+            moved: false,
+            holds_top: false,
+            wide: false,
+            turned: Vec::new(),
+        }
+    }
+
+    /// The same; the cursor stays on the first row until it is moved, whatever comes up there.
+    #[must_use]
+    pub fn holding_top(self) -> Self {
+        Self { holds_top: true, ..self }
+    }
+
+    /// The row at a position of the order.
+    pub fn row<'f>(&self, fleet: &'f Fleet, position: usize) -> Option<K::Row<'f>> {
+        let (place, number) = *self.places.get(self.table.row(position)?)?;
+        K::row(fleet, place as usize, number as usize)
+    }
+
+    /// The row under the cursor.
+    pub fn selected<'f>(&self, fleet: &'f Fleet) -> Option<K::Row<'f>> {
+        self.row(fleet, self.table.cursor())
+    }
+
+    /// Puts the cursor on a row. It stays meant while it is not there; a filter that hides it is cleared.
+    pub fn select(&mut self, fleet: &Fleet, place: usize, key: &K::Key) {
+        self.moved = true;
+        let is_there = |list: &Self| list.table.selected().is_some_and(|(p, k)| (*p, k) == (place, key));
+        self.pick(fleet, place, key);
+        if !(is_there(self) && self.selected(fleet).is_some_and(|row| K::key(&row) == *key)) {
+            self.table.set_filter("");
+            self.arrange(fleet);
+        }
+    }
+
+    fn pick(&mut self, fleet: &Fleet, place: usize, key: &K::Key) {
+        let ids = ids::<K>(&self.places, fleet);
+        self.table.select(&(place, key.clone()), ids);
+    }
+
+    /// The columns that are shown now.
+    fn shown(&self) -> impl Iterator<Item = &'static Column<K>> {
+        K::columns().iter().filter(|c| self.is_shown(c))
+    }
+
+    fn is_shown(&self, column: &Column<K>) -> bool {
+        let turned = self.turned.contains(&column.id);
+        match column.when {
+            When::Usually => !turned,
+            When::Wide => self.wide != turned,
+            When::Across => self.of.is_none() && !turned,
+        }
+    }
+}
+
+/// The identity of a row; rows that are gone keep their number's place.
+fn ids<'a, K: Kind>(places: &'a [(u32, u32)], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
+    |i| {
+        let (place, number) = *places.get(i)?;
+        let row = K::row(fleet, place as usize, number as usize)?;
+        Some((place as usize, K::key(&row)))
+    }
+}
+
+/// A table, whatever its rows are.
+pub trait Listing: Debug {
+    /// Puts the rows in order.
+    fn arrange(&mut self, fleet: &Fleet);
+    /// Moves the cursor by so many rows.
+    fn step(&mut self, fleet: &Fleet, by: isize);
+    /// Puts the cursor on a position of the order.
+    fn go(&mut self, fleet: &Fleet, position: usize);
+    /// Takes in the height at which it was drawn.
+    fn drawn(&mut self, height: usize);
+    /// Replaces the filter.
+    fn set_filter(&mut self, fleet: &Fleet, text: &str);
+    /// Sorts by another column: the next one, the previous one, or that one (again: reversed).
+    fn sort_by(&mut self, fleet: &Fleet, by: By);
+    /// Shows more columns, or fewer again.
+    fn toggle_wide(&mut self);
+    /// Turns a column on or off.
+    fn toggle_column(&mut self, id: &str);
+    /// All columns with a title: id, title, and whether it is shown.
+    fn choices(&self) -> Vec<(&'static str, &'static str, bool)>;
+    /// The columns that are turned on or off by hand.
+    fn turned(&self) -> &[&'static str];
+    /// Whether more columns are shown.
+    fn is_wide(&self) -> bool;
+
+    /// The number of rows that match the filter.
+    fn len(&self) -> usize;
+    /// Whether no row matches the filter.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The number of rows, whatever the filter.
+    fn all(&self) -> usize;
+    /// The cursor's position in the order.
+    fn cursor(&self) -> usize;
+    /// The first position to show in a window of that height.
+    fn window(&self, height: usize) -> usize;
+    /// Rows in the window.
+    fn height(&self) -> usize;
+    /// The filter in force.
+    fn filter(&self) -> &Filter;
+    /// The titles of the columns that are shown, with the widest of their texts.
+    fn heads(&self, look: &Look<'_>) -> Vec<Head>;
+    /// The title of the column that decides the order; none for the table's own order.
+    fn sorted_by(&self) -> Option<&'static str>;
+    /// The cells at a position, one for each of the columns that are shown.
+    fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>>;
+    /// The title of the table.
+    fn title(&self) -> &'static str;
+    /// What stands beside the title.
+    fn counts(&self, look: &Look<'_>) -> Cell<'static>;
+    /// Why no row is shown.
+    fn why_empty(&self, look: &Look<'_>) -> String;
+    /// What is under the cursor.
+    fn target(&self, fleet: &Fleet) -> Option<Target>;
+    /// What is at a position.
+    fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target>;
+    /// The text that is copied from the row under the cursor, with a description.
+    fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)>;
+}
+
+/// How another order is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The next column.
+    Next,
+    /// The previous column.
+    Previous,
+    /// That column of those that are shown; chosen again, reversed.
+    Shown(usize),
+    /// The same column, reversed.
+    Reversed,
+}
+
+impl<K: Kind> Listing for List<K> {
+    fn arrange(&mut self, fleet: &Fleet) {
+        let rows: Vec<K::Row<'_>> = K::rows(fleet, self.of).collect();
+        let place = |row: &K::Row<'_>| {
+            let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            (number(K::place(row)), number(K::number(row)))
+        };
+        self.places.clear();
+        self.places.extend(rows.iter().map(place));
+        let columns = K::columns();
+        self.table.arrange(
+            rows.len(),
+            |i| Some((K::place(&rows[i]), K::key(&rows[i]))),
+            |i, filter| filter.admits(K::fields(&rows[i]).map(|(_, text)| text)),
+            |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
+        );
+        if self.holds_top && !self.moved {
+            self.table.go(0, |i| Some((K::place(&rows[i]), K::key(&rows[i]))));
+        }
+    }
+
+    fn step(&mut self, fleet: &Fleet, by: isize) {
+        self.moved = true;
+        self.table.step(by, ids::<K>(&self.places, fleet));
+    }
+
+    fn go(&mut self, fleet: &Fleet, position: usize) {
+        self.moved = true;
+        self.table.go(position, ids::<K>(&self.places, fleet));
+    }
+
+    fn drawn(&mut self, height: usize) {
+        self.table.drawn(height);
+    }
+
+    fn set_filter(&mut self, fleet: &Fleet, text: &str) {
+        self.table.set_filter(text);
+        self.arrange(fleet);
+    }
+
+    fn sort_by(&mut self, fleet: &Fleet, by: By) {
+        let sort = self.table.sort();
+        // Columns of the order are counted among all that have one, so that hidden ones keep their place.
+        let sortable: Vec<usize> = (0..K::columns().len())
+            .filter(|i| K::columns()[*i].order.is_some() && self.is_shown(&K::columns()[*i]))
+            .collect();
+        let here = sort.column.and_then(|c| sortable.iter().position(|s| *s == c));
+        let turned = |forward| {
+            let turned = Sort { column: here, inverted: false }.turned(sortable.len(), forward);
+            Sort { column: turned.column.map(|c| sortable[c]), ..turned }
+        };
+        let sort = match by {
+            By::Next => turned(true),
+            By::Previous => turned(false),
+            By::Reversed => Sort { inverted: !sort.inverted, ..sort },
+            By::Shown(n) => {
+                let Some(column) = self.shown().nth(n).filter(|c| c.order.is_some()) else { return };
+                let column = K::columns().iter().position(|c| c.id == column.id);
+                Sort { column, inverted: column == sort.column && !sort.inverted }
+            }
+        };
+        self.table.set_sort(sort);
+        self.arrange(fleet);
+    }
+
+    fn toggle_wide(&mut self) {
+        self.wide = !self.wide;
+    }
+
+    fn toggle_column(&mut self, id: &str) {
+        let Some(column) = K::columns().iter().find(|c| c.id == id) else { return };
+        match self.turned.iter().position(|c| *c == column.id) {
+            Some(at) => drop(self.turned.remove(at)),
+            None => self.turned.push(column.id),
+        }
+    }
+
+    fn choices(&self) -> Vec<(&'static str, &'static str, bool)> {
+        let titled = K::columns().iter().filter(|c| !c.title.is_empty());
+        let possible = titled.filter(|c| c.when != When::Across || self.of.is_none());
+        possible.map(|c| (c.id, c.title, self.is_shown(c))).collect()
+    }
+
+    fn turned(&self) -> &[&'static str] {
+        &self.turned
+    }
+
+    fn is_wide(&self) -> bool {
+        self.wide
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn all(&self) -> usize {
+        self.places.len()
+    }
+
+    fn cursor(&self) -> usize {
+        self.table.cursor()
+    }
+
+    fn window(&self, height: usize) -> usize {
+        self.table.window(height)
+    }
+
+    fn height(&self) -> usize {
+        self.table.height()
+    }
+
+    fn filter(&self) -> &Filter {
+        self.table.filter()
+    }
+
+    fn heads(&self, look: &Look<'_>) -> Vec<Head> {
+        let sort = self.table.sort();
+        let rows: Vec<K::Row<'_>> = (self.places.iter().take(MEASURED))
+            .filter_map(|(place, number)| K::row(look.fleet, *place as usize, *number as usize))
+            .collect();
+        let sorted_by = sort.column.and_then(|c| K::columns().get(c)).map(|c| c.id);
+        let head = |c: &Column<K>| {
+            let (widest, briefest) = widest(c, &rows, look);
+            Head {
+                id: c.id,
+                title: c.title,
+                width: c.width,
+                widest,
+                briefest,
+                sorted: (sorted_by == Some(c.id)).then_some(sort.inverted),
+                sortable: c.order.is_some(),
+            }
+        };
+        self.shown().map(head).collect()
+    }
+
+    fn sorted_by(&self) -> Option<&'static str> {
+        self.table.sort().column.and_then(|c| K::columns().get(c)).map(|c| c.title)
+    }
+
+    fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>> {
+        let Some(row) = self.row(look.fleet, position) else { return Vec::new() };
+        self.shown().map(|c| (c.cell)(&row, look)).collect()
+    }
+
+    fn title(&self) -> &'static str {
+        K::title(self.of)
+    }
+
+    fn counts(&self, look: &Look<'_>) -> Cell<'static> {
+        K::counts(look, self.of)
+    }
+
+    fn why_empty(&self, look: &Look<'_>) -> String {
+        if self.table.filter().is_empty() {
+            return K::why_empty(look, self.of);
+        }
+        format!("{} matches the filter; {} clears it", K::LACKS, look.key(Action::Back))
+    }
+
+    fn target(&self, fleet: &Fleet) -> Option<Target> {
+        self.target_at(fleet, self.table.cursor())
+    }
+
+    fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target> {
+        self.row(fleet, position).map(|row| K::target(&row))
+    }
+
+    fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)> {
+        self.selected(fleet).map(|row| K::copied(&row))
+    }
+}
+
+/// The widest text of a column and the widest of its shorter forms, measured only where that matters.
+fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &Look<'f>) -> (u16, u16) {
+    if column.width.most == column.width.least && !column.width.hides {
+        return (column.width.least, 0);
+    }
+    let title = u16::try_from(column.title.width()).unwrap_or(0);
+    let (mut widest, mut briefest) = (0, 0);
+    for cell in rows.iter().map(|row| (column.cell)(row, look)) {
+        widest = widest.max(cell.width());
+        briefest = briefest.max(cell.brief_width());
+    }
+    (if widest == 0 { 0 } else { widest.max(title) }, briefest)
+}
+
+fn compare<'f, K: Kind>(columns: &[Column<K>], a: &K::Row<'f>, b: &K::Row<'f>, sort: Sort) -> Ordering {
+    let by = match sort.column.and_then(|c| columns.get(c)).and_then(|c| c.order) {
+        Some(order) => order(a, b),
+        None => Ordering::Equal,
+    };
+    match (sort.column, sort.inverted) {
+        (None, true) => K::order(b, a),
+        (_, inverted) => if inverted { by.reverse() } else { by }.then_with(|| K::order(a, b)),
+    }
+}

@@ -1,0 +1,239 @@
+//! The way from page to page: a stack that Esc pops, and the pages before for `-`.
+
+use super::dialog::Dialog;
+use super::list::Listing;
+use super::pages::{Asked, Details, Pane, View};
+use super::target::Target;
+use super::{App, Effect};
+use crate::model::{JobStatus, Request, Timestamp};
+
+impl App {
+    /// Puts these pages on the screen, the last of them on top. A cluster is polled more often while it is on the
+    /// screen.
+    fn go_to(&mut self, stack: Vec<View>) -> Vec<Effect> {
+        if stack == self.stack {
+            return Vec::new();
+        }
+        let place = |stack: &[View]| stack.last().and_then(View::place);
+        let (before, after) = (place(&self.stack), place(&stack));
+        self.last = std::mem::replace(&mut self.stack, stack);
+        self.dirty = true;
+        let mut effects = Vec::new();
+        if before != after {
+            self.zoomed = false;
+            effects.extend(before.map(|place| self.focus_on(place, false)));
+            effects.extend(after.map(|place| self.focus_on(place, true)));
+        }
+        if let (View::Clusters, Some(place)) = (self.view(), before) {
+            self.pages.clusters.select(&self.fleet, place, &());
+        }
+        self.arrange_page();
+        match *self.view() {
+            View::Tpus(place) => {
+                let name = self.fleet.clusters[place].name().clone();
+                effects.push(Effect::Ask(name, Request::Cloud));
+            }
+            View::Cluster(place) if self.fleet.clusters[place].known => {
+                effects.extend(self.follow_newest(place));
+            }
+            _ => {}
+        }
+        effects
+    }
+
+    fn focus_on(&mut self, place: usize, is_on_screen: bool) -> Effect {
+        let cluster = &mut self.fleet.clusters[place];
+        cluster.pace = if is_on_screen { self.paces.focused } else { self.paces.background };
+        Effect::Ask(cluster.name().clone(), Request::Focus(is_on_screen))
+    }
+
+    /// Puts the rows of the page on the screen in order.
+    pub(super) fn arrange_page(&mut self) {
+        if let View::Cluster(place) = *self.view() {
+            let page = &mut self.pages.cluster[place];
+            page.nodes.arrange(&self.fleet);
+            page.jobs.arrange(&self.fleet);
+        } else if let Some((listing, fleet)) = self.listing_mut() {
+            listing.arrange(fleet);
+        }
+    }
+
+    /// Opens a page over the one on the screen.
+    pub(super) fn open_page(&mut self, view: View) -> Vec<Effect> {
+        let mut stack = self.stack.clone();
+        // A page is not opened over itself, nor over one that was opened from it.
+        match stack.iter().position(|v| *v == view) {
+            Some(at) => stack.truncate(at + 1),
+            None => stack.push(view),
+        }
+        self.go_to(stack)
+    }
+
+    /// Shows the fleet, all nodes, or all jobs.
+    pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
+        let stack = if view == View::Clusters { vec![view] } else { vec![View::Clusters, view] };
+        self.go_to(stack)
+    }
+
+    /// Goes to the page before this one, as `cd -` does.
+    pub(super) fn last_page(&mut self) -> Vec<Effect> {
+        self.go_to(self.last.clone())
+    }
+
+    /// Shows a cluster, and asks about a changed host key.
+    pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
+        let effects = self.open_page(View::Cluster(place));
+        self.ask_about_host_key(now);
+        effects
+    }
+
+    /// Opens the selection: what the focused button does, the cluster, the log of a job, a thing in full.
+    pub(super) fn open(&mut self, now: Timestamp) -> Vec<Effect> {
+        match &self.dialog {
+            Some(Dialog::Plan(_)) => return self.plan_pressed(),
+            Some(Dialog::Form(_)) => return self.form_pressed(),
+            Some(Dialog::Worker(_)) => return self.worker_form_pressed(now),
+            Some(Dialog::Ask { on_yes: true, .. }) => return self.answer(now),
+            Some(_) => return self.back(),
+            None => {}
+        }
+        match (self.view(), self.target()) {
+            (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
+            (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
+            (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
+            (View::Nodes | View::Jobs, Some(target)) => self.visit_row(&target, now),
+            (_, Some(_)) => self.describe(now),
+            (_, None) => Vec::new(),
+        }
+    }
+
+    /// Opens the cluster of a row of all, with that row selected in its pane.
+    fn visit_row(&mut self, target: &Target, now: Timestamp) -> Vec<Effect> {
+        let Some(place) = target.place() else { return Vec::new() };
+        let effects = self.visit(place, now);
+        let page = &mut self.pages.cluster[place];
+        match target {
+            Target::Node(_, id) => {
+                self.pane = Pane::Nodes;
+                page.nodes.select(&self.fleet, place, id);
+            }
+            Target::Job(_, key) => {
+                self.pane = Pane::Jobs;
+                page.jobs.select(&self.fleet, place, key);
+            }
+            _ => {}
+        }
+        effects
+    }
+
+    /// Whether Ray keeps a log of the job under the cursor.
+    fn has_log_of_job(&self) -> bool {
+        self.meant_job().is_some_and(|(_, job)| job.submission_id().is_some())
+    }
+
+    /// Opens what is under the cursor in full.
+    pub(super) fn describe(&mut self, now: Timestamp) -> Vec<Effect> {
+        // On a cluster's page only a row is meant.
+        let is_empty = self.listing().is_some_and(|listing| listing.target(&self.fleet).is_none());
+        let Some(target) = self.target().filter(|_| !is_empty) else {
+            self.nothing_chosen(super::Action::Describe, now);
+            return Vec::new();
+        };
+        let mut details = Details::of(target);
+        let mut effects = Vec::new();
+        if let Some((place, job)) = self.meant_job() {
+            // A shell command has no driver, but its entrypoint may hold something.
+            let does = match job.status {
+                JobStatus::Running => true,
+                // What its actors died of may be why it failed.
+                JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
+                JobStatus::Succeeded | JobStatus::Stopped => false,
+            };
+            if does {
+                let name = self.fleet.clusters[place].name().clone();
+                details.work = Asked::Waiting(job.ids());
+                effects.push(Effect::Ask(name, Request::Work(job.ids())));
+            }
+        }
+        let mut opened = self.open_page(View::Details(details));
+        opened.extend(effects);
+        opened
+    }
+
+    /// Leaves the innermost dialog, mark, filter, zoom or page. Help returns to the dialog under it, and a plan made in
+    /// a form returns to the form, so that typed text is kept.
+    pub(super) fn back(&mut self) -> Vec<Effect> {
+        if let Some(Dialog::Form(form)) = &mut self.dialog
+            && form.holds_on()
+        {
+            return Vec::new();
+        }
+        if let Some(dialog) = self.dialog.take() {
+            self.dialog = match dialog {
+                Dialog::Plan(plan) => plan.form.map(Dialog::Worker),
+                Dialog::Tell { under, .. } => under.map(|under| *under),
+                _ => None,
+            };
+            return Vec::new();
+        }
+        // A message takes no key: what Esc is pressed for happens with it. Only a page is not left for it.
+        let dismissed = self.toasts.dismiss();
+        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) || dismissed {
+            return Vec::new();
+        }
+        self.pop()
+    }
+
+    /// Goes to the page below; the first page stays.
+    fn pop(&mut self) -> Vec<Effect> {
+        match self.stack.as_slice() {
+            [below @ .., _] if !below.is_empty() => self.go_to(below.to_vec()),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Leaves the dialog or the page; on the first page, quits.
+    pub(super) fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
+        match (&self.dialog, self.stack.len()) {
+            (Some(_), _) => self.back(),
+            (None, 0 | 1) => self.ask_to_quit(now),
+            (None, _) => self.pop(),
+        }
+    }
+
+    /// Focuses the next or the previous pane, field or button.
+    pub(super) fn turn_pane(&mut self, forward: bool) -> Vec<Effect> {
+        let by = if forward { 1 } else { -1 };
+        match &mut self.dialog {
+            Some(Dialog::Ask { on_yes, .. }) => *on_yes = !*on_yes,
+            Some(Dialog::Form(form)) => form.turn(by),
+            Some(Dialog::Worker(form)) => form.turn(by),
+            Some(Dialog::Plan(plan)) => plan.turn(if forward { 1 } else { plan.spots().len() - 1 }),
+            Some(_) => {}
+            None => {
+                let order = self.areas.panes_as_drawn();
+                let here = order.iter().position(|p| *p == self.pane).unwrap_or(0);
+                return self.focus(order[(here + if forward { 1 } else { 3 }) % order.len()]);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Focuses a pane of the cluster; from its log page, leads back to its panes.
+    pub(super) fn focus(&mut self, pane: Pane) -> Vec<Effect> {
+        self.pane = pane;
+        match *self.view() {
+            View::Log(place) if pane != Pane::Log => self.open_page(View::Cluster(place)),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Gives the focused pane the whole window, or takes it back; of the log page, shows the panes.
+    pub(super) fn zoom(&mut self) -> Vec<Effect> {
+        if let View::Log(_) = self.view() {
+            return self.pop();
+        }
+        self.zoomed = !self.zoomed;
+        Vec::new()
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether an action has an effect now: the footer leaves out those that have none.
+
+use super::cluster::Cluster;
+use super::running::Running;
+use super::{App, Context, View};
+use crate::model::{Job, Node, ProblemKind, Provider};
+
+pub(super) fn always(_: &App) -> bool {
+    true
+}
+
+pub(super) fn has_cluster(app: &App) -> bool {
+    app.meant().is_some()
+}
+
+pub(super) fn is_up(app: &App) -> bool {
+    app.meant().is_some_and(Cluster::is_up)
+}
+
+pub(super) fn is_down(app: &App) -> bool {
+    app.meant().is_some_and(|c| !c.is_up())
+}
+
+pub(super) fn is_on_google(app: &App) -> bool {
+    app.meant().is_some_and(|c| c.spec.provider == Provider::Gcp)
+}
+
+pub(super) fn takes_workers(app: &App) -> bool {
+    app.meant().is_some_and(|c| matches!(c.spec.provider, Provider::Gcp | Provider::Local))
+}
+
+pub(super) fn has_operation(app: &App) -> bool {
+    app.meant().is_some_and(|c| c.running.is_some() || c.mark.is_some())
+}
+
+pub(super) fn has_new_host_key(app: &App) -> bool {
+    let problem = app.meant().and_then(|c| c.problem());
+    matches!(problem.map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
+}
+
+pub(super) fn may_clean(app: &App) -> bool {
+    app.meant().is_some_and(|c| !c.tpus.left().is_empty() && !c.tpus.cleaning)
+}
+
+pub(super) fn has_row(app: &App) -> bool {
+    app.listing().is_none_or(|l| !l.is_empty())
+}
+
+pub(super) fn has_worker(app: &App) -> bool {
+    let is_worker = |n: &Node| !n.is_head;
+    app.meant_slice().is_some() || app.meant_node().is_some_and(|(_, n)| is_worker(n))
+}
+
+pub(super) fn may_log_in(app: &App) -> bool {
+    if matches!(app.view(), View::Tpus(_)) { app.meant_slice().is_some() } else { is_up(app) }
+}
+
+pub(super) fn has_log(app: &App) -> bool {
+    app.context() == Context::Autoscaler || app.meant_node().is_some() || app.meant_job().is_some()
+}
+
+fn of_jobs(app: &App, may: fn(&Job) -> bool) -> bool {
+    let is = |j: &Job| j.submission_id().is_some() && may(j);
+    app.marked() > 0 || app.meant_job().is_some_and(|(_, j)| is(j))
+}
+
+pub(super) fn may_stop(app: &App) -> bool {
+    of_jobs(app, |j| !j.status.is_ended())
+}
+
+pub(super) fn may_delete(app: &App) -> bool {
+    of_jobs(app, |j| j.status.is_ended())
+}
+
+pub(super) fn has_submission(app: &App) -> bool {
+    app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some())
+}
+
+pub(super) fn is_interrupted(app: &App) -> bool {
+    app.watched().is_some_and(Running::is_stopped)
+}
+
+pub(super) fn may_skip(app: &App) -> bool {
+    app.watched().is_some_and(Running::may_be_passed)
+}
+
+pub(super) fn may_cancel(app: &App) -> bool {
+    app.watched().is_some_and(Running::may_be_cancelled)
+}
+
+pub(super) fn has_fleet(app: &App) -> bool {
+    !app.fleet().is_single()
+}
+
+pub(super) fn is_at_the_root(app: &App) -> bool {
+    *app.view() == View::Clusters
+}

@@ -1,0 +1,310 @@
+//! The pages of the console. A page owns what it shows of the fleet, and how: its rows, columns, cursor, filter.
+//!
+//! A new page is a module below and a variant of [`View`]; a page that is a table needs no drawing of its own.
+
+pub mod clusters;
+pub mod jobs;
+pub mod nodes;
+pub mod slices;
+
+use super::actions::Context;
+use super::fleet::Fleet;
+use super::list::{List, Listing};
+use super::logview::LogView;
+use super::target::Target;
+use crate::model::{JobIds, JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Work};
+use clusters::Clusters;
+use jobs::Jobs;
+use nodes::Nodes;
+use slices::Slices;
+
+/// A page of the console.
+#[derive(Clone, Debug, PartialEq)]
+pub enum View {
+    /// The fleet: one row per cluster.
+    Clusters,
+    /// The nodes of all clusters.
+    Nodes,
+    /// The jobs of all clusters.
+    Jobs,
+    /// One cluster, by its place.
+    Cluster(usize),
+    /// The open log of a cluster in the whole window.
+    Log(usize),
+    /// The TPUs of one cluster.
+    Tpus(usize),
+    /// A thing in full.
+    Details(Details),
+}
+
+impl View {
+    /// The place of the cluster that the page is of; none for pages of the fleet.
+    pub fn place(&self) -> Option<usize> {
+        match self {
+            Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) => Some(*place),
+            Self::Details(details) => details.target.place(),
+            Self::Clusters | Self::Nodes | Self::Jobs => None,
+        }
+    }
+
+    /// Where its keys are looked up.
+    pub fn context(&self, pane: Pane) -> Context {
+        match self {
+            Self::Clusters => Context::Clusters,
+            Self::Nodes => Context::AllNodes,
+            Self::Jobs => Context::AllJobs,
+            Self::Tpus(_) => Context::Tpus,
+            Self::Log(_) => Context::Log,
+            Self::Details(details) => details.context(),
+            Self::Cluster(_) => pane.context(),
+        }
+    }
+
+    /// Its name in the line at the top.
+    pub fn crumb(&self, fleet: &Fleet) -> String {
+        match self {
+            Self::Clusters => "fleet".to_owned(),
+            Self::Nodes => "all nodes".to_owned(),
+            Self::Jobs => "all jobs".to_owned(),
+            Self::Cluster(place) => fleet.clusters[*place].name().to_string(),
+            Self::Log(_) => "log".to_owned(),
+            Self::Tpus(_) => "tpus".to_owned(),
+            Self::Details(details) => details.target.words(fleet),
+        }
+    }
+}
+
+/// A region of a cluster's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pane {
+    /// Pane 1: the cluster's nodes.
+    Nodes,
+    /// Pane 2: the cluster's jobs.
+    Jobs,
+    /// Pane 3: the open log.
+    Log,
+    /// Pane 4: the autoscaler's report.
+    Autoscaler,
+}
+
+impl Pane {
+    /// In the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Nodes, Self::Jobs, Self::Log, Self::Autoscaler];
+
+    /// Where its keys are looked up.
+    pub const fn context(self) -> Context {
+        match self {
+            Self::Nodes => Context::Nodes,
+            Self::Jobs => Context::Jobs,
+            Self::Log => Context::Log,
+            Self::Autoscaler => Context::Autoscaler,
+        }
+    }
+}
+
+/// A thing in full: everything that is known of it, as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Details {
+    /// What is shown.
+    pub target: Target,
+    /// What a job's driver does in Ray, which is asked for when its page is opened.
+    pub work: Asked,
+    /// The first line that is shown.
+    pub top: usize,
+    /// The highest first line, known once drawn.
+    pub last: usize,
+}
+
+/// What a driver does in Ray, as far as that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// It is not asked for.
+    No,
+    /// Ray is being asked about this driver.
+    Waiting(JobIds),
+    /// Ray's answer, or why there is none.
+    Told(Result<Box<Work>, String>),
+}
+
+impl Details {
+    /// The page of a thing, from its beginning.
+    pub fn of(target: Target) -> Self {
+        Self { target, work: Asked::No, top: 0, last: 0 }
+    }
+
+    /// Where its keys are looked up.
+    pub fn context(&self) -> Context {
+        match self.target {
+            Target::Node(..) => Context::Node,
+            Target::Job(..) => Context::Job,
+            Target::Tpu(..) => Context::Tpu,
+            Target::Cluster(_) | Target::Broken(_) => Context::Info,
+        }
+    }
+}
+
+/// The state of each page. It stays while the page is not on the screen.
+#[derive(Debug)]
+pub struct Pages {
+    /// The fleet's table.
+    pub clusters: List<Clusters>,
+    /// The nodes of all clusters.
+    pub nodes: List<Nodes>,
+    /// The jobs of all clusters.
+    pub jobs: List<Jobs>,
+    /// The page of each cluster, by its place.
+    pub cluster: Vec<ClusterPage>,
+    /// The TPUs of each cluster, by its place.
+    pub tpus: Vec<TpusPage>,
+}
+
+/// The page of a cluster.
+#[derive(Debug)]
+pub struct ClusterPage {
+    /// The nodes pane.
+    pub nodes: List<Nodes>,
+    /// The jobs pane.
+    pub jobs: List<Jobs>,
+    /// The log that is open.
+    pub log: LogView,
+    /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
+    log_failed_at: Option<JobStatus>,
+    /// First line of the autoscaler pane.
+    pub autoscaler_top: usize,
+    /// The job just submitted from here: it is selected and its log opened as soon as it is in the table.
+    pub awaited: Option<SubmissionId>,
+}
+
+/// The page of a cluster's TPUs.
+#[derive(Debug)]
+pub struct TpusPage {
+    /// The slices and requests.
+    pub list: List<Slices>,
+    /// First of the worker types below them that is shown.
+    pub types_top: usize,
+    /// The highest of these, known once drawn.
+    pub types_last: usize,
+}
+
+impl Pages {
+    /// The pages before any cluster has reported.
+    pub fn new(fleet: &Fleet) -> Self {
+        let places = || 0..fleet.clusters.len();
+        let mut pages = Self {
+            clusters: List::new(None).holding_top(),
+            nodes: List::new(None),
+            jobs: List::new(None),
+            cluster: places().map(ClusterPage::new).collect(),
+            tpus: places().map(TpusPage::new).collect(),
+        };
+        pages.clusters.arrange(fleet);
+        pages
+    }
+
+    /// The table of a page; on a cluster's page, that of the pane.
+    pub fn listing(&self, view: &View, pane: Pane) -> Option<&dyn Listing> {
+        match view {
+            View::Clusters => Some(&self.clusters),
+            View::Nodes => Some(&self.nodes),
+            View::Jobs => Some(&self.jobs),
+            View::Tpus(place) => Some(&self.tpus.get(*place)?.list),
+            View::Cluster(place) => self.cluster.get(*place)?.listing(pane),
+            View::Log(_) | View::Details(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn listing_mut(&mut self, view: &View, pane: Pane) -> Option<&mut dyn Listing> {
+        match view {
+            View::Clusters => Some(&mut self.clusters),
+            View::Nodes => Some(&mut self.nodes),
+            View::Jobs => Some(&mut self.jobs),
+            View::Tpus(place) => Some(&mut self.tpus.get_mut(*place)?.list),
+            View::Cluster(place) => self.cluster.get_mut(*place)?.listing_mut(pane),
+            View::Log(_) | View::Details(_) => None,
+        }
+    }
+}
+
+impl ClusterPage {
+    fn new(place: usize) -> Self {
+        Self {
+            nodes: List::new(Some(place)),
+            jobs: List::new(Some(place)),
+            log: LogView::default(),
+            log_failed_at: None,
+            autoscaler_top: 0,
+            awaited: None,
+        }
+    }
+
+    /// The table of a pane; none of a pane that has none.
+    pub fn listing(&self, pane: Pane) -> Option<&dyn Listing> {
+        match pane {
+            Pane::Nodes => Some(&self.nodes),
+            Pane::Jobs => Some(&self.jobs),
+            Pane::Log | Pane::Autoscaler => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn listing_mut(&mut self, pane: Pane) -> Option<&mut dyn Listing> {
+        match pane {
+            Pane::Nodes => Some(&mut self.nodes),
+            Pane::Jobs => Some(&mut self.jobs),
+            Pane::Log | Pane::Autoscaler => None,
+        }
+    }
+
+    /// Takes in lines of the log, or its end.
+    pub fn take_log(&mut self, fleet: &Fleet, place: usize, batch: LogBatch) {
+        self.log.take(batch);
+        self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
+    }
+
+    /// The job whose log could not be read before but may be readable now: it is listed again, as after a restart that
+    /// has restored it, or its state has changed.
+    pub fn readable_again(&self, fleet: &Fleet, place: usize) -> Option<SubmissionId> {
+        let id = self.failed_job()?;
+        let now = status(fleet, place, id)?;
+        (Some(now) != self.log_failed_at).then(|| id.clone())
+    }
+
+    /// The job whose log cannot be read.
+    fn failed_job(&self) -> Option<&SubmissionId> {
+        match (self.log.end(), self.log.source()) {
+            (LogEnd::Failed(_), Some(LogSource::Job(id))) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+fn status(fleet: &Fleet, place: usize, id: &SubmissionId) -> Option<JobStatus> {
+    let jobs = &fleet.clusters.get(place)?.snapshot.jobs;
+    jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
+}
+
+impl TpusPage {
+    fn new(place: usize) -> Self {
+        Self { list: List::new(Some(place)).holding_top(), types_top: 0, types_last: 0 }
+    }
+
+    /// Moves the cursor; behind the last row the worker types are scrolled, and back before it moves up again.
+    pub fn step(&mut self, fleet: &Fleet, by: isize) {
+        let left = self.list.len().saturating_sub(self.list.cursor() + 1);
+        let (rest, back) = (by.unsigned_abs(), self.types_top);
+        if by > 0 {
+            self.types_top = back.saturating_add(rest.saturating_sub(left)).min(self.types_last);
+            self.list.step(fleet, by);
+        } else {
+            self.types_top = back.saturating_sub(rest);
+            self.list.step(fleet, by.saturating_add_unsigned(back).min(0));
+        }
+    }
+
+    /// Takes in how many of the worker types are hidden.
+    pub fn measured(&mut self, types_last: usize) {
+        self.types_last = types_last;
+        self.types_top = self.types_top.min(types_last);
+    }
+}

@@ -1,0 +1,440 @@
+//! The fleet: one row per cluster with its worst issue, and the files that could not be read.
+
+use crate::app::actions::Action;
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::describe::number;
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::running::Running;
+use crate::app::target::Target;
+use crate::app::trend::{FULL, Trend};
+use crate::app::words;
+use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::text::printable;
+use crate::model::{Chip, Link, Problem, Tally};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// Cells of the bar of used chips.
+const BAR: u16 = 6;
+/// Samples of the chips' use: where there is room, and else.
+const HISTORY: (u16, u16) = (20, 8);
+
+/// The clusters, and after them the broken files.
+#[derive(Debug)]
+pub struct Clusters;
+
+/// A row of the fleet.
+#[derive(Clone, Copy, Debug)]
+pub enum ClusterRow<'f> {
+    /// A cluster, at its place.
+    Cluster(usize, &'f Cluster),
+    /// A file that could not be read, at its place after all clusters and among the files.
+    Broken(usize, usize, &'f str, &'f Problem),
+}
+
+use ClusterRow::{Broken, Cluster as Known};
+
+impl Kind for Clusters {
+    type Row<'f> = ClusterRow<'f>;
+    type Key = ();
+
+    const LACKS: &'static str = "no cluster";
+
+    fn title(_: Option<usize>) -> &'static str {
+        "Clusters"
+    }
+
+    fn counts(_: &Look<'_>, _: Option<usize>) -> Cell<'static> {
+        Cell::default()
+    }
+
+    fn why_empty(_: &Look<'_>, _: Option<usize>) -> String {
+        "no clusters; --infra names a folder of cluster files".to_owned()
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, _: Option<usize>) -> impl Iterator<Item = ClusterRow<'_>> {
+        (0..fleet.clusters.len() + fleet.broken.len()).filter_map(|place| Self::row(fleet, place, 0))
+    }
+
+    fn place(row: &ClusterRow<'_>) -> usize {
+        match row {
+            Known(place, _) | Broken(place, ..) => *place,
+        }
+    }
+
+    fn number(_: &ClusterRow<'_>) -> usize {
+        0
+    }
+
+    fn row(fleet: &Fleet, place: usize, _: usize) -> Option<ClusterRow<'_>> {
+        if let Some(cluster) = fleet.clusters.get(place) {
+            return Some(Known(place, cluster));
+        }
+        let among = place - fleet.clusters.len();
+        fleet.broken.get(among).map(|(file, problem)| Broken(place, among, file, problem))
+    }
+
+    fn key(_: &ClusterRow<'_>) {}
+
+    /// Issues first; equals stay in the order in which they were listed.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        trouble(a).cmp(&trouble(b))
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+        match *row {
+            Known(_, c) => {
+                [("cluster", c.name().as_str()), ("issue", c.says().map_or("", |f| f.kind.word()))]
+            }
+            Broken(_, _, file, _) => [("cluster", file), ("issue", "broken file")],
+        }
+        .into_iter()
+    }
+
+    fn target(row: &ClusterRow<'_>) -> Target {
+        match row {
+            Known(place, _) => Target::Cluster(*place),
+            Broken(_, among, ..) => Target::Broken(*among),
+        }
+    }
+
+    fn copied(row: &ClusterRow<'_>) -> (&'static str, String) {
+        match row {
+            Known(_, cluster) => ("cluster name", cluster.name().as_str().to_owned()),
+            Broken(_, _, file, _) => ("file name", printable(file).into_owned()),
+        }
+    }
+}
+
+type Row<'f> = ClusterRow<'f>;
+
+const COLUMNS: &[Column<Clusters>] = &[
+    Column {
+        id: "mark",
+        title: "",
+        width: Width::text(1, 1, 0),
+        when: When::Usually,
+        cell: |row, look| match row {
+            Known(_, cluster) => mark(cluster, look),
+            Broken(..) => Cell::new("✕", Role::Bad),
+        },
+        order: None,
+    },
+    Column {
+        id: "cluster",
+        title: "CLUSTER",
+        width: Width::text(12, 32, 0),
+        when: When::Usually,
+        cell: name,
+        order: Some(|a, b| {
+            let name = |row: &Row<'_>| match row {
+                Known(_, c) => (false, c.name().as_str().to_owned()),
+                Broken(_, _, file, _) => (true, (*file).to_owned()),
+            };
+            name(a).cmp(&name(b))
+        }),
+    },
+    Column {
+        id: "link",
+        title: "LINK",
+        width: Width::text(9, 18, 0),
+        when: When::Usually,
+        cell: |row, look| match row {
+            Known(_, cluster) => link(cluster, look),
+            Broken(_, _, file, problem) => broken(file, problem, look),
+        },
+        order: None,
+    },
+    Column {
+        id: "ray",
+        title: "RAY",
+        width: Width::text(7, 7, 8),
+        when: When::Usually,
+        cell: |row, _| known(row, |c| Cell::new(c.snapshot.ray_version.shown(), Role::Dim)),
+        order: None,
+    },
+    Column {
+        id: "nodes",
+        title: "NODES",
+        width: Width::text(9, 16, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            known(row, |c| {
+                let counts = words::node_counts(c);
+                let brief = counts.replace(' ', "");
+                Cell::new(counts, Role::Text.unless(c.is_stale(look.now))).or(brief)
+            })
+        },
+        order: Some(|a, b| tally(b).alive.cmp(&tally(a).alive)),
+    },
+    Column {
+        id: "bar",
+        title: "",
+        width: Width::text(BAR, BAR, 4),
+        when: When::Usually,
+        cell: |row, look| {
+            let stale = |c: &Cluster| Role::Text.unless(c.is_stale(look.now));
+            of(row, |c| Cell::new(bar(&c.tally), stale(c)))
+        },
+        order: None,
+    },
+    Column {
+        id: "chips",
+        title: "CHIPS",
+        width: Width::number(9, 1),
+        when: When::Usually,
+        cell: |row, look| known(row, |c| Cell::new(chips(&c.tally), Role::Text.unless(c.is_stale(look.now)))),
+        order: Some(|a, b| tally(b).chips.total_cmp(&tally(a).chips)),
+    },
+    Column {
+        id: "use",
+        title: "USE",
+        width: Width::text(HISTORY.1, HISTORY.0, 7),
+        when: When::Usually,
+        cell: |row, look| {
+            of(row, |c| {
+                let [long, brief] = [HISTORY.0, HISTORY.1].map(|n| sparkline(&c.trend, n.into()));
+                Cell::new(long, Role::Accent.unless(c.is_stale(look.now))).or(brief)
+            })
+        },
+        order: None,
+    },
+    Column {
+        id: "jobs",
+        title: "JOBS",
+        width: Width::text(9, 12, 2),
+        when: When::Usually,
+        cell: |row, look| {
+            known(row, |c| {
+                let counts = words::job_counts(c, look.now);
+                let brief = counts.replace(' ', "");
+                Cell::new(counts, Role::Text.unless(c.is_stale(look.now))).or(brief)
+            })
+        },
+        order: Some(|a, b| {
+            let jobs = |row: &Row<'_>| (tally(row).running, tally(row).waiting);
+            jobs(b).cmp(&jobs(a))
+        }),
+    },
+    Column {
+        id: "pending",
+        title: "PENDING",
+        width: Width::number(8, 5),
+        when: When::Usually,
+        cell: |row, look| {
+            known(row, |c| match c.tally.wants {
+                0 => Cell::new("-", Role::Text.unless(c.is_stale(look.now))),
+                wants => Cell::new(wants.to_string(), Role::Warn.unless(c.is_stale(look.now))),
+            })
+        },
+        order: Some(|a, b| tally(b).wants.cmp(&tally(a).wants)),
+    },
+    Column {
+        id: "data",
+        title: "DATA",
+        width: Width::number(5, 6),
+        when: When::Usually,
+        cell: |row, look| {
+            let role = |c: &Cluster| if c.is_stale(look.now) { Role::Warn } else { Role::Text };
+            of(row, |c| Cell::new(words::age(c.age(look.now), look.fresh), role(c)))
+        },
+        order: None,
+    },
+    Column {
+        id: "issue",
+        title: "ISSUE",
+        width: Width::rest(20, 200, 0),
+        when: When::Usually,
+        cell: |row, look| of(row, |c| issue(c, look)),
+        order: None,
+    },
+];
+
+/// The cell of a cluster, read or not; nothing for a file.
+fn of<'f>(row: &Row<'f>, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> {
+    match *row {
+        Known(_, cluster) => cell(cluster),
+        Broken(..) => Cell::default(),
+    }
+}
+
+/// The cell of a cluster whose state was read; `?` before.
+fn known<'f>(row: &Row<'f>, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> {
+    of(row, |c| if c.known { cell(c) } else { Cell::text("?") })
+}
+
+fn tally(row: &Row<'_>) -> Tally {
+    match row {
+        Known(_, cluster) => cluster.tally,
+        Broken(..) => Tally::default(),
+    }
+}
+
+/// Rank of a row in the fleet's own order: bad, doubtful, in progress, well, idle.
+fn trouble(row: &Row<'_>) -> u8 {
+    let Known(_, cluster) = row else { return 0 };
+    match cluster.operating() {
+        Some(running) if running.is_stopped() => return 0,
+        Some(_) => return 1,
+        None => {}
+    }
+    match cluster.says().map(|f| (f.kind, f.severity)) {
+        Some((_, Severity::Bad)) => 0,
+        Some((_, Severity::Warn)) => 1,
+        Some((FindingKind::Idle, _)) => 4,
+        Some((_, Severity::Info)) => 2,
+        None => 3,
+    }
+}
+
+/// The row's state in a glyph.
+fn mark(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
+    let (glyph, role) = match (cluster.operating(), cluster.says(), &cluster.link) {
+        (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
+        (Some(_), ..) => ("◐", Role::Accent),
+        _ if cluster.mark.is_some() => ("◐", Role::Accent),
+        (_, Some(Finding { kind: FindingKind::Unreachable, .. }), _) => ("✕", Role::Bad),
+        (_, Some(Finding { severity: Severity::Bad, .. }), _) => ("▲", Role::Bad),
+        (_, _, None | Some(Link::Connecting { .. })) => ("◌", Role::Warn),
+        (_, Some(Finding { severity: Severity::Warn, .. }), _) => ("!", Role::Warn),
+        (_, Some(Finding { kind: FindingKind::Idle, .. }), _) => ("○", Role::Dim),
+        _ if cluster.is_stale(look.now) => ("●", Role::Warn),
+        _ => ("●", Role::Good),
+    };
+    Cell::new(glyph, role)
+}
+
+fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+    match *row {
+        Known(_, cluster) => {
+            let role = match (issue(cluster, look).role, cluster.is_stale(look.now)) {
+                (Role::Bad, _) => Role::Bad,
+                (_, stale) => Role::Text.unless(stale),
+            };
+            look.fleet.name_cell(cluster, role)
+        }
+        Broken(_, _, file, _) => Cell::text(printable(file.rsplit('/').next().unwrap_or(file))),
+    }
+}
+
+/// The state of the connection; the last column has the problem in full.
+fn link(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
+    if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
+        return Cell::new("◌ down", Role::Accent);
+    }
+    let (text, role) = words::link(cluster, look.now);
+    match &cluster.link {
+        Some(Link::Up { dashboard: Some(_), .. }) => Cell::new(text, role).or("! GCS only"),
+        Some(Link::Up { latency: Some(latency), .. }) => {
+            Cell::new(text, role).or(format!("● {}", words::trip(*latency)))
+        }
+        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ opening"),
+        Some(Link::Retrying { at, .. }) => {
+            let left = words::countdown(at.until(look.now));
+            Cell::new(format!("✕ retry in {left}"), role).or(format!("✕ in {left}"))
+        }
+        Some(Link::Stopped { .. }) => Cell::new("✕ down", role),
+        Some(Link::Up { .. }) | None => Cell::new(text, role),
+    }
+}
+
+/// The worst issue and its age, with a hint; the operation that is under way before all.
+fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
+    if let Some(running) = cluster.operating() {
+        let role = if running.is_stopped() { Role::Bad } else { Role::Accent };
+        return Cell::new(format!("{}: {}", running.brief(), look.key(Action::Progress)), role);
+    }
+    if let Some(mark) = cluster.marked_by_others() {
+        return Cell::new(format!("{}: {}", mark.brief(look.now), look.key(Action::Progress)), Role::Accent);
+    }
+    if let Some(problem) = cluster.problem() {
+        let (kind, since) = (words::kind(&problem.kind), words::minutes(problem.since.age(look.now)));
+        let text = problem.joined(&look.hint(&problem.hint));
+        return Cell::new(format!("{kind} {since}: {text}"), Role::Bad);
+    }
+    let age = cluster.age(look.now).filter(|age| *age >= look.fresh);
+    let old = age.map(|age| format!("data {} old", words::age(Some(age), look.fresh)));
+    match (cluster.says(), old) {
+        (Some(finding), Some(old)) => {
+            Cell::new(format!("{old}; {}", words::finding(finding, look.now)), Role::Dim)
+        }
+        (Some(finding), None) => {
+            Cell::new(words::finding(finding, look.now), words::severity(finding.severity))
+        }
+        (None, Some(old)) => Cell::new(old, Role::Warn),
+        (None, None) => Cell::new(if cluster.known { "" } else { "-" }, Role::Dim),
+    }
+}
+
+/// What is wrong with a file, in place of all other cells.
+fn broken<'f>(file: &'f str, problem: &'f Problem, look: &Look<'_>) -> Cell<'f> {
+    // The name column shows the file's name already.
+    let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
+    let says = if problem.hint.is_empty() {
+        Cow::Borrowed(what.trim_start())
+    } else {
+        format!("{}; {}", what.trim_start(), look.hint(&problem.hint)).into()
+    };
+    Cell::new(format!("broken file: {says}"), Role::Bad).spanning()
+}
+
+/// Used and all chips, with their kind unless they are TPUs.
+fn chips(t: &Tally) -> String {
+    let unit = match t.chip {
+        Chip::Tpu => "",
+        Chip::Gpu => " gpu",
+        Chip::Cpu => " cpu",
+    };
+    match t.used {
+        _ if t.chips <= 0.0 => "-".into(),
+        used => format!(
+            "{}/{}{unit}",
+            used.map_or_else(|| "?".into(), |u| number(u.round())),
+            number(t.chips.round())
+        ),
+    }
+}
+
+/// `▇▇▇░░░`; nothing where nothing is known.
+fn bar(t: &Tally) -> String {
+    let Some(share) = t.share() else { return String::new() };
+    // Something used is never shown as nothing, nor something free as full.
+    let cells = usize::from(BAR);
+    let full = match (share * f64::from(BAR)).round() as usize {
+        0 if share > 0.0 => 1,
+        n if n >= cells && share < 1.0 => cells - 1,
+        n => n.min(cells),
+    };
+    "▇".repeat(full) + &"░".repeat(cells - full)
+}
+
+fn sparkline(trend: &Trend, width: usize) -> String {
+    const LEVELS: [&str; FULL as usize + 1] = ["▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"];
+    trend
+        .levels(width)
+        .map(|level| level.and_then(|l| LEVELS.get(usize::from(l))).unwrap_or(&" "))
+        .copied()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_full_or_empty_only_when_the_chips_are() {
+        let bar = |used| bar(&Tally { chips: 1000.0, used, ..Tally::default() });
+        assert_eq!(bar(Some(0.0)), "░░░░░░");
+        assert_eq!(bar(Some(1.0)), "▇░░░░░");
+        assert_eq!(bar(Some(999.0)), "▇▇▇▇▇░");
+        assert_eq!(bar(Some(1000.0)), "▇▇▇▇▇▇");
+        assert_eq!(bar(None), "");
+    }
+}

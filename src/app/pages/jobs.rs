@@ -1,0 +1,262 @@
+//! Jobs: those of a cluster, in its pane, and those of all clusters.
+
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::target::Target;
+use crate::app::words;
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::{Job, JobKey, JobStatus};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// The jobs of a cluster, or of all.
+#[derive(Debug)]
+pub struct Jobs;
+
+/// A job with its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct JobRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    /// The job.
+    pub job: &'f Arc<Job>,
+}
+
+type Row<'f> = JobRow<'f>;
+
+impl Kind for Jobs {
+    type Row<'f> = JobRow<'f>;
+    type Key = JobKey;
+
+    const LACKS: &'static str = "no job";
+
+    fn title(of: Option<usize>) -> &'static str {
+        if of.is_some() { "Jobs" } else { "All jobs" }
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let mut counts = match of.and_then(|place| look.fleet.clusters.get(place)) {
+            Some(cluster) if !cluster.known => Vec::new(),
+            Some(cluster) => {
+                let (running, waiting, failed) = cluster.job_counts(look.now);
+                let mut counts = vec![format!("{running} running")];
+                counts.extend((waiting > 0).then(|| format!("{waiting} waiting")));
+                counts.extend((failed > 0).then(|| format!("{failed} failed today")));
+                counts
+            }
+            None => {
+                let totals = look.fleet.totals();
+                let (running, waiting) = (totals.told(totals.running), totals.told(totals.waiting));
+                vec![format!("{running} running"), format!("{waiting} waiting")]
+            }
+        };
+        let marked = look.marks.count(of);
+        counts.extend((marked > 0).then(|| format!("{marked} marked")));
+        Cell::new(counts.join(" · "), Role::Dim)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            let jobs = cluster.snapshot.jobs.iter().enumerate();
+            jobs.map(move |(number, job)| Row { cluster, place, number, job })
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        let cluster = fleet.clusters.get(place)?;
+        Some(Row { cluster, place, number, job: cluster.snapshot.jobs.get(number)? })
+    }
+
+    fn key(row: &Row<'_>) -> JobKey {
+        row.job.key.clone()
+    }
+
+    /// Jobs that have not ended first; then the newest first.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        let (a, b) = (a.job, b.job);
+        (a.status.is_ended().cmp(&b.status.is_ended()))
+            .then_with(|| b.started.cmp(&a.started))
+            .then_with(|| a.key.cmp(&b.key))
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+        let j = row.job;
+        let id = match &j.key {
+            JobKey::Submission(id) => id.0.raw(),
+            JobKey::Driver(id) => id.0.raw(),
+        };
+        [
+            ("job", id),
+            ("owner", j.owner().unwrap_or_default()),
+            ("state", j.status.word()),
+            ("entrypoint", j.entrypoint.raw()),
+            ("message", j.message.raw()),
+            ("cluster", row.cluster.name().as_str()),
+        ]
+        .into_iter()
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        Target::Job(row.place, row.job.key.clone())
+    }
+
+    /// As it is shown: a hostile id must not act in the shell that it is pasted into.
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("job id", row.job.key.to_string())
+    }
+}
+
+const COLUMNS: &[Column<Jobs>] = &[
+    Column {
+        id: "mark",
+        title: "",
+        width: Width::text(1, 1, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let (glyph, role) = words::job(row.job.status);
+            Cell::new(glyph, role.unless(row.cluster.is_stale(look.now)))
+        },
+        order: None,
+    },
+    Column {
+        id: "cluster",
+        title: "CLUSTER",
+        width: Width::text(12, 24, 0),
+        when: When::Across,
+        cell: |row, look| {
+            look.fleet.name_cell(row.cluster, Role::Text.unless(row.cluster.is_stale(look.now)))
+        },
+        order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
+    },
+    Column {
+        id: "job",
+        title: "JOB",
+        width: Width::text(20, 80, 0).firm(),
+        when: When::Usually,
+        cell: name,
+        order: Some(|a, b| a.job.key.cmp(&b.job.key)),
+    },
+    Column {
+        id: "owner",
+        title: "OWNER",
+        width: Width::text(8, 16, 2),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.job.owner().map_or(Cow::Borrowed("-"), printable), text(row, look)),
+        order: Some(|a, b| a.job.owner().cmp(&b.job.owner())),
+    },
+    Column {
+        id: "state",
+        title: "STATE",
+        width: Width::text(9, 9, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let (_, role) = words::job(row.job.status);
+            match row.job.submission_id() {
+                Some(id) if row.cluster.stopping.contains(id) => Cell::new("stopping…", Role::Warn),
+                _ => Cell::new(row.job.status.word(), role.unless(row.cluster.is_stale(look.now))),
+            }
+        },
+        order: Some(|a, b| a.job.status.cmp(&b.job.status)),
+    },
+    Column {
+        id: "age",
+        title: "AGE",
+        width: Width::number(7, 1),
+        when: When::Usually,
+        cell: |row, look| {
+            let age = row.job.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(look.now)));
+            Cell::new(age, text(row, look))
+        },
+        order: Some(|a, b| b.job.started.cmp(&a.job.started)),
+    },
+    Column {
+        id: "took",
+        title: "TOOK",
+        width: Width { hides: true, ..Width::number(7, 5) },
+        when: When::Usually,
+        cell: |row, look| {
+            let took = match (row.job.started, row.job.ended) {
+                (Some(from), Some(to)) => brief(from.age(to)),
+                _ => "-".into(),
+            };
+            Cell::new(took, text(row, look))
+        },
+        order: None,
+    },
+    Column {
+        id: "entrypoint",
+        title: "ENTRYPOINT",
+        width: Width::rest(14, 48, 4),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.job.entrypoint.shown(), text(row, look)),
+        order: Some(|a, b| a.job.entrypoint.cmp(&b.job.entrypoint)),
+    },
+    Column {
+        id: "message",
+        title: "MESSAGE",
+        width: Width::rest(16, 80, 6).hiding(),
+        when: When::Usually,
+        cell: |row, _| Cell::new(first_line(row.job).map_or(Cow::Borrowed("-"), printable), Role::Dim),
+        order: None,
+    },
+    Column {
+        id: "driver",
+        title: "DRIVER",
+        width: Width::text(10, 12, 7),
+        when: When::Wide,
+        cell: |row, _| {
+            let driver = row.job.driver.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+            Cell::new(driver, Role::Dim)
+        },
+        order: None,
+    },
+];
+
+fn text(row: &Row<'_>, look: &Look<'_>) -> Role {
+    Role::Text.unless(row.cluster.is_stale(look.now) || row.job.status.is_ended())
+}
+
+fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+    let id = match &row.job.key {
+        JobKey::Submission(id) => id.0.shown(),
+        JobKey::Driver(id) => Cow::Owned(format!("{id} (by hand)")),
+    };
+    // Room for marks stands in every row as soon as there is one, so that names stay below each other.
+    let marked = look.marks.has(row.place, row.job);
+    let id = match (marked, look.marks.any(None)) {
+        (true, _) => Cow::Owned(format!("◆ {id}")),
+        (false, true) => Cow::Owned(format!("  {id}")),
+        (false, false) => id,
+    };
+    Cell::new(id, if marked { Role::Accent } else { text(row, look) }).named()
+}
+
+/// The first line of its message, unchanged; none for a running job, whose message only repeats its state.
+fn first_line(job: &Job) -> Option<&str> {
+    let line = job.message.raw().lines().next().filter(|_| job.status != JobStatus::Running)?;
+    (!line.is_empty()).then_some(line)
+}
+
+/// The job whose log is opened first: the newest running submission.
+pub fn newest_running(jobs: &[Arc<Job>]) -> Option<&Job> {
+    let running = jobs.iter().filter(|j| j.status == JobStatus::Running && j.submission_id().is_some());
+    running.max_by_key(|j| j.started).map(AsRef::as_ref)
+}

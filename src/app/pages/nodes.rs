@@ -1,0 +1,350 @@
+//! Nodes: those of a cluster, in its pane, and those of all clusters.
+
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::describe::{death_word, number};
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::natural::natural;
+use crate::app::target::Target;
+use crate::app::words;
+use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text};
+use std::borrow::Cow;
+use std::cmp::{Ordering, Reverse};
+
+/// The share of a machine's memory or disk from which it needs a look, in percent.
+const NEARLY_FULL: f64 = 90.0;
+
+/// The nodes of a cluster, or of all.
+#[derive(Debug)]
+pub struct Nodes;
+
+/// A node with its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    /// The node.
+    pub node: &'f Node,
+    /// The name that is shown.
+    name: &'f Text,
+}
+
+type Row<'f> = NodeRow<'f>;
+
+fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    let node = cluster.snapshot.nodes.get(number)?;
+    Some(Row { cluster, place, number, node, name: cluster.node_name(node) })
+}
+
+impl Kind for Nodes {
+    type Row<'f> = NodeRow<'f>;
+    type Key = NodeId;
+
+    const LACKS: &'static str = "no node";
+
+    fn title(of: Option<usize>) -> &'static str {
+        if of.is_some() { "Nodes" } else { "All nodes" }
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
+            let totals = look.fleet.totals();
+            let alive = totals.told(totals.nodes);
+            return Cell::new(format!("{alive} alive in {} clusters", totals.clusters), Role::Dim);
+        };
+        let (alive, joining, lost) = cluster.node_counts();
+        let dead = cluster.tally.dead;
+        let mut counts = vec![format!("{alive} alive")];
+        counts.extend((joining > 0).then(|| format!("{joining} joining")));
+        counts.extend((lost > 0).then(|| format!("{lost} lost")));
+        // A lost one is dead, too, and counted once.
+        counts.extend((dead > lost).then(|| format!("{} dead", dead - lost)));
+        Cell::new(if cluster.known { counts.join(" · ") } else { String::new() }, Role::Dim)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            (0..cluster.snapshot.nodes.len()).filter_map(move |number| row(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        row(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> NodeId {
+        row.node.id
+    }
+
+    /// Lost nodes first, the latest loss first; then the head; then living nodes by type and name; then nodes that died
+    /// long ago or were stopped in order.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        (own(a).cmp(&own(b)))
+            .then_with(|| natural(a.name.raw(), b.name.raw()))
+            .then_with(|| a.node.id.cmp(&b.node.id))
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+        let n = row.node;
+        [
+            ("node", n.name.raw()),
+            ("address", n.address.raw()),
+            ("node", n.hostname.raw()),
+            ("type", n.node_type.raw()),
+            ("state", n.state.word()),
+            ("cluster", row.cluster.name().as_str()),
+        ]
+        .into_iter()
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        Target::Node(row.place, row.node.id)
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("node id", row.node.id.to_string())
+    }
+}
+
+fn own<'f>(row: &Row<'f>) -> impl Ord + use<'f> {
+    let n = row.node;
+    let rank = match n.state.is_alive() {
+        true => 1,
+        false if n.is_lost(row.cluster.snapshot.taken) => 0,
+        false => 2,
+    };
+    (rank, Reverse(n.ended.filter(|_| rank != 1)), !n.is_head, n.node_type.raw())
+}
+
+const COLUMNS: &[Column<Nodes>] = &[
+    Column {
+        id: "mark",
+        title: "",
+        width: Width::text(1, 1, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let (glyph, role) = mark(row);
+            Cell::new(glyph, role.unless(row.cluster.is_stale(look.now)))
+        },
+        order: None,
+    },
+    Column {
+        id: "cluster",
+        title: "CLUSTER",
+        width: Width::text(12, 24, 0),
+        when: When::Across,
+        cell: |row, look| {
+            look.fleet.name_cell(row.cluster, Role::Text.unless(row.cluster.is_stale(look.now)))
+        },
+        order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
+    },
+    Column {
+        id: "node",
+        title: "NODE",
+        width: Width::text(15, 48, 0).firm(),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.name.shown(), text(row, look)).ending(),
+        order: Some(|a, b| natural(a.name.raw(), b.name.raw())),
+    },
+    Column {
+        id: "address",
+        title: "ADDRESS",
+        width: Width::text(15, 15, 8).hiding(),
+        when: When::Usually,
+        cell: |row, look| {
+            // Where the address is the name, it stands in the name's column.
+            let address =
+                if row.name == &row.node.address { Cow::Borrowed("-") } else { row.node.address.shown() };
+            Cell::new(address, text(row, look))
+        },
+        order: None,
+    },
+    Column {
+        id: "type",
+        title: "TYPE",
+        width: Width::rest(8, 32, 3),
+        when: When::Usually,
+        cell: |row, look| {
+            let kind = match (row.node.is_head, row.node.node_type.is_empty()) {
+                (true, _) => Cow::Borrowed("head"),
+                (false, true) => Cow::Borrowed("-"),
+                (false, false) => row.node.node_type.shown(),
+            };
+            Cell::new(kind, text(row, look)).ending()
+        },
+        order: Some(|a, b| a.node.node_type.cmp(&b.node.node_type)),
+    },
+    Column {
+        id: "state",
+        title: "STATE",
+        width: Width::text(8, 8, 0),
+        when: When::Usually,
+        cell: state,
+        order: Some(|a, b| a.node.state.cmp(&b.node.state)),
+    },
+    Column {
+        id: "cpu",
+        title: "CPU",
+        width: Width::number(7, 1),
+        when: When::Usually,
+        cell: |row, look| Cell::new(used(row.node.resources.get("CPU"), number), text(row, look)),
+        order: Some(|a, b| gauge(a, b, "CPU")),
+    },
+    Column {
+        id: "mem",
+        title: "MEM GB",
+        width: Width::number(7, 6),
+        when: When::Usually,
+        cell: |row, look| Cell::new(used(row.node.resources.get("memory"), gigabytes), text(row, look)),
+        order: None,
+    },
+    Column {
+        id: "tpu",
+        title: "TPU",
+        width: Width::number(7, 2),
+        when: When::Usually,
+        cell: |row, look| {
+            let chips = row.node.resources.get("TPU").or_else(|| row.node.resources.get("GPU"));
+            Cell::new(used(chips, number), text(row, look))
+        },
+        order: Some(|a, b| gauge(a, b, "TPU").then_with(|| gauge(a, b, "GPU"))),
+    },
+    Column {
+        id: "cpu%",
+        title: "CPU%",
+        width: Width::number(4, 4),
+        when: When::Usually,
+        // A busy host is what a host is for.
+        cell: |row, look| percent(row, look, |p| p.cpu_percent, f64::INFINITY),
+        order: None,
+    },
+    Column {
+        id: "mem%",
+        title: "MEM%",
+        width: Width::number(4, 5),
+        when: When::Usually,
+        cell: |row, look| percent(row, look, |p| share(p.memory), NEARLY_FULL),
+        order: None,
+    },
+    Column {
+        id: "disk%",
+        title: "DISK%",
+        width: Width::number(5, 7),
+        when: When::Usually,
+        cell: |row, look| percent(row, look, |p| share(p.disk), NEARLY_FULL),
+        order: None,
+    },
+    Column {
+        id: "up",
+        title: "UP",
+        width: Width::number(7, 4),
+        when: When::Usually,
+        cell: |row, look| {
+            let up = row.node.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(look.now)));
+            Cell::new(up, text(row, look))
+        },
+        order: Some(|a, b| b.node.started.cmp(&a.node.started)),
+    },
+    Column {
+        id: "id",
+        title: "ID",
+        width: Width::text(8, 56, 6),
+        when: When::Wide,
+        cell: |row, _| Cell::new(row.node.id.to_string(), Role::Dim),
+        order: None,
+    },
+    Column {
+        id: "instance",
+        title: "INSTANCE",
+        width: Width::text(8, 40, 7),
+        when: When::Wide,
+        cell: |row, _| Cell::new(row.node.instance_id.shown(), Role::Dim).ending(),
+        order: None,
+    },
+];
+
+fn text(row: &Row<'_>, look: &Look<'_>) -> Role {
+    Role::Text.unless(row.cluster.is_stale(look.now) || row.node.state == NodeState::Dead)
+}
+
+fn mark(row: &Row<'_>) -> (&'static str, Role) {
+    let (glyph, role) = words::node(row.node.state);
+    match () {
+        () if row.cluster.tpus.is_ghost(row.node) => ("◇", Role::Bad),
+        // A node that died long ago, or was stopped, is broken no more.
+        () if row.node.state == NodeState::Dead && !row.node.is_lost(row.cluster.snapshot.taken) => {
+            (glyph, Role::Dim)
+        }
+        () if row.node.is_head && row.node.state.is_alive() => ("⌂", role),
+        () => (glyph, role),
+    }
+}
+
+/// The state; of a dead node, which has no figures, also when and why it died.
+fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+    let (_, role) = mark(row);
+    let role = role.unless(row.cluster.is_stale(look.now));
+    if row.node.state != NodeState::Dead {
+        let word = if row.cluster.tpus.is_ghost(row.node) { "ghost" } else { row.node.state.word() };
+        return Cell::new(word, role);
+    }
+    let when = row.node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(look.now)));
+    let why = row.node.death.as_ref().map_or_else(String::new, |death| {
+        let message = if death.message.is_empty() { String::new() } else { format!(": {}", death.message) };
+        format!("{} {when} ago{message}", death_word(death.reason))
+    });
+    let why = if why.is_empty() { format!("{when} ago") } else { why };
+    Cell::new(format!("dead     {why}"), role).spanning()
+}
+
+fn gauge(a: &Row<'_>, b: &Row<'_>, name: &str) -> Ordering {
+    let used = |n: &Node| n.resources.get(name).and_then(|r| r.used).unwrap_or(-1.0);
+    used(b.node).total_cmp(&used(a.node))
+}
+
+/// `16/120`; `-` for a resource that the node does not have, `?` for a use that is unknown.
+fn used(resource: Option<&Resource>, say: impl Fn(f64) -> String) -> String {
+    match resource {
+        None => "-".into(),
+        Some(r) => format!("{}/{}", r.used.map_or_else(|| "?".into(), &say), say(r.total)),
+    }
+}
+
+/// Memory without its unit: the column is narrow, and all are in GB.
+fn gigabytes(value: f64) -> String {
+    let gb = value / 1e9;
+    if gb < 9.95 { number((gb * 10.0).round() / 10.0) } else { format!("{gb:.0}") }
+}
+
+fn share(of: Option<(u64, u64)>) -> Option<f64> {
+    of.filter(|(_, all)| *all > 0).map(|(used, all)| 100.0 * used as f64 / all as f64)
+}
+
+/// A share of the machine in percent, which needs a look from `much` on.
+fn percent(
+    row: &Row<'_>,
+    look: &Look<'_>,
+    of: impl Fn(&Physical) -> Option<f64>,
+    much: f64,
+) -> Cell<'static> {
+    match row.cluster.physical(&row.node.id, look.now).and_then(of) {
+        None => Cell::new("?", Role::Dim),
+        Some(v) if v >= much => Cell::new(format!("{v:.0}%"), Role::Warn),
+        Some(v) => Cell::new(format!("{v:.0}%"), text(row, look)),
+    }
+}

@@ -1,0 +1,251 @@
+//! The TPUs of a cluster: slices and requests at Google Cloud, joined with Ray's nodes.
+
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::target::Target;
+use crate::app::words;
+use crate::model::Text;
+use crate::model::cloud::Capacity;
+use crate::reconcile::{Row as Slice, Standing};
+use std::cmp::Ordering;
+
+/// The TPUs of a cluster.
+#[derive(Debug)]
+pub struct Slices;
+
+/// A slice or a request with its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    /// The slice.
+    pub slice: &'f Slice,
+}
+
+type Row<'f> = SliceRow<'f>;
+
+impl Kind for Slices {
+    type Row<'f> = SliceRow<'f>;
+    type Key = Text;
+
+    const LACKS: &'static str = "no TPU";
+
+    fn title(_: Option<usize>) -> &'static str {
+        "TPUs"
+    }
+
+    /// Chips by generation, and how old Google's answer is.
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
+            return Cell::default();
+        };
+        let tpus = &cluster.tpus;
+        let chips = tpus.chips();
+        let mut parts: Vec<String> =
+            chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
+        parts.extend(tpus.asked().map(|at| format!("Google {} ago", words::minutes(at.age(look.now)))));
+        let role = if tpus.is_stale(look.now) { Role::Warn } else { Role::Dim };
+        Cell::new(parts.join(" · "), role)
+    }
+
+    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+        let tpus = of.and_then(|place| look.fleet.clusters.get(place)).map(|c| &c.tpus);
+        match tpus {
+            Some(tpus) if tpus.asked().is_some() => "no TPU here",
+            Some(tpus) if tpus.problem().is_some() => "no data: Google never answered",
+            _ => "asking Google",
+        }
+        .to_owned()
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            let slices = cluster.tpus.rows().iter().enumerate();
+            slices.map(move |(number, slice)| Row { cluster, place, number, slice })
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        let cluster = fleet.clusters.get(place)?;
+        Some(Row { cluster, place, number, slice: cluster.tpus.rows().get(number)? })
+    }
+
+    fn key(row: &Row<'_>) -> Text {
+        row.slice.name.clone()
+    }
+
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        (a.slice.standing, &a.slice.name).cmp(&(b.slice.standing, &b.slice.name))
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'static str, &'f str)> {
+        let s = row.slice;
+        let words = [
+            ("name", s.name.raw()),
+            ("type", s.accelerator_type.raw()),
+            ("state", s.standing.word()),
+            ("managed", s.keeper.word()),
+            ("capacity", s.capacity.map_or("", Capacity::word)),
+        ];
+        words.into_iter().chain(s.logins.iter().map(|h| ("address", h.internal.raw())))
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        Target::Tpu(row.place, row.slice.name.clone())
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("tpu name", row.slice.name.to_string())
+    }
+}
+
+const COLUMNS: &[Column<Slices>] = &[
+    Column {
+        id: "mark",
+        title: "",
+        width: Width::text(1, 1, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let (glyph, role) = standing(row.slice.standing);
+            Cell::new(glyph, role.unless(is_stale(row, look)))
+        },
+        order: None,
+    },
+    Column {
+        id: "state",
+        title: "STATE",
+        width: Width::text(12, 22, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let (_, role) = standing(row.slice.standing);
+            Cell::new(row.slice.standing.word(), role.unless(is_stale(row, look)))
+        },
+        order: Some(|a, b| a.slice.standing.cmp(&b.slice.standing)),
+    },
+    Column {
+        id: "name",
+        title: "NAME",
+        width: Width::text(18, 48, 0),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.slice.name.shown(), text(row, look)).ending(),
+        order: Some(|a, b| a.slice.name.cmp(&b.slice.name)),
+    },
+    Column {
+        id: "type",
+        title: "TYPE",
+        width: Width::text(13, 20, 1),
+        when: When::Usually,
+        cell: |row, look| {
+            let kind = &row.slice.accelerator_type;
+            Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, text(row, look))
+        },
+        order: Some(|a, b| a.slice.accelerator_type.cmp(&b.slice.accelerator_type)),
+    },
+    Column {
+        id: "chips",
+        title: "CHIPS",
+        width: Width::number(6, 3),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.slice.chips.to_string(), text(row, look)),
+        order: Some(|a, b| b.slice.chips.cmp(&a.slice.chips)),
+    },
+    Column {
+        id: "in-ray",
+        title: "IN RAY",
+        width: Width::number(7, 0),
+        when: When::Usually,
+        cell: |row, look| Cell::new(in_ray(row), text(row, look)),
+        order: Some(|a, b| b.slice.hosts.1.cmp(&a.slice.hosts.1)),
+    },
+    Column {
+        id: "capacity",
+        title: "CAPACITY",
+        width: Width::text(11, 11, 5),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.slice.capacity.map_or("-", Capacity::word), text(row, look)),
+        order: None,
+    },
+    Column {
+        id: "managed",
+        title: "MANAGED BY",
+        width: Width::text(10, 16, 6),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.slice.keeper.word(), text(row, look)),
+        order: None,
+    },
+    Column {
+        id: "age",
+        title: "AGE",
+        width: Width::number(7, 4),
+        when: When::Usually,
+        cell: |row, look| {
+            let age = row.slice.created.map_or_else(|| "-".into(), |at| words::minutes(at.age(look.now)));
+            Cell::new(age, text(row, look))
+        },
+        order: Some(|a, b| b.slice.created.cmp(&a.slice.created)),
+    },
+    Column {
+        id: "hint",
+        title: "HINT",
+        width: Width::rest(33, 120, 7),
+        when: When::Usually,
+        cell: |row, look| {
+            let advice = match &row.slice.note {
+                Some(note) => note.shown(),
+                None => look.hint(&row.slice.hint()).into(),
+            };
+            Cell::new(advice, Role::Dim)
+        },
+        order: None,
+    },
+];
+
+fn is_stale(row: &Row<'_>, look: &Look<'_>) -> bool {
+    row.cluster.tpus.is_stale(look.now)
+}
+
+fn text(row: &Row<'_>, look: &Look<'_>) -> Role {
+    Role::Text.unless(is_stale(row, look))
+}
+
+/// Hosts that have joined Ray, of all: `2/4`.
+fn in_ray(row: &Row<'_>) -> String {
+    let (hosts, joined) = row.slice.hosts;
+    match (row.cluster.tpus.knows_ray(), hosts) {
+        (_, 0) if joined == 0 => "-".to_owned(),
+        // Google knows of no host.
+        (_, 0) => joined.to_string(),
+        (false, hosts) => format!("?/{hosts}"),
+        (true, hosts) => format!("{joined}/{hosts}"),
+    }
+}
+
+/// The glyph and role of a slice's state.
+fn standing(standing: Standing) -> (&'static str, Role) {
+    match standing {
+        Standing::Ghost => ("◇", Role::Bad),
+        Standing::Incomplete | Standing::NeverRegistered | Standing::EatsQuota | Standing::Refused => {
+            ("✕", Role::Bad)
+        }
+        Standing::Stopped => ("■", Role::Warn),
+        Standing::Joining | Standing::Waiting | Standing::Leaving => ("◐", Role::Warn),
+        Standing::Up => ("○", Role::Text),
+        Standing::Registered => ("●", Role::Good),
+    }
+}

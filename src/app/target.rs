@@ -1,0 +1,61 @@
+//! What an action acts on: the cluster, node, job or TPU under the cursor, or on the page.
+
+use super::fleet::Fleet;
+use crate::model::text::printable;
+use crate::model::{JobKey, NodeId, Text};
+
+/// A thing in the fleet, by its cluster's place and its own key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A cluster.
+    Cluster(usize),
+    /// A file that could not be read, by its place among those.
+    Broken(usize),
+    /// A node of a cluster.
+    Node(usize, NodeId),
+    /// A job of a cluster.
+    Job(usize, JobKey),
+    /// A TPU slice or request of a cluster, by its name.
+    Tpu(usize, Text),
+}
+
+impl Target {
+    /// The place of its cluster in the fleet; none for a file that could not be read.
+    pub fn place(&self) -> Option<usize> {
+        match self {
+            Self::Cluster(place) | Self::Node(place, _) | Self::Job(place, _) | Self::Tpu(place, _) => {
+                Some(*place)
+            }
+            Self::Broken(_) => None,
+        }
+    }
+
+    /// What it is, in a few words that are safe to print: `job raysubmit_4f1c`.
+    pub fn words(&self, fleet: &Fleet) -> String {
+        match self {
+            Self::Cluster(_) => "about".to_owned(),
+            Self::Broken(among) => {
+                fleet.broken.get(*among).map_or_else(String::new, |(file, _)| printable(file).into_owned())
+            }
+            Self::Node(place, id) => {
+                let cluster = fleet.clusters.get(*place);
+                let named = cluster.and_then(|c| Some(c.node_name(c.node(id)?).to_string()));
+                format!("node {}", named.unwrap_or_else(|| id.to_string()))
+            }
+            Self::Job(_, key) => format!("job {key}"),
+            Self::Tpu(_, name) => format!("tpu {name}"),
+        }
+    }
+
+    /// The text that is copied from its page, with a description.
+    pub fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)> {
+        Some(match self {
+            Self::Cluster(place) => ("cluster name", fleet.clusters.get(*place)?.name().as_str().to_owned()),
+            Self::Broken(among) => ("file name", printable(&fleet.broken.get(*among)?.0).into_owned()),
+            Self::Node(_, id) => ("node id", id.to_string()),
+            // As it is shown: a hostile id must not act in the shell that it is pasted into.
+            Self::Job(_, key) => ("job id", key.to_string()),
+            Self::Tpu(_, name) => ("tpu name", name.to_string()),
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! The words, glyphs and roles of states, which every page shares.
+
+use super::cell::Role;
+use super::cluster::Cluster;
+use crate::diagnose::{Finding, Severity};
+use crate::model::time::brief;
+use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Timestamp};
+use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
+
+/// The glyph and role of a node's state.
+pub fn node(state: NodeState) -> (&'static str, Role) {
+    match state {
+        NodeState::Alive => ("●", Role::Good),
+        NodeState::Idle => ("○", Role::Good),
+        NodeState::Draining => ("◐", Role::Warn),
+        NodeState::Dead => ("✕", Role::Bad),
+    }
+}
+
+/// The glyph and role of a job's state.
+pub fn job(status: JobStatus) -> (&'static str, Role) {
+    match status {
+        JobStatus::Pending => ("◐", Role::Warn),
+        JobStatus::Running => ("●", Role::Good),
+        JobStatus::Succeeded => ("✓", Role::Dim),
+        JobStatus::Stopped => ("■", Role::Dim),
+        JobStatus::Failed => ("✕", Role::Bad),
+        JobStatus::Unknown => ("?", Role::Warn),
+    }
+}
+
+/// A finding in a line: the issue, its age, the details.
+pub fn finding(finding: &Finding, now: Timestamp) -> String {
+    let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));
+    let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
+    format!("{}{since}{details}", finding.kind.word())
+}
+
+/// The role of a finding's severity.
+pub fn severity(severity: Severity) -> Role {
+    match severity {
+        Severity::Bad => Role::Bad,
+        Severity::Warn => Role::Warn,
+        Severity::Info => Role::Dim,
+    }
+}
+
+/// Nodes alive, pending, lost lately: `41 +3 ✕2`.
+pub fn node_counts(cluster: &Cluster) -> String {
+    let (alive, pending, lost) = cluster.node_counts();
+    format!("{alive}{}{}", counted(pending, "+"), counted(lost, "✕"))
+}
+
+/// Jobs running, waiting, failed lately: `12 ◐3 ✕1`.
+pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
+    let (running, waiting, failed) = cluster.job_counts(now);
+    format!("{running}{}{}", counted(waiting, "◐"), counted(failed, "✕"))
+}
+
+/// Counts in so many cells: without the blanks between them where those have no room, `233+28✕64`.
+pub fn squeezed(counts: String, width: u16) -> String {
+    if counts.width() > width.into() { counts.replace(' ', "") } else { counts }
+}
+
+fn counted(n: usize, glyph: &str) -> String {
+    if n > 0 { format!(" {glyph}{n}") } else { String::new() }
+}
+
+/// The state of the connection to a cluster, in a few words.
+pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
+    match &cluster.link {
+        None => ("○ waiting".into(), Role::Dim),
+        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Warn),
+        Some(Link::Up { dashboard: Some(problem), .. }) => {
+            (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), Role::Warn)
+        }
+        Some(Link::Up { latency, .. }) => {
+            let tone = if cluster.is_stale(now) { Role::Warn } else { Role::Good };
+            (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
+        }
+        Some(Link::Retrying { problem, at }) => {
+            (format!("✕ {}, retry in {}", kind(&problem.kind), countdown(at.until(now))), Role::Bad)
+        }
+        Some(Link::Stopped { problem }) => (format!("✕ {}", kind(&problem.kind)), Role::Bad),
+    }
+}
+
+fn at(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Address => "finding the head",
+        Phase::Tunnel => "opening ssh",
+        Phase::Dashboard => "asking Ray",
+    }
+}
+
+/// A kind of problem in two or three words.
+pub fn kind(kind: &ProblemKind) -> &'static str {
+    match kind {
+        ProblemKind::Config => "broken file",
+        ProblemKind::Address => "no address",
+        ProblemKind::Unreachable => "unreachable",
+        ProblemKind::KeyRefused => "key refused",
+        ProblemKind::HostKeyChanged { .. } => "host key changed",
+        ProblemKind::PortInUse => "port in use",
+        ProblemKind::TunnelLost => "connection lost",
+        ProblemKind::DashboardSilent => "dashboard silent",
+        ProblemKind::NotRay => "not Ray",
+        ProblemKind::TokenMissing => "no token",
+        ProblemKind::TokenRefused => "token refused",
+        ProblemKind::Login => "not logged in",
+        ProblemKind::Other => "broken",
+    }
+}
+
+/// The time of a round trip, e.g. `12 ms`.
+pub fn trip(latency: Duration) -> String {
+    match latency.as_millis() {
+        0 => "<1 ms".into(),
+        ms @ 1..10_000 => format!("{ms} ms"),
+        ms => format!("{} s", ms / 1000),
+    }
+}
+
+/// Whole seconds, rounded up: a countdown ends at "1 s", not at "0 s".
+pub fn countdown(left: Duration) -> String {
+    format!("{} s", left.as_millis().div_ceil(1000))
+}
+
+/// An age; below `fresh` no number, so that the text does not change.
+pub fn age(age: Option<Duration>, fresh: Duration) -> String {
+    match age {
+        None => "-".into(),
+        Some(age) if age < fresh => format!("<{} s", fresh.as_secs()),
+        Some(age) if age < Duration::from_secs(120) => format!("{} s", age.as_secs()),
+        Some(age) => brief(age),
+    }
+}
+
+/// A duration with its seconds: `8 s`, `1m 08s`, `1h 02m`.
+pub fn span(d: Duration) -> String {
+    match d.as_secs() {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{}m {:02}s", s / 60, s % 60),
+        _ => brief(d),
+    }
+}
+
+/// A duration without seconds, so that it does not change for a minute.
+pub fn minutes(d: Duration) -> String {
+    if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
+}

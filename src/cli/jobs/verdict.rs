@@ -1,0 +1,37 @@
+//! How a command ends that waited for a job: what it says, and its exit code.
+
+use super::follow::{Following, Unseen};
+use crate::model::{JobStatus, SubmissionId};
+use std::process::ExitCode;
+
+/// Exit code when the job ended without success.
+pub(super) const DID_NOT_SUCCEED: u8 = 3;
+
+/// Exit code when the job has not ended within the time limit.
+pub(super) const TIMED_OUT: u8 = 4;
+
+/// Prints how the job ended and returns the exit code for it.
+pub(super) fn conclude(
+    following: &Following<'_>,
+    id: &SubmissionId,
+    ended: Result<JobStatus, Unseen>,
+) -> ExitCode {
+    match ended {
+        Ok(status) => {
+            eprintln!("{id} {}", status.word());
+            verdict(status)
+        }
+        Err(Unseen::GaveUp) => {
+            following.gave_up(id);
+            ExitCode::from(TIMED_OUT)
+        }
+        Err(Unseen::Lost(why)) => {
+            eprintln!("{why}");
+            ExitCode::from(DID_NOT_SUCCEED)
+        }
+    }
+}
+
+pub(super) fn verdict(ended: JobStatus) -> ExitCode {
+    if ended == JobStatus::Succeeded { ExitCode::SUCCESS } else { ExitCode::from(DID_NOT_SUCCEED) }
+}

@@ -1,0 +1,26 @@
+//! A TPU VM of a simulated cluster, as Google has it.
+
+use super::super::life::TpuType;
+use super::node::SliceKind;
+
+/// A TPU VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::demo) struct TpuVm {
+    /// Its name.
+    pub name: String,
+    /// Google's `acceleratorType`.
+    pub accelerator: String,
+    /// The node type of its hosts.
+    pub node_type: String,
+    /// Google's word for its state.
+    pub state: &'static str,
+    /// Asked for at, in milliseconds since the epoch.
+    pub since: i64,
+    /// Addresses of its hosts, by worker number; none before they are made.
+    pub hosts: Vec<String>,
+}
+
+/// The slices of an accelerator type under that node type.
+pub(in crate::demo) fn slice_kind(node_type: &str, accelerator: &str, zone: &str) -> SliceKind {
+    SliceKind::of(&TpuType::new(node_type, accelerator, 0, 0), zone)
+}

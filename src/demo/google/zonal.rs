@@ -1,0 +1,57 @@
+//! What Compute Engine's resources of a zone have in common: errors, zones, operations.
+
+use super::{Answer, Asked, State, ok, status_of};
+use serde_json::{Value, json};
+
+/// Compute's error body: no `status`, reasons in `errors`.
+pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
+    let mut error = json!({"code": code, "message": message,
+        "errors": [{"message": message, "domain": "global", "reason": reason}]});
+    if reason == "SERVICE_DISABLED" {
+        error["errors"][0]["reason"] = json!("accessNotConfigured");
+        error["details"] = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+            "domain": "googleapis.com", "metadata": {"service": "compute.googleapis.com"}}]);
+    }
+    (status_of(code), json!({ "error": error }))
+}
+
+pub(super) fn without(mut operation: Value, keys: &[&str]) -> Value {
+    if let Some(fields) = operation.as_object_mut() {
+        fields.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+    operation
+}
+
+pub(super) fn zone_of(instance: &Value) -> &str {
+    instance["zone"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default()
+}
+
+/// Begins a zone's operation on the resource of that zone, kind and name. It is done at once, unless operations are to
+/// fail.
+pub(super) fn begin(
+    asked: &Asked,
+    state: &mut State,
+    verb: &str,
+    (zone, kind, name): (&str, &str, &str),
+    change: impl FnOnce(&mut State),
+) -> Answer {
+    let project = state.project.clone();
+    let target = format!("{}/compute/v1/projects/{project}/zones/{zone}/{kind}/{name}", asked.base);
+    let operation = format!("operation-{}", state.next());
+    let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
+        "operationType": verb, "targetLink": target,
+        "zone": format!("https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}")});
+    if let Some(message) = state.failing_operations.clone() {
+        finished["error"] =
+            json!({"errors": [{"code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": message}]});
+        finished["httpErrorStatusCode"] = json!(400);
+        finished["httpErrorMessage"] = json!("BAD REQUEST");
+    } else {
+        change(state);
+    }
+    let mut pending = finished.clone();
+    pending["status"] = json!("PENDING");
+    pending["progress"] = json!(0);
+    state.begin(operation, finished);
+    ok(without(pending, &["error"]))
+}

@@ -1,0 +1,125 @@
+//! The unmet demand of a state, and what is done for it.
+
+use crate::model::{Autoscaler, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot, Timestamp};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A launch that failed within that time counts as being tried again: v1 and v2 retry within the minute.
+pub const LAUNCH_RETRIES: Duration = Duration::from_secs(600);
+
+/// The demand in a state, and whether nodes are pending for it.
+pub(super) struct Want {
+    /// Demands that some type may satisfy, counted.
+    pub demands: u64,
+    /// Whether a type may have another node that holds one of them.
+    pub room: Room,
+    /// Demands that no type can satisfy, counted.
+    pub infeasible: u64,
+    /// `min_workers` that are missing: type, alive, wanted.
+    pub minimum: Vec<(String, u32, u32)>,
+    /// Whether nodes are pending.
+    pub moves: bool,
+}
+
+/// Whether any type may have another node that meets a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Room {
+    /// None: those that could are at their maximum.
+    None,
+    /// Perhaps: no node of a type that has room was ever seen.
+    Perhaps,
+    /// A node that is or was there shows it.
+    Certain,
+}
+
+impl Want {
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let report = &*snapshot.autoscaler;
+        let sum = |infeasible: bool| {
+            report.demands.iter().filter(|d| d.infeasible == infeasible).map(|d| d.count).sum()
+        };
+        let feasible = report.demands.iter().filter(|d| !d.infeasible);
+        let lacks = report.types.iter().filter_map(|t| {
+            let up = units(t, &snapshot.nodes);
+            t.min.filter(|min| up < *min).map(|min| (t.name.to_string(), up, min))
+        });
+        Self {
+            demands: sum(false),
+            room: feasible.map(|d| room(d, report, &snapshot.nodes)).max().unwrap_or(Room::None),
+            infeasible: sum(true),
+            minimum: lacks.collect(),
+            moves: !report.pending.is_empty() || report.types.iter().any(|t| coming(t) > 0),
+        }
+    }
+
+    pub fn is_something(&self) -> bool {
+        self.demands > 0 || !self.minimum.is_empty()
+    }
+
+    /// `37 demands unmet, 0 of 4 tpu_worker (minimum)`.
+    pub fn words(&self) -> String {
+        let demands = (self.demands > 0).then(|| plural(self.demands, "demand") + " unmet");
+        let minimum = self.minimum.iter().map(|(name, up, min)| format!("{up} of {min} minimum {name}"));
+        demands.into_iter().chain(minimum).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Since when the youngest worker is there: grows whenever one has joined.
+pub(super) fn newest_start(snapshot: &Snapshot) -> Option<Timestamp> {
+    snapshot.nodes.iter().filter(|n| !n.is_head).filter_map(|n| n.started).max()
+}
+
+pub(super) fn coming(t: &NodeTypeCount) -> u32 {
+    t.pending + t.launching
+}
+
+/// Workers of a type as the autoscaler counts them: a slice is one. The report may still count the dead (v1 does), so
+/// that the fewer of report and living nodes counts, where nodes tell their type.
+fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
+    let reported = t.active + t.idle;
+    if nodes.iter().all(|n| n.is_head || n.node_type.is_empty()) {
+        return if nodes.iter().any(|n| !n.is_head && n.state.is_alive()) { reported } else { 0 };
+    }
+    let alive = nodes.iter().filter(|n| n.state.is_alive() && n.node_type == t.name);
+    let slice =
+        |n: &Node| n.labels.iter().find(|(k, _)| k.raw() == "ray.io/tpu-slice-name").map(|(_, v)| v.clone());
+    let (named, single): (Vec<_>, Vec<_>) = alive.map(slice).partition(Option::is_some);
+    let slices: BTreeSet<_> = named.into_iter().collect();
+    reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
+}
+
+fn room(demand: &Demand, report: &Autoscaler, nodes: &[Node]) -> Room {
+    let worker = |t: &NodeTypeCount| nodes.iter().find(|n| !n.is_head && n.node_type == t.name);
+    // The cluster's own limit stands for types that have none: it bounds all workers together.
+    let all: u64 = report.types.iter().map(|t| u64::from(t.active + t.idle + coming(t))).sum();
+    let limit = report.types.iter().filter_map(|t| t.max).max();
+    if report.types.is_empty() {
+        return Room::Perhaps;
+    }
+    if limit.is_some_and(|limit| all >= limit.into()) {
+        return Room::None;
+    }
+    let has_room = |t: &&NodeTypeCount| t.max.is_none_or(|max| t.active + t.idle + coming(t) < max);
+    let of = |t: &NodeTypeCount| match (worker(t), &demand.kind) {
+        // The bundles of a group are summed, and may lie on several nodes.
+        (_, DemandKind::Group(_)) | (None, _) => Room::Perhaps,
+        (Some(node), _) if fits(demand, node) => Room::Certain,
+        (Some(_), _) => Room::None,
+    };
+    report.types.iter().filter(has_room).map(of).max().unwrap_or(Room::None)
+}
+
+/// Whether a node, empty, could hold one such demand.
+fn fits(demand: &Demand, node: &Node) -> bool {
+    let has = |name: &str| node.resources.get(name).map_or(0.0, |r| r.total);
+    demand.shape.iter().all(|(name, wanted)| has(name.raw()) >= *wanted)
+}
+
+/// Launches that failed and were tried within [`LAUNCH_RETRIES`], newest first.
+pub(super) fn failing_now(report: &Autoscaler, now: Timestamp) -> impl Iterator<Item = &LaunchFailure> {
+    report.failures.iter().filter(move |f| f.at.is_none_or(|at| at.age(now) < LAUNCH_RETRIES))
+}
+
+pub(super) fn plural(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}

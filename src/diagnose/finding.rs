@@ -1,0 +1,145 @@
+//! A finding: its kind, its severity, its texts.
+
+use crate::model::{Hint, Problem, Timestamp};
+use std::time::Duration;
+
+/// A finding first seen within this time shows no age.
+const JUST_SEEN: Duration = Duration::from_secs(60);
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Needs action.
+    Bad,
+    /// May need action.
+    Warn,
+    /// Information.
+    Info,
+}
+
+/// The kind of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// The connection to the cluster is broken, or its file is.
+    Unreachable,
+    /// There is unmet demand, and the autoscaler launches nothing.
+    Stuck,
+    /// The autoscaler sends no new report.
+    Silent,
+    /// The dashboard does not answer, though the GCS does.
+    DashboardSilent,
+    /// The autoscaler reports an error of its own.
+    AutoscalerError,
+    /// The autoscaler's launches fail.
+    LaunchesFail,
+    /// Machines were launched, but none of them joins.
+    NoneJoins,
+    /// Ray was restarted by somebody else.
+    Restarted,
+    /// A node has been joining for too long.
+    JoinsLate,
+    /// Nodes died within [`super::JUST_NOW`] without being stopped.
+    NodesLost,
+    /// A slice has fewer hosts than it needs.
+    SliceIncomplete,
+    /// No node type can meet a demand.
+    Infeasible,
+    /// There is unmet demand and nothing is launched, for an unknown reason.
+    Unmet,
+    /// Preempted TPUs are not deleted.
+    EatsQuota,
+    /// Parts of the state could not be read.
+    PartlyRead,
+    /// Nodes are pending.
+    Scaling,
+    /// The cluster is unused.
+    Idle,
+}
+
+impl FindingKind {
+    /// The issue in a few words, shown before the details.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unreachable => "down",
+            Self::Stuck => "autoscaler stuck",
+            Self::Silent => "autoscaler silent",
+            Self::DashboardSilent => "dashboard silent",
+            Self::AutoscalerError => "autoscaler error",
+            Self::LaunchesFail => "launches fail",
+            Self::NoneJoins => "no node joins",
+            Self::Restarted => "Ray restarted",
+            Self::JoinsLate => "join delayed",
+            Self::NodesLost => "nodes lost",
+            Self::SliceIncomplete => "slice incomplete",
+            Self::Infeasible => "infeasible",
+            Self::Unmet => "unmet",
+            Self::EatsQuota => "quota",
+            Self::PartlyRead => "partial data",
+            Self::Scaling => "scaling up",
+            Self::Idle => "idle",
+        }
+    }
+
+    /// Whether the finding concerns the autoscaler; the autoscaler pane shows it in full.
+    pub const fn is_of_autoscaler(self) -> bool {
+        matches!(
+            self,
+            Self::Stuck
+                | Self::Silent
+                | Self::AutoscalerError
+                | Self::LaunchesFail
+                | Self::NoneJoins
+                | Self::JoinsLate
+                | Self::Unmet
+                | Self::Infeasible
+        )
+    }
+}
+
+/// An issue of a cluster. Its texts are safe to print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind of the issue.
+    pub kind: FindingKind,
+    /// How urgent it is.
+    pub severity: Severity,
+    /// When it began, or was first seen.
+    pub since: Option<Timestamp>,
+    /// The details in few words, for a row; may be empty when the kind says it all.
+    pub short: String,
+    /// The details in full, with the evidence.
+    pub long: String,
+    /// What to do; empty when one can only wait.
+    pub hint: Hint,
+}
+
+impl Finding {
+    pub(super) fn new(
+        kind: FindingKind,
+        severity: Severity,
+        since: Option<Timestamp>,
+        short: impl AsRef<str>,
+        long: impl AsRef<str>,
+        hint: impl Into<Hint>,
+    ) -> Self {
+        let clean = |s: &str| crate::model::text::printable(s).into_owned();
+        let (short, long) = (clean(short.as_ref()), clean(long.as_ref()));
+        Self { kind, severity, since, short, long, hint: hint.into() }
+    }
+}
+
+impl Finding {
+    /// The age of the issue; none when it is not known: an issue first seen within this minute may be far older.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        use FindingKind::{Infeasible, LaunchesFail, NoneJoins, Scaling, Stuck, Unmet};
+        let seen = matches!(self.kind, Stuck | LaunchesFail | NoneJoins | Infeasible | Unmet | Scaling);
+        self.since.map(|since| since.age(now)).filter(|age| !seen || *age >= JUST_SEEN)
+    }
+}
+
+impl From<&Problem> for Finding {
+    fn from(problem: &Problem) -> Self {
+        let (kind, severity) = (FindingKind::Unreachable, Severity::Bad);
+        Self::new(kind, severity, Some(problem.since), &problem.what, &problem.what, &problem.hint)
+    }
+}

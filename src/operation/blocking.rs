@@ -1,0 +1,11 @@
+//! Work that may wait for a disk, beside everything else.
+
+/// Runs what may wait for a disk on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        // The runtime is shutting down; there is nothing left to report.
+        Err(e) if e.is_cancelled() => std::future::pending().await,
+        Err(e) => std::panic::resume_unwind(e.into_panic()),
+    }
+}

@@ -1,0 +1,12 @@
+//! News of the service of operations.
+
+use crate::model::{ClusterName, FormId, FormNews, OperationNews};
+
+/// News of the service, for the front end.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// Of an operation on a cluster.
+    Operation(ClusterName, Box<OperationNews>),
+    /// For the form of a job.
+    Form(ClusterName, FormId, FormNews),
+}

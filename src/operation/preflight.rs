@@ -1,0 +1,29 @@
+//! Whether an operation is supported on a cluster at all.
+
+use super::trouble;
+use super::worker;
+use crate::model::{ClusterSpec, Problem, Provider, Task};
+use crate::supervisor::{self, Options};
+
+/// Checks whether the operation is supported: for `local` and `gcp` clusters with a cluster file.
+pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
+    let kind = task.kind();
+    let what = match (&spec.file, spec.provider) {
+        (Some(_), Provider::Local) => return worker::check(spec, options, task),
+        // Project and zone are needed to find its machines.
+        (Some(_), Provider::Gcp) => {
+            return supervisor::tpu_place(spec).and_then(|_| worker::check(spec, options, task));
+        }
+        (None, _) if kind.is_of_cluster() => {
+            format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.word())
+        }
+        (None, _) => format!("{} has no cluster file, which is needed to start a worker", spec.name),
+        (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
+    };
+    let hint = if kind.is_of_cluster() {
+        "use the ray command; `marin-tui backup-jobs` and `restore-jobs` support all providers"
+    } else {
+        "adding and removing workers requires provider gcp or local and a cluster file"
+    };
+    Err(trouble(what, hint))
+}

@@ -1,0 +1,40 @@
+//! The places where tokens are searched.
+
+use crate::model::Secret;
+use crate::model::text::printable;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The places where a token is searched, in this order.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `RAY_AUTH_TOKEN`; an empty value counts as unset.
+    pub variable: Option<Secret>,
+    /// `RAY_AUTH_TOKEN_PATH`; a file that cannot be used there is an error, nothing after it is tried.
+    pub path_variable: Option<PathBuf>,
+    /// Folder of the token files: `clusters/NAME`, which a person writes, and `secrets/PROJECT.SECRET`, the copies.
+    pub cache: PathBuf,
+    /// The home folder, for `~/.ray/auth_token`.
+    pub home: Option<PathBuf>,
+}
+
+/// Where a token was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `RAY_AUTH_TOKEN`.
+    Variable,
+    /// A file.
+    File(PathBuf),
+    /// A version of a secret.
+    Payload(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable => f.write_str("RAY_AUTH_TOKEN"),
+            Self::File(path) => f.write_str(&printable(&path.display().to_string())),
+            Self::Payload(name) => f.write_str(&printable(name)),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A thing in full: labels beside texts, long texts over several lines.
+
+use super::Draw;
+use super::frame::{Title, more_around, pane};
+use super::grid::put;
+use super::text::lay_out;
+use crate::app::{Area, Areas, Details, details};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Draws the page of a thing; notes where its lines are.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &mut Areas) {
+    let (title, rows) = details::lines(&d.app.look(d.now), page);
+    let inner = pane(buf, area, d.theme, &Title { left: title, right: "", tone: None, focused: true });
+    let (lines, label) = lay_out(&rows, inner.width.into());
+    let last = lines.len().saturating_sub(inner.height.into());
+    let top = page.top.min(last);
+    more_around(buf, area, d.theme, (top, last - top), "");
+    for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top)) {
+        let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
+        let room = if text.is_empty() { inner.width } else { u16::try_from(label).unwrap_or(0) };
+        put(buf, inner.x, y, room, false, name, d.theme.dim);
+        put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
+    }
+    areas.details = Some(Area { x: inner.x, y: inner.y, width: inner.width, height: inner.height });
+    areas.details_last = last;
+}

@@ -1,0 +1,77 @@
+//! A table in its pane: any list of rows, drawn from its columns.
+
+use super::Draw;
+use super::frame::{Title, pane};
+use super::grid::{Grid, put};
+use crate::app::{Headed, Listing, Pane};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Draws a page that is a table; returns where it is.
+pub fn page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing) -> Headed {
+    draw(buf, area, d, listing, None)
+}
+
+/// Draws a pane of a cluster's page that is a table; returns where it is.
+pub fn in_pane(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    listing: &dyn Listing,
+    pane: (u8, Pane),
+) -> Headed {
+    draw(buf, area, d, listing, Some(pane))
+}
+
+fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    listing: &dyn Listing,
+    place: Option<(u8, Pane)>,
+) -> Headed {
+    let look = d.app.look(d.now);
+    let (title, focused, selection) = match place {
+        Some((number, pane)) => {
+            (format!("{number} {}", listing.title()), d.is_focused(pane), d.selection(pane))
+        }
+        None => (listing.title().to_owned(), true, d.theme.selected),
+    };
+    let title = filtered(&title, listing);
+    let counts = listing.counts(&look);
+    let tone = Some(d.theme.role(counts.role));
+    let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts.text, tone, focused });
+    rows(buf, inner, d, listing, selection)
+}
+
+/// Draws titles and rows without a border.
+pub fn rows(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    listing: &dyn Listing,
+    selection: ratatui::style::Style,
+) -> Headed {
+    let look = d.app.look(d.now);
+    let heads = listing.heads(&look);
+    let grid = Grid {
+        heads: &heads,
+        top: listing.window(usize::from(area.height.saturating_sub(1))),
+        rows: listing.len(),
+        selected: Some((listing.cursor(), selection)),
+    };
+    let drawn = grid.draw(buf, area, d.theme, |position| listing.cells(&look, position));
+    let body = drawn.rows;
+    if listing.is_empty() && body.height > 0 {
+        put(buf, body.x, body.y, body.width, false, &listing.why_empty(&look), d.theme.dim);
+    }
+    drawn
+}
+
+/// A table's title with the filter in force: `2 Jobs  /train 17 of 96`.
+pub fn filtered(title: &str, listing: &dyn Listing) -> String {
+    match listing.filter().text() {
+        "" => title.to_owned(),
+        filter => format!("{title}  /{filter} {} of {}", listing.len(), listing.all()),
+    }
+}

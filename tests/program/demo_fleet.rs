@@ -1,0 +1,658 @@
+//! The simulated fleet through the system's own `ssh`, as the console's supervisor meets it. No cloud needed.
+
+use crate::left::assert_no_process_names;
+use crate::soon::soon;
+use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
+use marin_tui::demo::{Fault, Fleet, Head, Member, Plan, Trouble};
+use marin_tui::model::{
+    ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Provider,
+    Request, Secret, StreamId, SubmissionId, Timestamp, Update,
+};
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// The production supervisor on a fleet, and the news of it.
+struct Console {
+    fleet: Fleet,
+    supervisor: Supervisor,
+    news: mpsc::Receiver<Update>,
+}
+
+impl Console {
+    async fn on(plan: &str) -> Self {
+        Self::reading(plan, None).await
+    }
+
+    /// The same; clusters that are not on the screen are read at this interval.
+    async fn reading(plan: &str, background: Option<Duration>) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let fleet = Fleet::start(Plan::parse(plan, Path::new("test")).unwrap()).await.unwrap();
+        let (config, folders) = attached(&fleet);
+        let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
+        assert_eq!(specs.len(), fleet.members().len());
+        let places = token::Places { cache: folders.tokens.clone(), ..token::Places::default() };
+        let mut options = Options::new(&config.settings, &folders, places);
+        options.background = background.unwrap_or(options.background);
+        let (updates, news) = mpsc::channel(256);
+        let supervisor = Supervisor::start(specs, options, &updates);
+        Self { fleet, supervisor, news }
+    }
+
+    /// Reads news until `is` says so.
+    async fn until(&mut self, what: &str, mut is: impl FnMut(&str, &News) -> bool) {
+        soon(what, async {
+            loop {
+                let update = self.news.recv().await.expect("the supervisor lives");
+                if is(update.cluster.as_str(), &update.news) {
+                    return;
+                }
+            }
+        })
+        .await;
+    }
+
+    fn ask(&self, cluster: &str, request: Request) {
+        self.supervisor.ask(&ClusterName::new(cluster), request);
+    }
+
+    async fn end(self) {
+        soon("the supervisor ends", self.supervisor.shutdown()).await;
+        let folder = self.fleet.folder().path().to_owned();
+        drop(self.fleet);
+        assert!(!folder.exists());
+        assert_no_process_names(&folder);
+    }
+}
+
+/// What a console reads when it is led to the fleet as `marin-tui demo` does.
+fn attached(fleet: &Fleet) -> (Config, Folders) {
+    let folder = fleet.folder();
+    let env = Env::new(&[("HOME", "/nonexistent")], "/").with(&folder.env());
+    let sources =
+        Sources { config: Some(folder.settings()), infra: Some(folder.infra()), ..Sources::default() };
+    (config::load(&sources, &env, Timestamp::now()).unwrap(), Folders::new(&env))
+}
+
+fn is_up(news: &News) -> bool {
+    matches!(news, News::Link(Link::Up { .. }))
+}
+
+fn problem(news: &News) -> Option<&ProblemKind> {
+    match news {
+        News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => Some(&problem.kind),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_fleet_arrives_and_its_troubles_say_so() {
+    let plan = Plan::find(Path::new("marin")).unwrap();
+    let text = include_str!("../../assets/demo/marin.yaml");
+    let mut console = Console::on(text).await;
+    // The clusters whose cluster files are Marin's own.
+    let (config, folders) = attached(&console.fleet);
+    assert!(
+        config
+            .entries
+            .iter()
+            .filter_map(Entry::cluster)
+            .all(|c| c.provider == Provider::Gcp && c.zone.is_some())
+    );
+    assert!(
+        folders.tokens.join("clusters/marin-big-run").exists(),
+        "tokens lie where the console looks for them"
+    );
+    let mut seen = BTreeMap::new();
+    let wanted = plan.clusters.len();
+    console
+        .until("every cluster has said something", |cluster, news| {
+            match (news, problem(news)) {
+                (News::Snapshot(s), _) => {
+                    let alive = s.nodes.iter().filter(|n| n.state.is_alive()).count();
+                    seen.insert(cluster.to_owned(), format!("{alive} nodes"));
+                }
+                (_, Some(ProblemKind::Unreachable)) => {
+                    seen.insert(cluster.to_owned(), "unreachable".into());
+                }
+                (_, Some(ProblemKind::TokenRefused)) => {
+                    seen.insert(cluster.to_owned(), "refused".into());
+                }
+                (_, Some(other)) => panic!("{cluster}: {other:?}"),
+                _ => {}
+            }
+            seen.len() == wanted
+        })
+        .await;
+    for cluster in &plan.clusters {
+        let expected = match cluster.name.as_str() {
+            "marin-us-east5" => "unreachable".to_owned(),
+            "marin-us-central2-staging" => "refused".to_owned(),
+            // The autoscaler that has not noticed that its machines are gone.
+            "marin-us-central2" => "1 nodes".to_owned(),
+            // What lives has as many as it happens to have.
+            name if cluster.life.is_some() => {
+                assert!(seen[name].ends_with(" nodes") && seen[name] != "0 nodes", "{name}: {}", seen[name]);
+                continue;
+            }
+            _ => format!("{} nodes", cluster.nodes),
+        };
+        assert_eq!(seen[&cluster.name], expected, "{}", cluster.name);
+    }
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_stopped_and_a_log_followed() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
+    let id = SubmissionId(running.as_str().into());
+    console.ask("a", Request::Follow(StreamId(1), LogSource::Job(id.clone())));
+    console.ask("a", Request::Follow(StreamId(2), LogSource::Monitor("monitor.log".into())));
+    let head = &console.fleet.member("a").unwrap().head;
+    assert!(head.write_job_log(&running, b"the first line\n"));
+    head.write_file("monitor.log", b"the autoscaler's first\n");
+    let mut both = [false; 2];
+    console
+        .until("both logs", |_, news| {
+            if let News::Log(batch) = news {
+                assert!(!matches!(batch.end, LogEnd::Failed(_)), "{batch:?}");
+                both[0] |= batch.lines.iter().any(|l| l.contains("the first line"));
+                both[1] |= batch.lines.iter().any(|l| l.contains("the autoscaler's first"));
+            }
+            both == [true; 2]
+        })
+        .await;
+    console.fleet.member("a").unwrap().head.write_job_log(&running, b"the second line\n");
+    console
+        .until("the log's growth", |_, news| {
+            matches!(news, News::Log(batch) if batch.lines.iter().any(|l| l.contains("the second line")))
+        })
+        .await;
+    console.ask("a", Request::StopJob(id.clone()));
+    console
+        .until("the job has ended", |_, news| {
+            matches!(news, News::JobStop { id: which, outcome: JobStopOutcome::Ended(word) } if *which == id && word == "stopped")
+        })
+        .await;
+    assert!(console.fleet.member("a").unwrap().head.submissions(JobStatus::Stopped).contains(&running));
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_whose_answer_broke_off_is_not_known_until_the_job_is_seen_ended() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let head = &console.fleet.member("a").unwrap().head;
+    let running = head.submissions(JobStatus::Running).pop().unwrap();
+    let path = format!("/api/jobs/{running}/stop");
+    head.trouble(vec![Trouble { path, fault: Fault::HalfBody }]);
+    console.ask("a", Request::StopJob(SubmissionId(running.as_str().into())));
+    let mut outcomes = Vec::new();
+    console
+        .until("the job is seen ended", |_, news| {
+            if let News::JobStop { outcome, .. } = news {
+                outcomes.push(outcome.clone());
+            }
+            matches!(outcomes.last(), Some(JobStopOutcome::Ended(_)))
+        })
+        .await;
+    let [JobStopOutcome::Unknown { watching: true, .. }, JobStopOutcome::Ended(word)] = &outcomes[..] else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!(word, "stopped");
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let head = &console.fleet.member("a").unwrap().head;
+    head.trouble(vec![Trouble { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
+    console.ask("a", Request::Refresh);
+    let mut over_gcs = None;
+    console
+        .until("the first round trip, while the gcs is read", |_, news| {
+            if let News::Link(Link::Up { gcs, .. }) = news {
+                over_gcs = Some(*gcs);
+            }
+            over_gcs.is_some()
+        })
+        .await;
+    assert_eq!(over_gcs, Some(true));
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_trip_that_is_not_answered_is_not_told_from_before() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    let is = |measured: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
+    console.until("a round trip", is(true)).await;
+    let fault = vec![Trouble { path: "/api/authentication_mode".into(), fault: Fault::HangUp }];
+    console.fleet.member("a").unwrap().head.trouble(fault);
+    console.until("none, while the gcs answers", is(false)).await;
+    console.end().await;
+}
+
+/// A dashboard that hangs, as after SIGSTOP; the GCS answers.
+fn hung_dashboard() -> Vec<Trouble> {
+    let hangs = |path: &str| Trouble { path: path.into(), fault: Fault::Stall };
+    vec![hangs("/api"), hangs("/nodes")]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hung_dashboard_and_a_gcs_that_answers_are_two_facts() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.ask("a", Request::Focus(true));
+    let says = |silent: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { dashboard, gcs: true, .. }) if dashboard.is_some() == silent);
+    console.until("both answer", says(false)).await;
+    console.fleet.member("a").unwrap().head.trouble(hung_dashboard());
+    console.until("the dashboard is silent", says(true)).await;
+    // One that connects now has the state all the same.
+    console.ask("a", Request::Reconnect);
+    let (mut connects, mut states) = (false, 0);
+    console
+        .until("the state from the gcs alone", |_, news| {
+            connects |= matches!(news, News::Link(Link::Connecting { .. }));
+            states += usize::from(connects && matches!(news, News::Snapshot(_)));
+            states > 0
+        })
+        .await;
+    console.until("the dashboard is still silent", says(true)).await;
+    console.fleet.member("a").unwrap().head.trouble(Vec::new());
+    console.until("it is back by itself", says(false)).await;
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    // Ray does not know the one, as after a restart of the head; the other it refuses, and its file is nowhere.
+    let fault = Trouble { path: "/api/jobs/refused".into(), fault: Fault::Status(400) };
+    console.fleet.member("a").unwrap().head.trouble(vec![fault]);
+    let nobodys = |id: &str| LogSource::Job(SubmissionId(id.into()));
+    console.ask("a", Request::Follow(StreamId(1), nobodys("gone")));
+    console.ask("a", Request::Follow(StreamId(2), nobodys("refused")));
+    console.ask("a", Request::Follow(StreamId(3), LogSource::Monitor("not-yet.log".into())));
+    let mut ends = BTreeMap::new();
+    console
+        .until("three ends", |_, news| {
+            if let News::Log(batch) = news {
+                assert!(batch.end != LogEnd::Open, "{batch:?}");
+                assert!(batch.stream != StreamId(1) || matches!(batch.end, LogEnd::Failed(_)), "{batch:?}");
+                let last = match &batch.end {
+                    LogEnd::Interrupted(why) => why.contains("waiting for it"),
+                    _ => true,
+                };
+                if last {
+                    ends.insert(batch.stream, batch.end.clone());
+                }
+            }
+            ends.len() == 3
+        })
+        .await;
+    let failed = |n: u64| match &ends[&StreamId(n)] {
+        LogEnd::Failed(why) => why.as_str(),
+        other => panic!("{n}: {other:?}"),
+    };
+    assert!(failed(1).contains("gone") && !failed(1).contains("ssh"), "{}", failed(1));
+    assert!(
+        failed(2).contains("400") && failed(2).contains("has no job-driver-refused.log"),
+        "{}",
+        failed(2)
+    );
+    // What is waited for is followed once it is there.
+    console.fleet.member("a").unwrap().head.write_file("not-yet.log", b"at last\n");
+    let there = |news: &News| matches!(news, News::Log(b) if b.stream == StreamId(3) && b.end == LogEnd::Open && b.lines == ["at last"]);
+    console.until("the late file", |_, news| there(news)).await;
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_followed_log_goes_on_where_it_was_with_another_token() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
+    let write = |console: &Console, line: &str| {
+        let head = &console.fleet.member("a").unwrap().head;
+        assert!(head.write_job_log(&running, format!("{line}\n").as_bytes()));
+    };
+    write(&console, "line-1");
+    console.ask("a", Request::Follow(StreamId(1), LogSource::Job(SubmissionId(running.as_str().into()))));
+    let mut ours: Vec<String> = Vec::new();
+    let mut note = |news: &News| {
+        let News::Log(batch) = news else { return 0 };
+        ours.extend(batch.lines.iter().filter(|l| l.starts_with("line-")).cloned());
+        ours.len()
+    };
+    console.until("the first line", |_, news| note(news) == 1).await;
+    let head = &console.fleet.member("a").unwrap().head;
+    head.set_token(Some(Secret::new("another")));
+    head.drop_connections();
+    let waits = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Interrupted(why), .. }) if why.contains("another token"));
+    console.until("the refusal", |_, news| waits(news)).await;
+    write(&console, "line-2");
+    console.fleet.folder().write_token("a", &Secret::new("another")).unwrap();
+    console.ask("a", Request::Refresh);
+    console.until("what was written meanwhile", |_, news| note(news) == 2).await;
+    write(&console, "line-3");
+    console.until("what comes then", |_, news| note(news) == 3).await;
+    // What is on the screen is not read once more over ssh.
+    let head = &console.fleet.member("a").unwrap().head;
+    head.trouble(vec![Trouble { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
+    head.drop_connections();
+    let failed = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Failed(_), .. }));
+    console.until("why it ends", |_, news| note(news) > 3 || failed(news)).await;
+    assert_eq!(ours, ["line-1", "line-2", "line-3"]);
+    console.end().await;
+}
+
+fn head(console: &Console) -> &Head {
+    &console.fleet.member("a").unwrap().head
+}
+
+/// Where a stream stands after this news; none when it is no news of a stream.
+fn stands(news: &News) -> Option<&LogEnd> {
+    match news {
+        News::Log(batch) => Some(&batch.end),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_in_which_nothing_is_written_is_back_with_its_cluster() {
+    let mut console = Console::on("clusters: [{name: a, log_rate: 0}]").await;
+    console.until("a is up", |_, news| is_up(news)).await;
+    let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
+    assert!(head(&console).write_job_log(&running, b"line-1\n"));
+    console.ask("a", Request::Follow(StreamId(1), LogSource::Job(SubmissionId(running.as_str().into()))));
+    let mut ours: Vec<String> = Vec::new();
+    let mut note = |news: &News| {
+        let News::Log(batch) = news else { return 0 };
+        ours.extend(batch.lines.iter().filter(|l| l.starts_with("line-")).cloned());
+        ours.len()
+    };
+    console.until("the first line", |_, news| note(news) == 1).await;
+    let interrupted = |news: &News| matches!(stands(news), Some(LogEnd::Interrupted(_)));
+
+    // The connection is lost.
+    console.fleet.member("a").unwrap().drop_connections();
+    console.until("the interruption", |_, news| note(news) > 1 || interrupted(news)).await;
+    console.until("the log again", |_, news| note(news) > 1 || stands(news) == Some(&LogEnd::Open)).await;
+
+    // The connection stands, and nobody answers behind it; then somebody asks for everything anew.
+    head(&console).trouble(vec![Trouble { path: String::new(), fault: Fault::HangUp }]);
+    head(&console).drop_connections();
+    console.ask("a", Request::Refresh);
+    let mut both = [false; 2];
+    console
+        .until("both troubles", |_, news| {
+            both[0] |= interrupted(news);
+            both[1] |= problem(news).is_some();
+            both == [true; 2]
+        })
+        .await;
+    head(&console).trouble(Vec::new());
+    console.ask("a", Request::Refresh);
+    console.until("the log once more", |_, news| note(news) > 1 || stands(news) == Some(&LogEnd::Open)).await;
+    assert!(head(&console).write_job_log(&running, b"line-2\n"));
+    console.until("what is written then", |_, news| note(news) == 2).await;
+    assert_eq!(ours, ["line-1", "line-2"]);
+    console.end().await;
+}
+
+/// Somebody looks at a dialog that waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhile() {
+    let mut console = Console::on("clusters: [{name: a}]").await;
+    let mut driver = None;
+    console
+        .until("a driver runs", |_, news| {
+            if let News::Snapshot(snapshot) = news {
+                let mut running = snapshot.jobs.iter().filter(|j| j.status == JobStatus::Running);
+                driver = running.find(|j| j.driver.is_some()).map(|j| j.ids());
+            }
+            driver.is_some()
+        })
+        .await;
+    let ours = driver.unwrap();
+    console.ask("a", Request::Work(ours.clone()));
+    console
+        .until("its work", |_, news| {
+            matches!(news, News::Work { job, work: Ok(work) } if *job == ours && !work.actors.is_empty())
+        })
+        .await;
+    let member = console.fleet.member("a").unwrap();
+    member.head.trouble(vec![Trouble { path: "/api/v0/tasks".into(), fault: Fault::Stall }]);
+    let asked = || member.head.cost().requests.get("/api/v0/tasks").copied();
+    let before = asked();
+    console.ask("a", Request::Work(ours.clone()));
+    soon("the head is asked", async {
+        while asked() == before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    member.drop_connections();
+    console
+        .until(
+            "why it is not told",
+            |_, news| matches!(news, News::Work { job, work: Err(_) } if *job == ours),
+        )
+        .await;
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_connections_and_a_rotated_token_are_mended() {
+    let mut console = Console::on("clusters: [{name: a}, {name: b}]").await;
+    let mut up = BTreeSet::new();
+    console
+        .until("both are up", |cluster, news| {
+            if is_up(news) {
+                up.insert(cluster.to_owned());
+            }
+            up.len() == 2
+        })
+        .await;
+    console.fleet.member("a").unwrap().drop_connections();
+    let mut lost = false;
+    console
+        .until("a is lost and comes back, b stays", |cluster, news| {
+            assert!(cluster == "a" || problem(news).is_none(), "{cluster}: {news:?}");
+            lost |= problem(news).is_some();
+            lost && cluster == "a" && is_up(news)
+        })
+        .await;
+    let member = console.fleet.member("b").unwrap();
+    member.head.set_token(Some(Secret::new("another")));
+    console.ask("b", Request::Refresh);
+    console
+        .until("b refuses the token", |cluster, news| {
+            cluster == "b" && problem(news) == Some(&ProblemKind::TokenRefused)
+        })
+        .await;
+    console.fleet.folder().write_token("b", &Secret::new("another")).unwrap();
+    console.ask("b", Request::Reconnect);
+    console.until("b takes the new token", |cluster, news| cluster == "b" && is_up(news)).await;
+    console.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_that_all_hung_at_once_are_up_again_soon() {
+    let names: Vec<String> = (0..14).map(|n| format!("c{n}")).collect();
+    let listed: Vec<String> =
+        names.iter().map(|name| format!("{{name: {name}, nodes: 8, jobs: 8}}")).collect();
+    let mut console = Console::on(&format!("clusters: [{}]", listed.join(", "))).await;
+    console.ask("c0", Request::Focus(true));
+    let mut read = BTreeSet::new();
+    let mut every = |name: &str, news: &News| {
+        if matches!(news, News::Snapshot(_)) {
+            read.insert(name.to_owned());
+        }
+        read.len() == names.len()
+    };
+    console.until("all are read", &mut every).await;
+    for member in console.fleet.members() {
+        member.head.trouble(vec![Trouble { path: String::new(), fault: Fault::Stall }]);
+    }
+    console
+        .until("the one on the screen does not answer", |name, news| {
+            name == "c0" && matches!(news, News::Link(Link::Retrying { .. }))
+        })
+        .await;
+    for member in console.fleet.members() {
+        // What is under way is never answered.
+        member.head.trouble(Vec::new());
+    }
+    let mut read = BTreeSet::new();
+    console
+        .until("the one on the screen is up", |name, news| {
+            if matches!(news, News::Snapshot(_)) {
+                read.insert(name.to_owned());
+            }
+            name == "c0" && is_up(news)
+        })
+        .await;
+    console
+        .until("all are read again", |name, news| {
+            if matches!(news, News::Snapshot(_)) {
+                read.insert(name.to_owned());
+            }
+            read.len() == names.len()
+        })
+        .await;
+    console.end().await;
+}
+
+/// A fault, by the name that a person would give it, and who brings it about.
+type Strike = (&'static str, fn(&Member));
+
+fn troubled(member: &Member, path: &str, fault: Fault) {
+    member.head.trouble(vec![Trouble { path: path.into(), fault }]);
+}
+
+/// What heads did to the console in an hour of faults. Each lasts until [`Head::trouble`] is called with none.
+const STRIKES: [Strike; 12] = [
+    ("errors", |m| troubled(m, "", Fault::Status(500))),
+    ("a proxy's errors", |m| troubled(m, "", Fault::Status(502))),
+    ("too busy", |m| troubled(m, "", Fault::Status(503))),
+    ("pages of a proxy", |m| troubled(m, "", Fault::Html)),
+    ("bodies that break off", |m| troubled(m, "", Fault::HalfBody)),
+    ("connections closed without an answer", |m| troubled(m, "", Fault::HangUp)),
+    ("no answer", |m| troubled(m, "", Fault::Stall)),
+    ("no answer, connections lost meanwhile", |m| {
+        troubled(m, "", Fault::Stall);
+        m.drop_connections();
+    }),
+    ("ssh lost", |m| m.drop_connections()),
+    ("a dashboard that hangs", |m| m.head.trouble(hung_dashboard())),
+    ("a GCS that hangs", |m| troubled(m, "/ray.rpc.", Fault::Stall)),
+    ("answers after three seconds", |m| troubled(m, "", Fault::Latency(Duration::from_secs(3)))),
+];
+
+/// How the clusters of a fleet are shown.
+#[derive(Default)]
+struct Shown {
+    /// Those of which everything answers.
+    whole: BTreeSet<String>,
+    /// Those whose state was read since this was cleared.
+    read: BTreeSet<String>,
+}
+
+impl Shown {
+    fn take(&mut self, name: &str, news: &News) {
+        match news {
+            News::Link(Link::Up { gcs: true, dashboard: None, .. }) => {
+                self.whole.insert(name.to_owned());
+            }
+            News::Link(_) => {
+                self.whole.remove(name);
+            }
+            News::Snapshot(_) => {
+                self.read.insert(name.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn is_well(&self, name: &str) -> bool {
+        self.whole.contains(name) && self.read.contains(name)
+    }
+}
+
+/// Every fault, on the head of the cluster on the screen alone: the other clusters stay as they are, and everything
+/// recovers without a key. With `FLEET_FAULTS=all` also on half of the fleet and on all of it, at the default intervals.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_recovers_from_every_fault_by_itself() {
+    let is_whole = std::env::var("FLEET_FAULTS").is_ok_and(|faults| faults == "all");
+    let scopes: &[usize] = if is_whole { &[1, 7, 14] } else { &[1] };
+    let background = (!is_whole).then_some(Duration::from_secs(4));
+    let names: Vec<String> = (0..14).map(|n| format!("c{n}")).collect();
+    let listed: Vec<String> =
+        names.iter().map(|name| format!("{{name: {name}, nodes: 8, jobs: 8}}")).collect();
+    let plan = format!("clusters: [{}]", listed.join(", "));
+    let mut console = Console::reading(&plan, background).await;
+    console.ask("c0", Request::Focus(true));
+    let mut shown = Shown::default();
+    let all_well = |shown: &Shown| names.iter().all(|name| shown.is_well(name));
+    console
+        .until("all are up", |name, news| {
+            shown.take(name, news);
+            all_well(&shown)
+        })
+        .await;
+    for (fault, strike) in STRIKES {
+        for struck in scopes {
+            let (hit, spared) = names.split_at(*struck);
+            let what = format!("{fault}, at {struck} of {}", names.len());
+            let began = Instant::now();
+            for member in &console.fleet.members()[..*struck] {
+                strike(member);
+            }
+            // A slow answer and a lost connection may both be over before anything is seen of them.
+            let is_brief = matches!(fault, "ssh lost" | "answers after three seconds");
+            if !is_brief {
+                console
+                    .until(&format!("it is seen: {what}"), |name, news| {
+                        shown.take(name, news);
+                        !shown.whole.contains("c0")
+                    })
+                    .await;
+            }
+            assert!(spared.iter().all(|name| shown.whole.contains(name)), "{what}: {:?}", shown.whole);
+            let seen = began.elapsed();
+            for member in console.fleet.members() {
+                member.head.trouble(Vec::new());
+            }
+            let over = Instant::now();
+            shown.read.clear();
+            console
+                .until(&format!("the cluster on the screen is well again: {what}"), |name, news| {
+                    shown.take(name, news);
+                    shown.is_well("c0")
+                })
+                .await;
+            let first = over.elapsed();
+            console
+                .until(&format!("all clusters are well again: {what}"), |name, news| {
+                    shown.take(name, news);
+                    assert!(
+                        hit.iter().any(|n| n == name) || shown.whole.contains(name),
+                        "{what}: {name}: {news:?}"
+                    );
+                    all_well(&shown)
+                })
+                .await;
+            let all = over.elapsed();
+            println!("{what}: seen after {seen:.1?}; well again: on the screen {first:.1?}, all {all:.1?}");
+        }
+    }
+    console.end().await;
+}

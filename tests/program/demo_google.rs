@@ -1,0 +1,199 @@
+//! The Google of a simulated fleet, as a shell and the console see it: TPUs that the autoscaler has lost, requests that
+//! wait, workers that are added and removed. Nobody's own Google login is used.
+
+use crate::pty::Pty;
+use marin_tui::demo::{Fleet, Plan};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// The autoscaler of one has lost everything, another lives, and one stands still.
+const PLAN: &str = "
+clusters:
+  - name: marin-us-central2
+    dead: 0
+    life: {stuck: true, jobs_per_hour: 20, past_minutes: 60}
+    slices: {tpu_worker: 6, tpu_slice_v4_32: 3}
+    queued: [v4-256]
+  - name: marin-us-central1
+    dead: 0
+    life: {jobs_per_hour: 0, preemptions_per_hour: 0, past_minutes: 10}
+  - {name: marin-us-west4, nodes: 6, dead: 2}
+  - {name: marin-us-central2-staging, nodes: 2, trouble: rotated-token}
+";
+
+/// A fleet, and a home without a Google login.
+struct World {
+    fleet: Fleet,
+    home: TempDir,
+    _runtime: Runtime,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let plan = Plan::parse(PLAN, Path::new("test")).unwrap();
+        let fleet = runtime.block_on(Fleet::start(plan)).unwrap();
+        Self { fleet, home: tempfile::tempdir().unwrap(), _runtime: runtime }
+    }
+
+    /// The program and its first arguments, and what is in its environment.
+    fn start(&self) -> (Vec<String>, Vec<(&'static str, String)>) {
+        let folder = self.fleet.folder();
+        let path = |p: &Path| p.display().to_string();
+        let program = env!("CARGO_BIN_EXE_marin-tui").to_owned();
+        let argv = vec![
+            program,
+            "--config".into(),
+            path(&folder.settings()),
+            "--infra".into(),
+            path(&folder.infra()),
+        ];
+        let mut env = folder.env();
+        env.push(("HOME", path(self.home.path())));
+        // Whoever looked at a person's own login would fail.
+        env.push(("GOOGLE_APPLICATION_CREDENTIALS", path(&self.home.path().join("none"))));
+        env.push(("NO_PROXY", "127.0.0.1".into()));
+        (argv, env)
+    }
+
+    fn run(&self, cluster: &str, words: &str) -> Output {
+        let (argv, env) = self.start();
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]).envs(env).args(["--cluster", cluster]).args(words.split(' '));
+        command.output().unwrap()
+    }
+
+    /// What it prints, when it succeeds.
+    fn says(&self, cluster: &str, words: &str) -> String {
+        let out = self.run(cluster, words);
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(out.status.success(), "{words}: {said}{}", String::from_utf8_lossy(&out.stderr));
+        said
+    }
+
+    /// Standing and name of each of the cluster's TPUs.
+    fn tpus(&self, cluster: &str) -> Vec<(String, String)> {
+        let all: Value = serde_json::from_str(&self.says(cluster, "tpus --json")).unwrap();
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        let row = |row: &Value| (text(&row["status"]), text(&row["name"]));
+        all["rows"].as_array().unwrap().iter().map(row).collect()
+    }
+
+    fn count(&self, cluster: &str, standing: &str) -> usize {
+        self.tpus(cluster).iter().filter(|(is, _)| is == standing).count()
+    }
+
+    fn nodes(&self, cluster: &str) -> usize {
+        self.fleet.member(cluster).unwrap().head.nodes().len()
+    }
+}
+
+/// The cluster files are real ones: the ray command that a person has would end what they name.
+#[test]
+fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
+    let world = World::new();
+    let (bin, ran) = (world.home.path().join("bin"), world.home.path().join("ran"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("ray"), format!("#!/bin/sh\necho \"$@\" >>{}\n", ran.display())).unwrap();
+    std::fs::set_permissions(bin.join("ray"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    for command in ["restart-cluster --yes --others", "stop-cluster --yes --others"] {
+        let (argv, env) = world.start();
+        let words = [&argv[1..], &["--cluster".into(), "us-west4".into()]].concat();
+        let mut program = Command::new(&argv[0]);
+        program.args(words).envs(env).env("PATH", &path).args(command.split(' '));
+        let out = program.output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && said.contains("no ray command was run"), "{command}: {said}");
+        let name = command.split(' ').next().unwrap();
+        world.says("us-west4", &format!("{name} --abandon"));
+    }
+    assert!(!ran.exists(), "{:?}", std::fs::read_to_string(ran));
+}
+
+#[test]
+fn what_a_stuck_autoscaler_lost_eats_quota_until_it_is_deleted() {
+    let world = World::new();
+    let lost = world.count("us-central2", "preempted, holds quota");
+    assert!(lost >= 4, "{lost}");
+    let said = world.says("us-central2", "clean-preempted --yes");
+    assert_eq!(said.matches("deleted").count(), lost, "{said}");
+    // What waits was not taken away, and stays.
+    assert_eq!(world.tpus("us-central2"), [("waiting".into(), "ray-worker-manual-v4-256".into())]);
+    world.says("us-central2", "remove-worker ray-worker-manual-v4-256 --now --yes");
+    assert_eq!(world.tpus("us-central2"), []);
+}
+
+#[test]
+fn the_console_shows_the_lost_tpus_and_deletes_them() {
+    let world = World::new();
+    let (mut argv, env) = world.start();
+    argv.extend(["--cluster".into(), "us-central2".into()]);
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let mut pty = Pty::start(&argv, &env, 140, 45);
+    pty.wait_text("● up");
+    pty.send("T");
+    let text = pty.wait("its TPUs", |t| t.contains("preempted, holds quota") && t.contains("waiting"));
+    assert!(text.contains("ray-marin-us-central2-worker-"), "{text}");
+    pty.send("x");
+    pty.wait_text("Delete preempted TPUs on");
+    pty.send("y");
+    pty.wait("all gone", |t| !t.contains("preempted, holds quota") && t.contains("ray-worker-manual-v4-256"));
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+    assert_eq!(world.count("us-central2", "preempted, holds quota"), 0);
+}
+
+/// Adds a worker of that many hosts and removes it; Ray and Google both see it come and go.
+fn come_and_go(cluster: &str, tpu: &str, capacity: &str, hosts: usize, how: &str) {
+    let world = World::new();
+    let (before, rows) = (world.nodes(cluster), world.tpus(cluster).len());
+    let adding = format!("add-worker --type {tpu} --capacity {capacity} --name extra --yes");
+    let said: Value = serde_json::from_str(&world.says(cluster, &format!("{adding} --json"))).unwrap();
+    assert_eq!(said[0]["hosts"].as_array().unwrap().len(), hosts, "{said}");
+    assert_eq!(world.nodes(cluster), before + hosts);
+    assert!(world.tpus(cluster).contains(&("registered".into(), "extra".into())));
+    let again = world.run(cluster, &format!("{adding} --no-wait"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("already requested from Google"), "{again:?}");
+    world.says(cluster, &format!("remove-worker extra {how} --yes"));
+    assert_eq!(world.nodes(cluster), before);
+    assert_eq!(world.tpus(cluster).len(), rows);
+}
+
+#[test]
+fn a_worker_joins_and_is_drained() {
+    come_and_go("marin-us-central1", "v5p-32", "preemptible", 4, "--drain");
+}
+
+#[test]
+fn a_worker_joins_and_is_removed_at_once() {
+    come_and_go("marin-us-west4", "v5litepod-8", "best-effort", 2, "--now");
+}
+
+#[test]
+fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
+    let world = World::new();
+    for cluster in ["marin-us-central1", "marin-us-west4"] {
+        let (before, all) = (world.nodes(cluster), world.tpus(cluster));
+        let (standing, name) = &all[0];
+        assert_eq!(standing, "registered", "{all:?}");
+        world.says(cluster, &format!("remove-worker {name} --now --others --yes"));
+        assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
+        // The autoscaler of one that lives asks for another at once.
+        assert!(cluster == "marin-us-central1" || world.nodes(cluster) < before);
+    }
+}
+
+#[test]
+fn a_rotated_token_is_fetched_once_the_old_one_is_removed() {
+    let world = World::new();
+    let refused = world.run("marin-us-central2-staging", "list-jobs");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("refuses this token"), "{refused:?}");
+    let stale = world.fleet.folder().path().join("cache/marin-tui/tokens/clusters/marin-us-central2-staging");
+    std::fs::remove_file(stale).unwrap();
+    world.says("marin-us-central2-staging", "list-jobs");
+}

@@ -1,0 +1,266 @@
+//! Whole clusters of a served demo restarted, stopped and started by the program's own commands: the heads go and come
+//! at the demo's Google, the jobs come back, and no ray command that a person has is run.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// A fleet in a process of its own, and how commands attach to it.
+struct Served {
+    dir: TempDir,
+    fleet: Child,
+    settings: String,
+    infra: String,
+    env: BTreeMap<String, String>,
+}
+
+impl Served {
+    fn new(plan: &str, arguments: &[&str]) -> Self {
+        let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        for part in ["t", "home", "bin"] {
+            fs::create_dir(dir.path().join(part)).unwrap();
+        }
+        let (scenario, ran) = (dir.path().join("plan.yaml"), dir.path().join("ran"));
+        fs::write(&scenario, plan).unwrap();
+        // The cluster files are real ones: a person's own ray would end what they name.
+        let ray = dir.path().join("bin/ray");
+        fs::write(&ray, format!("#!/bin/sh\necho \"$@\" >>{}\n", ran.display())).unwrap();
+        fs::set_permissions(&ray, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut fleet = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        fleet.args(["demo", "--serve", "--scenario"]).arg(&scenario).args(arguments);
+        fleet.env("TMPDIR", dir.path().join("t")).env("HOME", dir.path().join("home"));
+        let mut fleet = fleet.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(fleet.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        let env = line["env"].as_object().unwrap().iter().map(|(k, v)| (k.clone(), text(v))).collect();
+        Self { settings: text(&line["settings"]), infra: text(&line["infra"]), dir, fleet, env }
+    }
+
+    fn command(&self, cluster: &str, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.args(["--config", &self.settings, "--infra", &self.infra, "--cluster", cluster]);
+        command.args(words.split(' ')).envs(&self.env).stdin(Stdio::null());
+        command.env("HOME", self.dir.path().join("home")).env("NO_PROXY", "127.0.0.1");
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.dir.path().join("none"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display()));
+        command
+    }
+
+    fn run(&self, cluster: &str, words: &str) -> Output {
+        self.command(cluster, words).output().unwrap()
+    }
+
+    /// Interrupts it when it tells this.
+    fn interrupt(&self, cluster: &str, words: &str, at: &str) {
+        let mut child = self.command(cluster, words).stderr(Stdio::piped()).spawn().unwrap();
+        let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut told = told.inspect(|line| assert!(!line.contains("failed"), "{line}"));
+        assert!(told.any(|line| line.contains(at)), "{words} never came to this: {at}");
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let last = told.last().unwrap_or_default();
+        assert!(!child.wait().unwrap().success() && last.contains("--resume"), "{last}");
+    }
+
+    /// What it prints and what it tells, when it succeeds.
+    fn says(&self, cluster: &str, words: &str) -> (String, String) {
+        let out = self.run(cluster, words);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let (printed, told) = (text(&out.stdout), text(&out.stderr));
+        assert!(out.status.success(), "{words}: {printed}{told}");
+        (printed, told)
+    }
+
+    /// What it tells when it fails.
+    fn fails(&self, cluster: &str, words: &str) -> String {
+        let out = self.run(cluster, words);
+        assert_eq!(out.status.code(), Some(1), "{words}: {out:?}");
+        String::from_utf8(out.stderr).unwrap()
+    }
+
+    fn json(&self, cluster: &str, words: &str) -> Value {
+        serde_json::from_str(&self.says(cluster, words).0).unwrap()
+    }
+
+    /// The submissions that have not ended, each with its state.
+    fn open(&self, cluster: &str) -> BTreeMap<String, String> {
+        let all = self.json(cluster, "list-jobs --json");
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        let rows = all.as_array().unwrap().iter();
+        let open = rows.filter_map(|j| Some((text(&j["submission_id"])?, text(&j["status"])?)));
+        open.filter(|(_, status)| ["PENDING", "RUNNING"].contains(&status.to_uppercase().as_str())).collect()
+    }
+
+    /// Standing and name of each of the cluster's TPUs.
+    fn tpus(&self, cluster: &str) -> BTreeSet<(String, String)> {
+        let all = self.json(cluster, "tpus --json");
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        all["rows"].as_array().unwrap().iter().map(|r| (text(&r["status"]), text(&r["name"]))).collect()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.fleet.stdin.take());
+        let _ = self.fleet.wait();
+        let ran = fs::read_to_string(self.dir.path().join("ran"));
+        assert!(ran.is_err() || std::thread::panicking(), "a ray command was run: {ran:?}");
+    }
+}
+
+/// Looks until it is so.
+fn until<T>(what: &str, mut look: impl FnMut() -> T, is: impl Fn(&T) -> bool) -> T {
+    let began = Instant::now();
+    loop {
+        let seen = look();
+        if is(&seen) {
+            return seen;
+        }
+        assert!(began.elapsed() < DEADLINE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+const NO_HEAD: &str = "no machine in hai-gcp-models has the head label of marin-us-central2";
+
+/// What a newcomer does first: the cluster whose autoscaler is stuck.
+#[test]
+fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
+    let served = Served::new(
+        "clusters:\n- {name: marin-us-central2, dead: 0, autoscaler: v1, slices: {tpu_worker: 5}, unowned: 1,\n   \
+         life: {stuck: true, jobs_per_hour: 20, job_minutes: 600, failing: 0, launch_seconds: 2, past_minutes: 60}}\n",
+        &[],
+    );
+    let (before, lost) = (served.open("us-central2"), served.tpus("us-central2"));
+    assert!(!before.is_empty() && !lost.is_empty());
+    assert!(lost.iter().all(|(standing, _)| standing == "preempted, holds quota"), "{lost:?}");
+    let (_, planned) = served.says("us-central2", "restart-cluster --dry-run");
+    assert!(before.keys().all(|id| planned.contains(id.as_str())), "{planned}");
+    // Nobody knows whose these are: a plain `ray job submit`, and a driver that was started by hand.
+    let refused = served.fails("us-central2", "restart-cluster --yes");
+    let unowned = |id: &str| refused.lines().any(|l| l.starts_with(id) && l.contains("owner unknown"));
+    let plain = before.keys().find(|id| id.starts_with("raysubmit_")).unwrap();
+    assert!(unowned(plain) && unowned("07000000"), "{refused}");
+    assert!(refused.contains(&format!("unknown owner ({plain}, 07000000)")), "{refused}");
+    let (printed, told) = served.says("us-central2", "restart-cluster --yes --others");
+    assert!(printed.contains("restart marin-us-central2: done"), "{printed}");
+    for words in [
+        "ray, version 2.60.0 (simulated)",
+        "deleting the head ray-marin-us-central2-head-",
+        "TPU VMs of its autoscaler",
+        "No nodes remaining.",
+        "Launched a new head node: ray-marin-us-central2-head-",
+        "jobs restored",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(!told.contains("not restored"), "{told}");
+    // Nobody has had them ended, and others may have come since.
+    let after = served.open("us-central2");
+    assert!(before.keys().all(|id| after.contains_key(id)), "{before:?}: {after:?}");
+    let standing = |tpus: &BTreeSet<(String, String)>, is: &str| tpus.iter().filter(|t| t.0 == is).count();
+    let tpus = until(
+        "its slices are there again",
+        || served.tpus("us-central2"),
+        |tpus| standing(tpus, "registered") >= 4,
+    );
+    assert!(tpus.is_disjoint(&lost) && standing(&tpus, "preempted, holds quota") == 0, "{tpus:?}");
+    let runs = |open: &BTreeMap<String, String>| {
+        before.keys().any(|id| open.get(id).is_some_and(|status| status.eq_ignore_ascii_case("running")))
+    };
+    until("one of them runs", || served.open("us-central2"), runs);
+}
+
+#[test]
+fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by_hand() {
+    let served = Served::new(
+        "clusters:\n- {name: marin-us-central2, dead: 0, jobs: 3, slices: {tpu_worker: 2},\n   \
+         life: {jobs_per_hour: 0, preemptions_per_hour: 0, launch_seconds: 2, past_minutes: 10}}\n",
+        &[],
+    );
+    served.says("us-central2", "add-worker --type v4-16 --capacity preemptible --name extra --yes");
+    let (_, told) = served.says("us-central2", "stop-cluster --yes --others");
+    assert!(told.contains("the head no longer answers"), "{told}");
+    let said = served.fails("us-central2", "list-jobs");
+    assert!(said.contains(NO_HEAD) && said.contains("start-cluster"), "{said}");
+    let said = served.fails("us-central2", "restart-cluster --yes --others");
+    assert!(said.contains(NO_HEAD) && said.contains("--abandon"), "{said}");
+    served.says("us-central2", "restart-cluster --abandon");
+    // What was made half is made whole.
+    served.interrupt("us-central2", "start-cluster --yes", "Launched a new head node");
+    assert!(served.fails("us-central2", "list-jobs").contains("refused"));
+    let (_, told) = served.says("us-central2", "start-cluster --resume");
+    assert!(told.contains("up-to-date") && !told.contains("Launched"), "{told}");
+    assert!(served.open("us-central2").is_empty(), "stopping saves no job");
+    let added = ("registered".to_owned(), "extra".to_owned());
+    until(
+        "all of it is there",
+        || served.tpus("us-central2"),
+        |tpus| {
+            tpus.contains(&added) && tpus.iter().filter(|(standing, _)| standing == "registered").count() > 4
+        },
+    );
+    // With a worker that joins by itself, and a Ray that answers already.
+    let (_, told) = served.says("us-central2", "restart-cluster --yes --others");
+    assert!(told.contains("2 workers added manually"), "{told}");
+    assert!(told.contains("2 manually added workers have rejoined"), "{told}");
+    let (_, told) = served.says("us-central2", "start-cluster --yes");
+    assert!(told.contains("already running") && !told.contains("Checking GCP"), "{told}");
+}
+
+#[test]
+fn what_is_in_trouble_says_so_and_is_mended_where_a_new_head_mends_it() {
+    let served = Served::new(
+        "clusters:\n- {name: marin-us-central2, nodes: 3, trouble: unreachable}\n\
+         - {name: marin-us-central2-staging, nodes: 2, trouble: rotated-token}\n- {name: lab, nodes: 2}\n",
+        &[],
+    );
+    // Whose jobs run cannot be told; nor can they be saved, and nothing begins that would lose them.
+    let said = served.fails("us-central2", "restart-cluster --yes");
+    assert!(
+        said.contains("cannot determine affected jobs on marin-us-central2") && said.contains("--others"),
+        "{said}"
+    );
+    assert!(!said.contains("[1/9]"), "{said}");
+    let said = served.fails("us-central2", "restart-cluster --yes --others");
+    assert!(said.contains("[2/9] failed") && said.contains("--preserve-jobs=0"), "{said}");
+    served.says("us-central2", "restart-cluster --abandon");
+    let said = served.fails("us-central2", "start-cluster --yes");
+    assert!(said.contains("the ray command cannot log in to the head"), "{said}");
+    served.says("us-central2", "start-cluster --abandon");
+    served.says("us-central2", "restart-cluster --yes --others --preserve-jobs=0");
+    assert!(served.open("us-central2").is_empty());
+    // A Ray that refuses our token runs: `ray up` would end its jobs.
+    let said = served.fails("us-central2-staging", "start-cluster --yes");
+    assert!(said.contains("refuses this token") && !said.contains("Checking GCP"), "{said}");
+    served.says("us-central2-staging", "start-cluster --abandon");
+    // What is not at Google has nobody who would start it again.
+    let said = served.fails("lab", "restart-cluster --yes --others");
+    assert!(said.contains("no ray command was run"), "{said}");
+    assert!(!served.open("lab").is_empty(), "nothing was stopped");
+}
+
+#[test]
+fn where_time_stands_still_a_restart_ends_all_the_same() {
+    let served = Served::new(
+        "clusters:\n- {name: marin-us-central2, nodes: 6, jobs: 12}\n",
+        &["--fixed-time=2026-01-31T12:00:00Z"],
+    );
+    let before = served.open("us-central2");
+    let (_, told) = served.says("us-central2", "restart-cluster --yes --others");
+    assert!(told.contains("jobs restored"), "{told}");
+    assert_eq!(
+        served.open("us-central2").into_keys().collect::<Vec<_>>(),
+        before.into_keys().collect::<Vec<_>>()
+    );
+}

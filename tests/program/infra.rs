@@ -1,0 +1,353 @@
+//! `marin-tui configs` over folders as they lie on a disk: the one that ships, and broken ones.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/infra");
+
+/// A copy of the folder that ships.
+fn copy() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(OURS).unwrap().map(Result::unwrap).filter(|e| e.path().is_file()) {
+        fs::copy(entry.path(), place.path().join(entry.file_name())).unwrap();
+    }
+    place
+}
+
+/// Runs `configs` on the folder without a terminal: exit code, stdout, stderr.
+fn configs(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
+        .arg("configs")
+        .args(arguments)
+        .arg("--infra")
+        .arg(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn change(folder: &Path, file: &str, old: &str, new: &str) {
+    let file = folder.join(file);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(old), "{old} is not in {}", file.display());
+    fs::write(file, text.replacen(old, new, 1)).unwrap();
+}
+
+/// Every file of the folder and its text.
+fn everything(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .map(|f| (f.clone(), fs::read_to_string(f).unwrap_or_default()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Names of the files that differ.
+fn differing(before: &[(PathBuf, String)], folder: &Path) -> Vec<String> {
+    let now = everything(folder);
+    assert_eq!(now.len(), before.len(), "no file came or went");
+    let differ = before.iter().zip(&now).filter(|(a, b)| a != b).map(|(a, _)| &a.0);
+    differ.map(|f| f.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn what_ships_is_up_to_date_and_keeps_every_rule() {
+    let (code, out, err) = configs(Path::new(OURS), &["update", "--check"]);
+    assert_eq!((code, err.as_str()), (0, ""), "run `marin-tui configs update`:\n{out}");
+    assert!(out.ends_with("14 files current, 0 to change\n"), "{out}");
+    let (code, out, _) = configs(Path::new(OURS), &["validate"]);
+    assert_eq!((code, out.as_str()), (0, "14 files checked: 0 errors, 0 warnings\n"));
+    let examples = ["gcp", "local"].map(|name| format!("{OURS}/examples/{name}.yaml"));
+    let (code, out, _) = configs(Path::new(OURS), &["validate", &examples[0], &examples[1]]);
+    assert_eq!((code, out.as_str()), (0, "2 files checked: 0 errors, 0 warnings\n"));
+}
+
+#[test]
+fn one_value_changes_the_files_it_should_and_the_diff_shows_it() {
+    let place = copy();
+    change(place.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
+    let before = everything(place.path());
+    let (code, out, err) = configs(place.path(), &["update", "--check"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("marin-us-east5-a.yaml: out of date") && err.contains("1 file is out of date"));
+    let (code, diff, _) = configs(place.path(), &["update", "--diff"]);
+    assert_eq!(code, 0);
+    assert!(diff.contains("-    min_workers: 4\n+    min_workers: 5\n"), "{diff}");
+    assert!(differing(&before, place.path()).is_empty(), "neither writes");
+    let (code, out, _) = configs(place.path(), &["update"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("+    min_workers: 5") && out.ends_with("13 files current, 1 written\n"), "{out}");
+    assert_eq!(differing(&before, place.path()), ["marin-us-east5-a.yaml"]);
+    let (code, out, _) = configs(place.path(), &["update", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, rows.len()), (0, 14));
+    assert!(rows.iter().all(|r| r["state"] == "current" && r["written"] == false && r["diff"] == ""));
+}
+
+#[test]
+fn an_image_is_set_for_all_or_for_one_and_comments_stay() {
+    let place = copy();
+    let before = everything(place.path());
+    let (code, out, err) = configs(place.path(), &["set-image", "20261120", "us-east1", "marin-big-run"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(
+        out.contains("+    tag: \"20261120\"") && out.contains("+  image: us-east1-docker.pkg.dev"),
+        "{out}"
+    );
+    assert_eq!(
+        differing(&before, place.path()),
+        ["clusters.yaml", "marin-big-run.yaml", "marin-us-east1.yaml"]
+    );
+    let table = fs::read_to_string(place.path().join("clusters.yaml")).unwrap();
+    let lines = |text: &str| {
+        text.lines().filter(|l| !l.contains("tag: \"2026")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&table), lines(&fs::read_to_string(format!("{OURS}/clusters.yaml")).unwrap()));
+    let (_, out, _) = configs(place.path(), &["set-image", "b2f1"]);
+    assert!(out.contains("marin-us-east1 keeps its own tag 20261120"), "{out}");
+    let (_, out, _) = configs(place.path(), &["list", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows.iter().filter(|r| r["tag"] == "b2f1" && r["state"] == "current").count(), 12);
+    assert!(configs(place.path(), &["set-image", "a b"]).2.contains("`a b` is not an image tag"));
+    let (code, _, err) = configs(place.path(), &["set-image", "x", "us-esat1"]);
+    assert!(code == 1 && err.contains("did you mean `us-east1`?"), "{err}");
+}
+
+#[test]
+fn an_edit_by_hand_is_shown_and_kept_until_it_is_given_up() {
+    let place = copy();
+    change(place.path(), "marin-us-west4.yaml", "diskSizeGb: 200", "diskSizeGb: 999");
+    let (_, out, _) = configs(place.path(), &["list"]);
+    assert!(out.lines().any(|l| l.contains("marin-us-west4 ") && l.ends_with("edited by hand")), "{out}");
+    let before = everything(place.path());
+    let (code, out, err) = configs(place.path(), &["update"]);
+    assert!(out.contains("-            diskSizeGb: 999\n+            diskSizeGb: 200\n"), "{out}");
+    assert!(out.contains("was edited by hand") && err.contains("--yes") && code == 1, "{out}{err}");
+    assert!(differing(&before, place.path()).is_empty());
+    assert_eq!(configs(place.path(), &["update", "--yes"]).0, 0);
+    assert_eq!(differing(&before, place.path()), ["marin-us-west4.yaml"]);
+}
+
+#[test]
+fn a_renamed_cluster_is_asked_about_and_one_that_is_gone_is_told() {
+    let place = copy();
+    change(place.path(), "clusters.yaml", "cluster_name: marin-us-east1-d", "cluster_name: marin-us-east1");
+    let (code, out, err) = configs(place.path(), &["update"]);
+    assert!(
+        code == 1 && out.contains("the machines of a running `marin-us-east1-d` would be orphaned"),
+        "{out}"
+    );
+    assert!(err.contains("1 file not written"), "{err}");
+    let (code, out, _) = configs(place.path(), &["validate"]);
+    assert!(
+        code == 1 && out.contains("[renamed]") && out.contains("run `ray down` with the old name first"),
+        "{out}"
+    );
+
+    let place = copy();
+    let table = fs::read_to_string(place.path().join("clusters.yaml")).unwrap();
+    let entry = table.find("  marin-us-west4:\n").unwrap()..table.find("  marin-us-east1:\n").unwrap();
+    fs::write(place.path().join("clusters.yaml"), table.replace(&table[entry], "")).unwrap();
+    let (code, out, _) = configs(place.path(), &["update", "--check"]);
+    assert!(code == 1 && out.contains("marin-us-west4.yaml: not in clusters.yaml"), "{out}");
+    assert!(place.path().join("marin-us-west4.yaml").exists());
+}
+
+/// What `update` says about a broken folder; it has written nothing.
+fn refused(place: &TempDir) -> String {
+    let before = everything(place.path());
+    let (code, out, err) = configs(place.path(), &["update", "--yes"]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(differing(&before, place.path()).is_empty());
+    err
+}
+
+#[test]
+fn a_template_error_names_template_line_and_cluster() {
+    let with = |old: &str, new: &str| {
+        let place = copy();
+        change(place.path(), "tpu-template.yaml", old, new);
+        refused(&place)
+    };
+    let missing = with("{{ zone }}", "{{ zome }}");
+    assert!(missing.contains("tpu-template.yaml:10: undefined value"), "{missing}");
+    assert!(missing.contains("for cluster marin-us-central2;"), "{missing}");
+    let broken = with("{%- endfor %}", "");
+    assert!(broken.contains("tpu-template.yaml:") && broken.contains("syntax error"), "{broken}");
+    let tabs = with("  head_default:\n", "\thead_default:\n");
+    assert!(tabs.contains("tpu-template.yaml: the rendered output is not valid YAML at line"), "{tabs}");
+    let place = copy();
+    change(place.path(), "vllm-template.yaml", "tpu-template.yaml", "../tpu-template.yaml");
+    let outside = refused(&place);
+    assert!(
+        outside.contains("vllm-template.yaml") && outside.contains("marin-us-central2-vllm"),
+        "{outside}"
+    );
+    let place = copy();
+    change(place.path(), "clusters.yaml", "template: vllm-template.yaml", "template: vlm-template.yaml");
+    assert!(refused(&place).contains("`template:` must name a file beside clusters.yaml"));
+}
+
+#[test]
+fn a_broken_table_is_told_with_its_line_and_mend() {
+    let with = |old: &str, new: &str| {
+        let place = copy();
+        change(place.path(), "clusters.yaml", old, new);
+        let said = refused(&place);
+        said.rsplit_once("/clusters.yaml").unwrap().1.trim_end().to_owned()
+    };
+    let cases = [
+        (
+            "    tpu: v6e-serve\n",
+            "    tpu: v6e-srve\n",
+            "has unknown TPU generation `v6e-srve`; did you mean `v6e-serve`?",
+        ),
+        ("    zone: us-east5-b\n", "    zonn: us-east5-b\n", "unknown key `zonn`; did you mean `zone`?"),
+        ("    zone: us-west4-a\n", "", "marin-us-west4 has no `zone`; add `zone:` to it or to `defaults`"),
+        ("    zone: us-west4-a\n", "    zone: 'x; rm -rf /'\n", "is not valid; write a name"),
+        (
+            "    min_workers: 8\n",
+            "    min_workers: many\n",
+            "min_workers` is not valid; write a whole number",
+        ),
+        ("{v6e-128: 2}", "{v6e-129: 2}", "v6e has no slice `v6e-129`; it has v6e-8,"),
+        ("{v6e-128: 2}", "lots", "write slices by type, e.g. {v5p-64: 4}"),
+        (
+            "cluster_name: marin-us-east1-d",
+            "cluster_name: marin-us-west4",
+            "have the same cluster_name `marin-us-west4`",
+        ),
+        ("clusters:\n", "clusters:\n  marin-us-west4: {}\n", "duplicate entry"),
+        ("    tpu: v4\n", "\ttpu: v4\n", "indent this line with spaces: YAML does not allow tabs"),
+        ("    base: 16\n", "    base: 16\n    hosts: 1\n", "unknown field `hosts`"),
+        ("clusters:\n", "x:\n", "unknown key `x`"),
+        ("clusters:\n", "clusters: 1\nbuckets:\n", "duplicate"),
+    ];
+    for (old, new, wanted) in cases {
+        let said = with(old, new);
+        assert!(said.contains(wanted), "{new:?} was told as {said}");
+        assert!(
+            said.starts_with(':') && said[1..].starts_with(|c: char| c.is_ascii_digit()),
+            "no line: {said}"
+        );
+    }
+    let place = copy();
+    fs::write(place.path().join("clusters.yaml"), vec![b'#'; 5 << 20]).unwrap();
+    assert!(refused(&place).contains("clusters.yaml: is larger than 2 MB"));
+    fs::remove_file(place.path().join("clusters.yaml")).unwrap();
+    assert!(refused(&place).contains("no clusters.yaml in"));
+}
+
+#[test]
+fn anchors_and_merge_keys_work() {
+    let place = copy();
+    change(place.path(), "clusters.yaml", "  marin-us-west4:\n", "  marin-us-west4: &west\n");
+    let table = place.path().join("clusters.yaml");
+    let text = fs::read_to_string(&table).unwrap();
+    fs::write(&table, format!("{text}\n  marin-west:\n    <<: *west\n    min_workers: 3\n")).unwrap();
+    assert_eq!(configs(place.path(), &["update"]).0, 0);
+    let (_, out, _) = configs(place.path(), &["show", "marin-west", "--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(shown["values"]["zone"]["value"], "us-west4-a");
+    assert_eq!(shown["values"]["min_workers"]["value"], 3);
+}
+
+#[test]
+fn every_value_is_shown_with_where_it_comes_from() {
+    let (code, out, _) = configs(Path::new(OURS), &["show", "us-east1", "--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    let from = |key: &str| shown["values"][key]["from"].as_str().unwrap();
+    assert_eq!((code, &shown["values"]["cluster_name"]["value"]), (0, &Value::from("marin-us-east1-d")));
+    assert_eq!(from("region"), "derived from the zone");
+    assert!(from("zone").starts_with("clusters.yaml:") && from("project").ends_with(", defaults"));
+    let line: usize = from("bucket").rsplit_once(':').unwrap().1.parse().unwrap();
+    let table = fs::read_to_string(format!("{OURS}/clusters.yaml")).unwrap();
+    assert_eq!(table.lines().nth(line - 1).unwrap(), "    bucket: marin-us-east1");
+}
+
+#[test]
+fn each_rule_is_kept() {
+    // The rule and line of what is found when the file says `new` in place of `old`, and how many more findings.
+    let told = |old: &str, new: &str, rule: &str| {
+        let place = copy();
+        change(place.path(), "marin-us-east5-a.yaml", old, new);
+        let (code, out, _) = configs(place.path(), &["validate", "--json"]);
+        let findings: Vec<Value> = serde_json::from_str(&out).unwrap();
+        assert_eq!(code, i32::from(findings.iter().any(|f| f["severity"] == "error")), "{out}");
+        let found = findings.iter().find(|f| f["rule"] == rule).unwrap_or_else(|| panic!("no {rule}: {out}"));
+        assert!(!found["hint"].as_str().unwrap().is_empty());
+        let file = fs::read_to_string(place.path().join("marin-us-east5-a.yaml")).unwrap();
+        let line = file.lines().nth(found["line"].as_u64().unwrap() as usize - 1).unwrap().trim().to_owned();
+        (line, findings.len() - 1)
+    };
+    let cases = [
+        ("max_workers: 1024\nhead", "max_workers: 9\nhead", "min-over-max", "max_workers: 9"),
+        (
+            "    min_workers: 8\n    max_workers: 1024",
+            "    min_workers: 8\n    max_workers: 7",
+            "min-over-max",
+            "min_workers: 8",
+        ),
+        (
+            "head_node_type: head_default",
+            "head_node_type: head_defualt",
+            "head-type",
+            "head_node_type: head_defualt",
+        ),
+        ("{CPU: 0, head_node: 1}", "{head_node: 1}", "head-runs-tasks", "resources: {head_node: 1}"),
+        (
+            "availability_zone: us-east5-a",
+            "availability_zone: us-east5-c",
+            "zone-without-tpu",
+            "acceleratorType: v5p-8",
+        ),
+        ("region: us-east5", "region: us-east4", "zone", "availability_zone: us-east5-a"),
+        (
+            "gs://marin-us-east5",
+            "gs://marin-us-west4",
+            "bucket-region",
+            "- -e MARIN_PREFIX=gs://marin-us-west4",
+        ),
+        (
+            "image: us-east5-docker",
+            "image: us-east1-docker",
+            "image-region",
+            "image: us-east1-docker.pkg.dev/hai-gcp-models/marin/marin_cluster:latest",
+        ),
+        ("setup_commands:", "setup_comands:", "unknown-key", "setup_comands:"),
+        ("ssh_user: ray", "ssh_usr: ray", "unknown-key", "ssh_usr: ray"),
+        (
+            "cluster_name: marin-us-east5-a",
+            "cluster_name: marin-us-east5",
+            "same-name",
+            "cluster_name: marin-us-east5",
+        ),
+        (
+            "    - --privileged",
+            "    - -e HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz",
+            "secret",
+            "- -e HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz",
+        ),
+        ("provider:", "provider:\n\tx: 1", "shape", "x: 1"),
+        ("    resources: {CPU: 120, TPU: 4}\n", "", "shape", "tpu_worker:"),
+    ];
+    for (old, new, rule, line) in cases {
+        let more = match rule {
+            // Another region makes bucket and image foreign, too.
+            "zone" => 2,
+            // It is no longer what the table calls it.
+            "same-name" => 1,
+            _ => 0,
+        };
+        assert_eq!(told(old, new, rule), (line.to_owned(), more), "{rule}: {new}");
+    }
+}

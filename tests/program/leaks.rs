@@ -1,0 +1,366 @@
+//! No byte of a token anywhere but in its cache file: a console and commands go through a fetch, a refusal, a rotation, an
+//! abort and a panic, and then everything that they wrote, showed and started is searched.
+
+use crate::pty::Pty;
+use marin_tui::demo::google::{Google, PROJECT};
+use marin_tui::demo::{Head, Keys, Scenario, SshServer};
+use marin_tui::model::{JobStatus, Secret};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Stands in every token of this test, and nowhere else in the world.
+const NEEDLE: &str = "Zq7vX0tKw9";
+const SECRET: &str = "RAY_AUTH_TOKEN_STAGING";
+/// A wait for the next retry after a refusal.
+const LONG: Duration = Duration::from_secs(60);
+
+fn token(n: u32) -> String {
+    format!("tok-{NEEDLE}-{n}")
+}
+
+/// A home, a cluster behind ssh, and a Google that has its token.
+struct World {
+    runtime: Runtime,
+    dir: TempDir,
+    double: Google,
+    head: Head,
+    ssh: Option<SshServer>,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        // A control socket's path must be short.
+        let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let (double, head, ssh) = runtime.block_on(async {
+            let scenario = Scenario { token: Some(Secret::new(token(1))), nodes: 3, ..Scenario::default() };
+            let (head, keys) = (Head::start(scenario).await.unwrap(), Keys::new().unwrap());
+            keys.write_client(&at("key")).unwrap();
+            let ssh = SshServer::start(&head, "marin-a", &keys, Duration::ZERO).await.unwrap();
+            (Google::start().await.unwrap(), head, ssh)
+        });
+        for folder in ["home", "r", "t", "infra"] {
+            fs::create_dir(at(folder)).unwrap();
+        }
+        fs::write(at("ssh_config"), "").unwrap();
+        let file = format!(
+            "cluster_name: marin-a\nprovider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n\
+             setup_commands:\n  - gcloud secrets versions access latest --secret={SECRET} > $HOME/.ray/auth_token\n"
+        );
+        fs::write(at("infra/a.yaml"), file).unwrap();
+        let settings = format!(
+            "google_endpoint: {}\nssh_config: {}\nray: [/bin/false]\nrefresh_seconds: 0.5\n\
+             clusters:\n  marin-a: {{address: 127.0.0.1, port: {}, user: ray, key: {}}}\n",
+            double.url(),
+            at("ssh_config").display(),
+            ssh.address.port(),
+            at("key").display()
+        );
+        fs::write(at("config.yaml"), settings).unwrap();
+        double.write_adc(dir.path()).unwrap();
+        double.put_secret(SECRET, &token(1));
+        Self { runtime, dir, double, head, ssh: Some(ssh) }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn env(&self) -> Vec<(&'static str, String)> {
+        let at = |name: &str| self.at(name).display().to_string();
+        vec![
+            ("HOME", at("home")),
+            ("TMPDIR", at("t")),
+            ("XDG_RUNTIME_DIR", at("r")),
+            ("GOOGLE_APPLICATION_CREDENTIALS", at("adc.json")),
+            ("RUST_BACKTRACE", "full".into()),
+            ("PATH", std::env::var("PATH").unwrap()),
+        ]
+    }
+
+    fn argv(&self, words: &str) -> Vec<String> {
+        let own = [env!("CARGO_BIN_EXE_marin-tui"), "--config"].map(str::to_owned);
+        let place = [
+            self.at("config.yaml").display().to_string(),
+            "--infra".into(),
+            self.at("infra").display().to_string(),
+        ];
+        own.into_iter().chain(place).chain(words.split_whitespace().map(str::to_owned)).collect()
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let argv = self.argv(words);
+        let mut command = Command::new(&argv[0]);
+        command
+            .args(&argv[1..])
+            .env_clear()
+            .envs(self.env())
+            .current_dir(self.at("home"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command; all that it said, and whether it went well.
+    fn run(&self, words: &str) -> (bool, String) {
+        let out = self.command(words).output().unwrap();
+        let said = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+        assert!(!said.contains(NEEDLE), "{words}: {said}");
+        (out.status.success(), said)
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.at(&format!("home/.cache/marin-tui/tokens/secrets/{PROJECT}.{SECRET}"))
+    }
+
+    /// The cluster and the secret move on.
+    fn rotate(&self, n: u32) {
+        self.double.put_secret(SECRET, &token(n));
+        self.runtime.block_on(async { self.head.set_token(Some(Secret::new(token(n)))) });
+    }
+
+    /// Searches all files; each of those that the program made must be its owner's alone.
+    fn search(&self) {
+        for path in files(self.dir.path()) {
+            // Sockets have nothing to be read.
+            let Ok(content) = fs::read(&path) else { continue };
+            let found = content.windows(NEEDLE.len()).any(|w| w == NEEDLE.as_bytes());
+            assert!(!found || path == self.kept(), "a token is in {}", path.display());
+        }
+        for folder in ["home/.cache/marin-tui/tokens", "home/.local/state/marin-tui", "r/marin-tui"] {
+            let all = files(&self.at(folder));
+            assert!(!all.is_empty() || folder.starts_with('r'), "nothing in {folder}");
+            for path in [vec![self.at(folder)], all].concat() {
+                let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
+                let inside_private = path != self.at(folder) && path.is_dir();
+                let others = mode & 0o077;
+                assert!(others == 0 || inside_private, "{}: {mode:o}", path.display());
+            }
+        }
+        assert!(fs::read_to_string(self.kept()).unwrap().contains(NEEDLE), "the search finds what is there");
+    }
+}
+
+/// Everything below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        all.push(entry.path());
+        if entry.file_type().unwrap().is_dir() {
+            all.extend(files(&entry.path()));
+        }
+    }
+    all
+}
+
+/// The process and all that it started: what others on the machine see of each.
+fn seen_of(pid: u32) -> Vec<(u32, String)> {
+    let read = |pid: u32, name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let mut family = vec![pid];
+    let mut seen = Vec::new();
+    let all: Vec<(u32, u32)> = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .filter_map(|pid: u32| {
+            let stat = String::from_utf8_lossy(&read(pid, "stat")).into_owned();
+            Some((pid, stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?))
+        })
+        .collect();
+    let mut at = 0;
+    while at < family.len() {
+        let pid = family[at];
+        let text = [read(pid, "cmdline"), read(pid, "environ")].concat();
+        seen.push((pid, String::from_utf8_lossy(&text).replace('\0', " ")));
+        family.extend(all.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| child));
+        at += 1;
+    }
+    seen
+}
+
+fn is_up(text: &str) -> bool {
+    text.contains("● up") && text.contains(" alive")
+}
+
+#[test]
+fn a_consoles_tokens_are_nowhere_but_in_their_file() {
+    let world = World::new();
+    let env = world.env();
+    let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    // As much core as this machine allows: the console itself must forbid it.
+    let shell = ["sh", "-c", "ulimit -c \"$(ulimit -H -c)\"; exec \"$@\"", "sh"].map(str::to_owned);
+    let argv = [&shell[..], &world.argv("")].concat();
+    let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &env, 160, 45);
+    console.wait_for("connection with the fetched token", LONG, is_up);
+    let seen = seen_of(console.pid());
+    assert!(seen.iter().any(|(_, text)| text.contains("ssh")), "its ssh runs: {seen:?}");
+    assert!(!seen.iter().any(|(_, text)| text.contains(NEEDLE)), "{seen:?}");
+
+    // The head is ahead of the secret, then the secret catches up.
+    world.runtime.block_on(async { world.head.set_token(Some(Secret::new(token(2)))) });
+    console.wait_for("the refusal", LONG, |text| text.contains("version 1 of secret"));
+    world.rotate(3);
+    console.wait_for("recovery", LONG, is_up);
+    for pane in ["1", "2", "3", "4", "?"] {
+        console.send(pane);
+    }
+    console.wait_text("help");
+
+    let limits = fs::read_to_string(format!("/proc/{}/limits", console.pid())).unwrap();
+    let core = limits.lines().find(|l| l.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+    let abort = Command::new("kill").args(["-ABRT", &console.pid().to_string()]).status().unwrap();
+    assert!(abort.success());
+    console.wait_exit();
+    let cores: Vec<_> = files(world.dir.path())
+        .into_iter()
+        .filter(|f| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with("core")))
+        .collect();
+    assert!(cores.is_empty(), "{cores:?}");
+    assert!(!String::from_utf8_lossy(&console.raw()).contains(NEEDLE), "it stood on the screen");
+    world.search();
+}
+
+/// Somebody else on this machine who listens on a port that was ours, and what he is sent.
+struct Thief {
+    listeners: Vec<TcpListener>,
+}
+
+impl Thief {
+    /// Takes the port at both addresses, once it is free.
+    fn at(port: u16) -> Self {
+        let six = TcpListener::bind("[::1]:0").is_ok();
+        let addresses = ["127.0.0.1", "::1"].into_iter().take(1 + usize::from(six));
+        let take = |address| {
+            let mut taken = None;
+            until("the port is free", || {
+                taken = TcpListener::bind((address, port)).ok();
+                taken.is_some()
+            });
+            let listener = taken.unwrap();
+            listener.set_nonblocking(true).unwrap();
+            listener
+        };
+        Self { listeners: addresses.map(take).collect() }
+    }
+
+    /// How often somebody came, whatever he had to say.
+    fn visits(&self) -> usize {
+        self.listeners.iter().map(|l| std::iter::from_fn(|| l.accept().ok()).count()).sum()
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < LONG, "waited in vain until {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_port_that_is_free_again_is_sent_nothing() {
+    let mut world = World::new();
+    let job = world.head.submissions(JobStatus::Running).pop().unwrap();
+    let start = |words: &str| {
+        let mut command = world.command(words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut forward = start("forward --json");
+    let mut line = String::new();
+    BufReader::new(forward.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let ports: Value = serde_json::from_str(&line).unwrap();
+    let ports = ["dashboard", "gcs", "client"].map(|s| u16::try_from(ports[s].as_u64().unwrap()).unwrap());
+    // They lead to the head, for everybody who has a token.
+    let mut answer = String::new();
+    let mut dashboard = TcpStream::connect(("127.0.0.1", ports[0])).unwrap();
+    dashboard.write_all(b"GET /api/version HTTP/1.0\r\n\r\n").unwrap();
+    dashboard.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.") && answer.contains("401"), "{answer}");
+
+    let limit = "--give-up-after 3";
+    let followers: Vec<Child> = [
+        format!("job-logs -f {limit} {job}"),
+        format!("wait-job --show-logs {limit} {job}"),
+        format!("wait-job {limit} {job}"),
+        format!("submit-job {limit} --submission-id s1 -- sleep 600"),
+    ]
+    .map(|words| start(&words))
+    .into();
+    let env = world.env();
+    let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let argv = world.argv("");
+    let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &env, 160, 45);
+    console.wait_for("connection", LONG, is_up);
+    console.send("P");
+    console.wait_text("local ports ");
+    console.send("2l");
+    console.wait_text("3 Log ");
+    until("the job of ours runs", || world.head.submissions(JobStatus::Running).contains(&"s1".to_owned()));
+
+    // Nobody answers the ssh of any of them any more, and somebody else has the ports.
+    world.ssh = None;
+    let thieves = ports.map(Thief::at);
+    for follower in followers {
+        let out = follower.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(4), "{said}");
+        assert!(said.contains("connection lost") && said.contains("timed out after 3 s"), "{said}");
+    }
+    console.wait_for("the loss", LONG, |text| !is_up(text) && text.contains("INTERRUPTED"));
+    assert_eq!(thieves.map(|thief| thief.visits()), [0; 3]);
+    console.send("q");
+    console.wait_exit();
+    let end = Command::new("kill").args(["-INT", &forward.id().to_string()]).status().unwrap();
+    assert!(end.success() && forward.wait().unwrap().success());
+    // Nothing that another user could open is left, or was there.
+    assert_eq!(
+        files(&world.at("r")).iter().filter(|f| !f.is_dir()).count(),
+        0,
+        "{:?}",
+        files(&world.at("r"))
+    );
+    world.search();
+}
+
+#[test]
+fn a_commands_tokens_are_nowhere_but_in_their_file() {
+    let world = World::new();
+    assert!(world.run("list-jobs --all").0, "with the fetched token");
+    for words in
+        ["token status", "token status --json", "token fetch", "auth-env --cluster a", "clusters --json"]
+    {
+        let (well, said) = world.run(words);
+        assert!(well, "{words}: {said}");
+    }
+    let (well, said) = world.run("submit-job --no-wait --submission-id s1 -- true");
+    assert!(well, "{said}");
+    world.rotate(2);
+    assert!(world.run("list-jobs").0, "after the rotation");
+    // Refused for good.
+    world.runtime.block_on(async { world.head.set_token(Some(Secret::new("another"))) });
+    let (well, said) = world.run("list-jobs");
+    assert!(!well && said.contains("version 2 of secret"), "{said}");
+    world.rotate(3);
+    // A journal, a backup, and an end before its time: there is no Ray to begin with.
+    let (well, said) = world.run("restart-cluster --yes --others");
+    assert!(!well, "{said}");
+    let state = world.at("home/.local/state/marin-tui");
+    assert!(files(&state).iter().any(|f| f.extension().is_some_and(|e| e == "jsonl")), "{:?}", files(&state));
+    assert!(world.run("audit --json").0);
+    // The standard output is full: what cannot be said must not become a panic that says too much.
+    let mut command = world.command("submit-job --no-wait --submission-id s2 -- true");
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let out = command.stdout(full).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(!out.status.success() && said.contains("os error 28") && !said.contains(NEEDLE), "{said}");
+    world.search();
+}

@@ -1,0 +1,46 @@
+//! The real program as a process or in a pseudo-terminal, in front of simulated heads behind SSH and a simulated Google;
+//! and what of the library needs the system's own `ssh`.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod console;
+mod demo_command;
+mod demo_fleet;
+mod demo_google;
+mod demo_restart;
+mod demo_ssh;
+mod endurance;
+mod host_key;
+mod hostile;
+mod infra;
+mod jobs;
+mod leaks;
+#[path = "../support/left.rs"]
+mod left;
+mod operate;
+#[path = "../support/ports.rs"]
+mod ports;
+mod proofs;
+#[path = "../support/pty.rs"]
+mod pty;
+mod record;
+mod recovery;
+mod restart_faults;
+#[path = "../support/running.rs"]
+mod running;
+mod scenarios;
+mod scripts;
+#[path = "../support/soon.rs"]
+mod soon;
+mod ssh;
+#[path = "../support/sshd.rs"]
+mod sshd;
+mod terminal;
+mod token_commands;
+mod tpus;
+mod trust;
+mod two_operators;
+mod visit;
+mod workers;
+#[path = "../support/world.rs"]
+mod world;

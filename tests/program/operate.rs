@@ -1,0 +1,359 @@
+//! Operations that cannot begin, or cannot go on: what is said, and that nothing is done. The ray command is a script.
+
+use crate::pty::Pty;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A home with a cluster of provider `local` whose head refuses connections, and a ray command.
+struct Place {
+    home: TempDir,
+}
+
+impl Place {
+    fn new(ray: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let place = Self { home };
+        place.ray(ray);
+        place.file(
+            "settings.yaml",
+            &format!("ray: [{}]\nclusters: {{lab: {{port: 9}}}}\n", place.path("ray")),
+        );
+        place.file(
+            "infra/lab.yaml",
+            "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n",
+        );
+        place
+    }
+
+    /// Whether this process holds the journal.
+    fn holds(&self, process: u32) -> bool {
+        let journal = fs::read_to_string(self.path(".local/state/marin-tui/operations/lab.jsonl")).unwrap();
+        journal.contains(&format!("{{\"process\":{process}}}"))
+    }
+
+    /// Another ray command.
+    fn ray(&self, script: &str) {
+        self.file("ray", &format!("#!/bin/sh\ncd {0}\necho \"$@\" >>asked\n{script}\n", self.path("")));
+        fs::set_permissions(self.path("ray"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.home.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        let path = self.home.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        command.args(["--infra", &self.path("infra"), "--config", &self.path("settings.yaml")]).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs what must fail; what it says.
+    fn fails(&self, args: &[&str]) -> String {
+        let out = self.run(args);
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stderr).unwrap()
+    }
+
+    /// What ray was asked for so far.
+    fn asked(&self) -> String {
+        fs::read_to_string(self.path("asked")).unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
+    let place = Place::new("echo 'no module named ray' >&2; exit 1");
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
+    assert!(said.contains("no module named ray") && said.contains("nothing was changed"), "{said}");
+    assert_eq!(place.asked(), "--version\n");
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
+    assert!(said.contains("interrupted at step 1 of 9") && said.contains("--resume"), "{said}");
+    assert!(place.run(&["restart-cluster", "--abandon"]).status.success());
+    assert!(place.fails(&["restart-cluster", "--abandon"]).contains("no interrupted operation on lab"));
+}
+
+#[test]
+fn a_head_that_is_gone_is_stopped_only_with_consent() {
+    let place = Place::new("echo 'ray, version 2.60.0'");
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
+    assert!(said.contains("--preserve-jobs=0"), "{said}");
+    assert_eq!(place.asked(), "--version\n", "nothing was stopped");
+    let said = place.fails(&["stop-cluster", "--resume", "--others"]);
+    assert!(said.contains("restart-cluster"), "another operation stands open: {said}");
+    let log = String::from_utf8(place.run(&["audit"]).stdout).unwrap();
+    assert!(log.contains("restart lab") && log.contains("stopped: "), "{log}");
+}
+
+#[test]
+fn nothing_is_done_unasked_or_dry() {
+    let place = Place::new("exit 0");
+    let said = place.fails(&["restart-cluster"]);
+    assert!(said.contains("cannot determine affected jobs on lab") && said.contains("--others"), "{said}");
+    let said = place.fails(&["restart-cluster", "--others"]);
+    assert!(said.contains("--yes") && said.contains("ray down"), "{said}");
+    let dry = place.run(&["restart-cluster", "--dry-run", "--preserve-jobs=0"]);
+    let said = String::from_utf8(dry.stderr).unwrap();
+    assert!(dry.status.success() && said.contains("7. ") && !said.contains("save jobs"), "{said}");
+    assert_eq!(place.asked(), "--version\n", "it looks, as the restart does");
+    assert!(place.run(&["restart-cluster", "--preserve-jobs=maybe"]).status.code() == Some(2));
+}
+
+#[test]
+fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
+    let place = Place::new("exit 0");
+    let locked = Place::new("exit 0");
+    locked.file("settings.yaml", "read_only: true\n");
+    for command in [
+        &["restart-cluster", "--yes"][..],
+        &["start-cluster", "--yes"],
+        &["stop-cluster", "--yes"],
+        &["restore-jobs", "/nowhere"],
+        &["submit-job", "--", "true"],
+        &["stop-job", "--yes", "x"],
+        &["delete-job", "--yes", "x"],
+        &["token", "init-secret"],
+        &["clean-preempted", "--yes"],
+    ] {
+        let by_switch = place.fails(&[&["--read-only"], command].concat());
+        let by_setting = String::from_utf8(locked.run(command).stderr).unwrap();
+        for said in [by_switch, by_setting] {
+            assert!(said.contains(command[0]) && said.contains("read-only"), "{command:?}: {said}");
+        }
+    }
+    assert!(place.run(&["--read-only", "start-cluster", "--dry-run"]).status.success());
+    assert_eq!(place.asked() + &locked.asked(), "--version\n");
+}
+
+#[test]
+fn two_cannot_work_on_one_cluster() {
+    let place = Place::new("exec sleep 600");
+    // Both at once: one of them has it.
+    let start =
+        || place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut both = [start(), start()];
+    let over = |child: &mut Child| child.try_wait().unwrap().is_some();
+    until("one of two is refused", || both.iter_mut().any(over));
+    until("the other one is at work", || !place.asked().is_empty());
+    let [one, other] = both;
+    let [mut first, second] = if place.holds(one.id()) { [one, other] } else { [other, one] };
+    let refused = second.wait_with_output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&refused.stderr)
+            .contains("another operation on lab is running on this machine")
+    );
+    let said = place.fails(&["stop-cluster", "--yes", "--others"]);
+    let who = format!("at step 1 of 9 (check), by process {}", first.id());
+    assert!(
+        said.contains(": restart lab, started ") && said.contains("s ago, ") && said.contains(&who),
+        "{said}"
+    );
+    assert_eq!(place.asked(), "--version\n");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // Killed, it holds nothing, and is found again; another program takes it up.
+    assert!(place.fails(&["restart-cluster", "--yes", "--others"]).contains("interrupted at step 1 of 9"));
+    place.ray(&up("exit 1"));
+    let said = place.fails(&["restart-cluster", "--resume", "--others"]);
+    assert!(said.contains("[1/9] ray, version 2.60.0") && said.contains("[2/9] failed"), "{said}");
+}
+
+/// A command restarts; the console sees it, begins nothing beside it, and sees it die.
+#[test]
+fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
+    let place = Place::new("exec sleep 600");
+    let mut first =
+        place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::null()).spawn().unwrap();
+    until("the command is at work", || !place.asked().is_empty());
+    let (infra, settings) = (place.path("infra"), place.path("settings.yaml"));
+    let home = place.home.path().to_str().unwrap();
+    let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", &infra, "--config", &settings];
+    let mut console = Pty::start(&argv, &[("HOME", home), ("PATH", "/usr/bin:/bin")], 160, 40);
+    console.wait_text("restart 1/9");
+    console.send("R");
+    console.wait_text("another process");
+    console.send("\x1b");
+    let mut stop = place.command(&["stop-cluster", "--yes", "--others"]);
+    assert!(stop.stderr(Stdio::null()).status().is_ok_and(|s| !s.success()));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    console.wait_text("restart 1/9 interrupted");
+    assert_eq!(place.asked(), "--version\n");
+    place.ray(&up("exit 1"));
+    console.send("p");
+    console.wait_text("resumes at this step");
+    console.send("r");
+    // Nobody can tell whose jobs it would end: that is asked, as the command asks for --others.
+    console.wait_text("Allow it to continue");
+    assert_eq!(place.asked(), "--version\n");
+    console.send("y");
+    console.wait_text("restart 2/9 interrupted");
+    assert_eq!(place.asked(), "--version\n--version\n");
+}
+
+#[test]
+fn other_providers_are_refused() {
+    let place = Place::new("exit 0");
+    place.file("infra/lab.yaml", "cluster_name: lab\nprovider: {type: aws, region: a}\n");
+    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
+    assert!(said.contains("not supported for provider aws"), "{said}");
+    assert_eq!(place.asked(), "");
+}
+
+#[test]
+fn no_worker_is_started_beside_the_containers_of_its_cluster() {
+    let place = Place::new("exit 0");
+    let file = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n\
+                worker_start_ray_commands: ['ray start --address=\"$RAY_HEAD_IP\":7001']\n";
+    place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ray_docker}}\n"));
+    for command in [
+        &["add-worker", "--host", "10.0.0.7", "--yes"][..],
+        &["add-worker", "--host", "10.0.0.7", "--dry-run"],
+        &["init-worker", "10.0.0.7", "--yes"],
+    ] {
+        let said = place.fails(command);
+        assert!(said.contains("runs Ray in the container ray_docker"), "{said}");
+        assert!(said.contains("provider.worker_ips") && said.contains("ray up --no-restart"), "{said}");
+        assert!(said.contains("--address=<the head's address>:7001"), "{said}");
+    }
+    assert!(place.fails(&["add-worker", "--abandon"]).contains("no interrupted operation on lab"));
+    // Without a name there is no container, as for Ray.
+    place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ''}}\n"));
+    let said = place.fails(&["add-worker", "--host", "10.0.0.7"]);
+    assert!(!said.contains("container") && said.contains("--yes"), "{said}");
+}
+
+/// A ray command whose `up` is this.
+fn up(script: &str) -> String {
+    format!("if [ \"$1\" = --version ]; then echo 'ray, version 2.60.0'; exit; fi\n{script}")
+}
+
+/// Waits until something holds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An operation that runs, and is interrupted once a file named `began` is there.
+fn interrupted(place: &Place, args: &[&str], signal: &str) -> Output {
+    let _ = fs::remove_file(place.path("began"));
+    let child = place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("ray has begun", || fs::exists(place.path("began")).unwrap());
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+fn is_running(pid: &str) -> bool {
+    let out = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+    let state = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+#[test]
+fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
+    let place =
+        Place::new(&up("trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
+         sh -c 'echo $$ >>pids; exec sleep 600' & while [ $(wc -l <pids) != 3 ]; do sleep 0.01; done; \
+         echo 'Checking AWS'; sleep 0.5; : >began; sleep 600; sleep 600"));
+    for (round, signal) in ["-INT", "-TERM", "-HUP"].into_iter().enumerate() {
+        let args: &[&str] = if round == 0 { &["start-cluster"] } else { &["start-cluster", "--resume"] };
+        let out = interrupted(&place, args, signal);
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("Checking AWS") && said.contains("interrupted at step 2 of 3 (ray up)"),
+            "{said}"
+        );
+        assert!(said.contains("start-cluster --resume`") && !said.contains("panicked"), "{said}");
+        let pids = fs::read_to_string(place.path("pids")).unwrap();
+        assert_eq!(pids.lines().filter(|pid| pid.parse::<u32>().is_ok()).count(), 3, "{pids}");
+        until("nothing of it runs any more", || !pids.lines().any(is_running));
+    }
+    let said = place.fails(&["start-cluster"]);
+    assert!(said.contains("interrupted at step 2 of 3 (ray up): interrupted at step 2"), "{said}");
+    let log = String::from_utf8(place.run(&["audit"]).stdout).unwrap();
+    assert_eq!(log.matches("stopped: interrupted at step 2").count(), 3, "{log}");
+}
+
+#[test]
+fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
+    let place = Place::new(": >began; exec sleep 600");
+    let out = interrupted(&place, &["restart-cluster", "--yes", "--others"], "-INT");
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(1) && said.contains("cancelled; nothing was changed"), "{said}");
+    assert!(
+        place.fails(&["restart-cluster", "--resume", "--others"]).contains("no interrupted operation on lab")
+    );
+
+    // What an earlier attempt has changed is not undone by a cancel of the first look.
+    let place = Place::new(&up("exit 9"));
+    assert!(place.fails(&["start-cluster"]).contains("failed with exit code 9"));
+    place.ray(": >began; exec sleep 600");
+    let said = String::from_utf8(interrupted(&place, &["start-cluster", "--resume"], "-INT").stderr).unwrap();
+    assert!(
+        said.contains("interrupted at step 1 of 3") && said.contains("start-cluster --resume`"),
+        "{said}"
+    );
+    assert!(place.fails(&["start-cluster"]).contains("interrupted at step 2 of 3"));
+}
+
+#[test]
+fn a_ray_up_that_fails_says_why_and_is_run_again() {
+    let place =
+        Place::new(&up("echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3"));
+    let said = place.fails(&["start-cluster"]);
+    assert!(said.contains("`ray up` failed with exit code 3: Error: no such machine"), "{said}");
+    assert!(said.contains("then resume") && said.contains("Local node IP"), "{said}");
+    let said = place.fails(&["start-cluster"]);
+    assert!(said.contains("interrupted at step 2 of 3 (ray up): `ray up` failed with exit code 3"), "{said}");
+    assert!(place.fails(&["start-cluster", "--resume"]).contains("failed with exit code 3"));
+    // A signal from elsewhere (the kernel, out of memory) is an end like another.
+    place.ray(&up("kill -9 $$"));
+    assert!(place.fails(&["start-cluster", "--resume"]).contains("`ray up` failed with exit code 137"));
+    assert_eq!(place.asked().lines().filter(|l| l.starts_with("up ")).count(), 3);
+}
+
+/// Colours, a bell, a title, bytes that are no text, a progress bar, a line of 64 MB, and a hundred thousand short ones.
+#[test]
+fn what_a_ray_command_prints_is_cleaned_and_never_piles_up() {
+    let garbage = "printf '\\033]0;owned\\007\\033[2J\\033[31mred\\033[0m \\377\\376 \\342\\200\\256 bell\\007\\n'; \
+         printf '1%%\\r2%%\\r100%%\\n'; head -c 64000000 /dev/zero | tr '\\0' x; echo; \
+         seq 200000 | sed 's/$/ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx/'; \
+         printf 'the end is near\\n\\377\\n' >&2; grep VmHWM /proc/$(cat pid)/status >peak; exit 1";
+    let place = Place::new(&up(garbage));
+    let mut child = Command::new("sh");
+    let command = place.command(&["start-cluster"]);
+    child.args(["-c", "echo $$ >pid; exec \"$@\"", "sh"]).arg(command.get_program()).args(command.get_args());
+    child.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?)))).stdin(Stdio::null());
+    let out = child.current_dir(place.home.path()).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let odd = said.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+    assert_eq!(odd, None);
+    assert!(said.contains("red \u{fffd}\u{fffd} · bell·\n"), "{}", &said[..400]);
+    let end = &said[said.len() - 1000..];
+    assert!(said.contains(" 100%\n") && said.contains(" lines omitted)\n"), "{}", &said[..400]);
+    assert!(end.contains("the end is near\n") && end.contains("200000 xxx"), "{end}");
+    assert!(said.lines().all(|l| l.len() < 3000), "a line of 64 MB is cut");
+    assert!(said.contains("`ray up` failed with exit code 1:"), "{end}");
+    let peak = fs::read_to_string(place.path("peak")).unwrap();
+    let kilobytes: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+
+    assert!(kilobytes < 45_000, "{peak}");
+}

@@ -1,0 +1,224 @@
+//! What an operation deletes is proved right before: of a person's word, of a resumed operation, of a head that somebody
+//! else has started meanwhile. Against a Google and heads behind SSH.
+
+use crate::world::{WORKER, World, ZONE, labels, until};
+use marin_tui::demo::google::{Fault, PROJECT, compute, tpu};
+use marin_tui::demo::{self, Trouble};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Each thing that was deleted was read by its own address before.
+fn was_read_before_it_was_deleted(world: &World) {
+    let all = world.double.requests();
+    for (at, request) in all.iter().enumerate().filter(|(_, r)| r.starts_with("DELETE")) {
+        let address = request.trim_start_matches("DELETE ").split('?').next().unwrap();
+        let last = address.rsplit('/').next().unwrap();
+        let is_look = |r: &String| r.starts_with("GET") && r.split('?').next().unwrap().ends_with(last);
+        assert!(request.contains("instanceGroups") || all[..at].iter().any(is_look), "{request}: {all:#?}");
+    }
+}
+
+/// A queued resource of two TPU VMs: the first is idle, on the host of the second somebody's job runs.
+fn with_two_slices(jobs: usize) -> World {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = jobs);
+    let queued = format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/ms");
+    let node = |name: &str, host: &str| {
+        let mut node = tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[host]);
+        node["queuedResource"] = json!(queued);
+        node
+    };
+    let spec = json!({"multisliceParams": {"nodeCount": 2, "nodeIdPrefix": "ms"},
+        "node": {"acceleratorType": "v4-8", "labels": labels("unmanaged")}});
+    world.double.state().nodes = vec![node("ms-0", "10.128.9.9"), node("ms-1", WORKER)];
+    world.double.state().queued = vec![json!({"name": queued, "createTime": "2026-11-20T08:00:00Z",
+        "state": {"state": "ACTIVE"}, "tpu": {"nodeSpec": [spec]}})];
+    world
+}
+
+#[test]
+fn one_slice_is_not_removed_with_the_others_of_its_request() {
+    let world = with_two_slices(5);
+    for word in ["ms-0", "10.128.9.9"] {
+        let (code, _, said) = world.run(&format!("remove-worker {word} --now --others --yes"));
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("one of 2 TPU VMs of queued resource ms (ms-0, ms-1)"), "{said}");
+        assert!(said.contains("remove-worker ms"), "{said}");
+    }
+    // By its own name all of it is meant: jobs of every host stand in the way.
+    let (code, _, said) = world.run("remove-worker ms --yes");
+    assert!(
+        code == Some(1)
+            && said.contains(
+                "jobs are running on ms; wait until they have ended: `--drain`; or end them now: `--now`"
+            ),
+        "{said}"
+    );
+    let (code, _, said) = world.run("remove-worker ms --now --yes");
+    assert!(code == Some(1) && said.contains("ask their owners; then allow it: `--others`"), "{said}");
+    assert_eq!(world.deletions(), Vec::<String>::new());
+    let removing = world.spawn("remove-worker ms --now --others --yes");
+    until("google has deleted both", || world.double.state().nodes.is_empty());
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    let (code, _, said) = removing.ends();
+    assert!(code == Some(0) && said.contains("queued resource ms: 2 TPU VMs with 2 hosts"), "{said}");
+    assert_eq!(world.deletions().len(), 1);
+    was_read_before_it_was_deleted(&world);
+}
+
+#[test]
+fn what_another_cluster_has_in_a_request_keeps_all_of_it() {
+    let world = with_two_slices(0);
+    world.double.state().nodes[0]["labels"]["ray-cluster-name"] = json!("marin-b");
+    for word in ["ms", "ms-1"] {
+        let (code, _, said) = world.run(&format!("remove-worker {word} --now --others --yes"));
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("also holds ms-0, whose label names marin-b"), "{said}");
+    }
+    let label = "/tpu/nodeSpec/0/node/labels/ray-cluster-name";
+    *world.double.state().queued[0].pointer_mut(label).unwrap() = json!("marin-b");
+    let (code, _, said) = world.run("remove-worker ms-1 --now --others --yes");
+    assert!(code == Some(1) && said.contains("queued resource ms, whose label names marin-b"), "{said}");
+    assert_eq!(world.deletions(), Vec::<String>::new());
+}
+
+/// A removal that stopped is resumed hours later: what has the name then may be another one.
+/// What somebody else does to a node meanwhile.
+type Change = fn(&mut Value);
+
+#[test]
+fn a_resumed_removal_looks_again_what_has_the_name_now() {
+    let unavailable = || Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "later" };
+    let changes: [(&str, Change); 3] = [
+        ("recreated", |node| node["id"] = json!("5")),
+        ("recreated", |node| node["createTime"] = json!("2026-11-21T08:00:00Z")),
+        ("its label ray-cluster-name is marin-b", |node| {
+            node["labels"]["ray-cluster-name"] = json!("marin-b");
+        }),
+    ];
+    for (words, change) in changes {
+        let mut world = World::new();
+        world.head_of(|s| s.jobs = 0);
+        let node = tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
+        world.double.state().nodes = vec![node];
+        world.double.fail_at("DELETE", "/nodes/", unavailable());
+        let (code, _, said) = world.run("remove-worker by-hand --now --yes");
+        assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
+        world.double.hint();
+        change(&mut world.double.state().nodes[0]);
+        let sent = world.deletions().len();
+        let (code, _, said) = world.run("remove-worker --resume");
+        assert!(code == Some(1) && said.contains(words) && said.contains("nothing was sent"), "{said}");
+        assert_eq!((world.deletions().len(), world.double.state().nodes.len()), (sent, 1));
+    }
+}
+
+fn stall(path: &str) -> Vec<Trouble> {
+    vec![Trouble { path: path.into(), fault: demo::Fault::Stall }]
+}
+
+/// The head that another operator has started, and a worker that it has made.
+fn another_head(world: &World) {
+    let head = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
+    let mut theirs = compute::instance(ZONE, "theirs", &head, "10.0.0.9", Some("34.0.0.9"));
+    theirs["creationTimestamp"] = json!(jiff::Timestamp::now().to_string());
+    // Being made: nobody connects to it yet.
+    theirs["status"] = json!("STAGING");
+    world.double.state().instances.push(theirs);
+    let worker = tpu::node(ZONE, "their-worker", "v4-8", "READY", &labels("worker"), &["10.0.9.1"]);
+    world.double.state().nodes.push(worker);
+}
+
+#[test]
+fn a_head_that_came_after_the_first_look_is_left_alone() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    world.heads[0].0.trouble(stall("/api/jobs/"));
+    let mut restarting = world.spawn("restart-cluster --yes --others");
+    restarting.says("[3/9] save jobs");
+    another_head(&world);
+    world.heads[0].0.trouble(Vec::new());
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[4/9] failed: another head was started since (theirs, id "), "{said}");
+    assert!(said.contains("it was not changed") && said.contains("--abandon"), "{said}");
+    assert_eq!(world.deletions(), Vec::<String>::new());
+    assert_eq!(world.asked(), ["--version"], "nor does ray's own command delete it");
+}
+
+/// The list named it; the machine itself tells otherwise.
+#[test]
+fn a_head_is_read_itself_right_before_it_is_deleted() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hold = Arc::new(Semaphore::new(0));
+    world.double.fail_at("GET", "/zones/us-central2-b/instances/", Fault::Held(hold.clone()));
+    let stopping = world.spawn("stop-cluster --yes --others");
+    until("the head itself is read", || world.double.asked("zones/us-central2-b/instances/") > 0);
+    world.double.state().instances[0]["labels"]["ray-cluster-name"] = json!("marin-b");
+    hold.add_permits(1);
+    let (code, _, said) = stopping.ends();
+    assert!(code == Some(1) && said.contains("its label ray-cluster-name is marin-b"), "{said}");
+    assert_eq!(world.deletions(), Vec::<String>::new());
+}
+
+/// Between the deletion of the head and that of its workers somebody starts the cluster anew.
+#[test]
+fn workers_of_a_head_that_came_meanwhile_are_left_alone() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hold = Arc::new(Semaphore::new(0));
+    world.double.fail_at("GET", "/zones/us-central2-b/instances/", Fault::Held(hold.clone()));
+    let stopping = world.spawn("stop-cluster --yes --others");
+    until("the head itself is read", || world.double.asked("zones/us-central2-b/instances/") > 0);
+    another_head(&world);
+    hold.add_permits(1);
+    let (code, _, said) = stopping.ends();
+    assert!(code == Some(1) && said.contains("another head was started since (theirs"), "{said}");
+    assert_eq!(world.deletions().len(), 1, "its own head was proved and deleted");
+    was_read_before_it_was_deleted(&world);
+    assert_eq!(world.double.state().nodes.len(), 1);
+}
+
+/// Its name and label are those of the one that was listed.
+#[test]
+fn a_preempted_tpu_that_was_made_anew_is_not_cleaned_away() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let node = tpu::node(ZONE, "lost", "v4-8", "PREEMPTED", &labels("worker"), &[]);
+    world.double.state().nodes = vec![node];
+    let hold = Arc::new(Semaphore::new(0));
+    world.double.fail_at("GET", "/nodes/lost", Fault::Held(hold.clone()));
+    let cleaning = world.spawn("clean-preempted --yes");
+    until("it is read once more", || world.double.asked("/nodes/lost") > 0);
+    world.double.state().nodes[0]["createTime"] = json!("2026-11-21T08:00:00Z");
+    hold.add_permits(1);
+    let (_, out, said) = cleaning.ends();
+    assert!(format!("{out}{said}").contains("deleted and recreated in the meantime"), "{out}{said}");
+    assert_eq!(world.deletions(), Vec::<String>::new());
+}
+
+/// A worker that joins after the first look runs jobs, too.
+#[test]
+fn workers_that_join_between_the_look_and_the_stop_are_known_to_the_stop() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let head = &world.heads[0].0;
+    let worker = head.nodes()[1];
+    head.trouble(stall("/api/jobs/"));
+    let mut restarting = world.spawn("restart-cluster --yes --others");
+    restarting.says("[3/9] save jobs");
+    assert!(world.heads[0].0.join_node(worker, "10.128.7.7"));
+    world.double.fail_at("DELETE", "/instances/", Fault::Html(503));
+    world.heads[0].0.trouble(Vec::new());
+    let (_, _, said) = restarting.ends();
+    assert!(said.contains("joined since: 10.128.7.7"), "{said}");
+    let journal = world.home.path().join(".local/state/marin-tui/operations/marin-a.jsonl");
+    let facts = std::fs::read_to_string(journal).unwrap();
+    let last = facts.lines().rfind(|l| l.contains("\"facts\"")).unwrap().to_owned();
+    let last: Value = serde_json::from_str(&last).unwrap();
+    let workers = last["event"]["facts"]["workers"].as_array().unwrap();
+    assert!(workers.contains(&json!("10.128.7.7")), "{last}");
+}

@@ -1,0 +1,363 @@
+//! A dry run tells what the deed does: each operation is run dry and then for real, against a Google, a head behind SSH
+//! and a ray command that all write down what they are asked to change. Both lists must be the same, in the same order.
+//!
+//! Not known beforehand: the deadline of a drain, which counts from the moment of its request.
+
+use crate::world::{HEAD, WORKER, World, ZONE, labels, until};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use marin_tui::demo::google::tpu;
+use marin_tui::demo::{Fault, Trouble, Witness};
+use marin_tui::model::Secret;
+use marin_tui::ssh::quote;
+use serde_json::{Value, json};
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// The other worker of the simulated head; the cluster's file does not name it.
+const BY_HAND: &str = "10.128.0.3";
+/// What only looks, of the commands on other machines. Anything else counts as a change.
+const LOOKS: [&str; 3] = ["pgrep -x gcs_server", "cat ~/.ray/auth_token", " sh ':'"];
+
+/// Writes a line of what was seen. One write, so that lines of several programs stay whole.
+fn note(file: &Path, line: &Value) {
+    let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// Whose changes are heard.
+fn witness(world: &World) -> Witness {
+    let file = world.home.path().join("seen");
+    Witness::new(move |method, url, body| {
+        note(&file, &json!({"kind": "http", "method": method, "url": url, "body": body}));
+    })
+}
+
+/// A cluster whose Google, head, `ray` and `ssh` are all watched. No command reaches a machine: a look for `ray` finds
+/// none, everything else succeeds.
+fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> World {
+    let mut world = World::new();
+    let place = world.home.path().display().to_string();
+    let noted = |kind: &str| {
+        format!(
+            "printf '{{\"kind\":\"{kind}\",\"host\":\"%s\",\"line\":\"%s\"}}\\n' \"$host\" \
+             \"$(printf %s \"$line\" | base64 -w0)\" >>{place}/seen\n"
+        )
+    };
+    let setting = "${RAY_UP_enable_autoscaler_v2+RAY_UP_enable_autoscaler_v2=$RAY_UP_enable_autoscaler_v2 }";
+    world.program(
+        "ray",
+        &format!(
+            "echo 'ray, version 2.60.0'\nhost= line=\"{setting}$0 $*\"\n{}\
+             [ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n\
+             [ \"$1\" != down ] || while [ ! -e {place}/is-down ]; do sleep 0.1; done\n",
+            noted("run")
+        ),
+    );
+    world.program(
+        "ssh",
+        &format!(
+            "before=; host=; line=\nfor word; do\n  [ -z \"$host\" ] || line=$word\n  \
+             [ \"$before\" != -- ] || host=$word\n  before=$word\ndone\n\
+             [ -n \"$line\" ] || exec /usr/bin/ssh \"$@\"\n{}\
+             case $line in\n  exit) exec /usr/bin/ssh \"$@\";;\n  *'pgrep -x gcs_server'*) exit 1;;\n  *'cat ~/.ray/auth_token'*) exec /usr/bin/ssh \"$@\";;\n  \
+             *'tar -xpf'*) cat >/dev/null;;\nesac\n",
+            noted("ssh")
+        ),
+    );
+    world.double.state().witness = witness(&world);
+    head(&mut world, change);
+    world
+}
+
+/// Another head, watched, and reachable as each of its machines.
+fn head(world: &mut World, change: impl FnOnce(&mut marin_tui::demo::Scenario)) {
+    world.head_of(change);
+    let (head, server) = world.heads.last().unwrap();
+    head.witness(witness(world));
+    let port = server.address.port();
+    let config = format!(
+        "Host {HEAD}\n  HostKeyAlias head-of-a\nHost {HEAD} {WORKER} {BY_HAND}\n  HostName 127.0.0.1\n  Port {port}\n"
+    );
+    world.file("ssh_config", &config);
+}
+
+/// The cluster's machines are a person's own. Workers are started with a file and a folder.
+fn local(world: &World) {
+    let place = world.home.path().display();
+    world.file("script", "a file");
+    world.file("folder/inside", "in a folder");
+    world.file(
+        "infra/a.yaml",
+        &format!(
+            "cluster_name: marin-a\nprovider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}\n\
+             file_mounts: {{~/script: {place}/script, /there: {place}/folder}}\ninitialization_commands: ['true']\n\
+             worker_setup_commands: [\"echo 'set up'\"]\n\
+             worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']\n"
+        ),
+    );
+}
+
+/// Two jobs that run for good, one with a package and a secret.
+fn jobs(world: &World) {
+    world.file("work/train.py", "print(1)\n");
+    for job in [
+        "submit-job --no-wait --submission-id packed --working-dir work --runtime-env {\"env_vars\":{\"KEY\":\"hunter2\"}} -- python train.py",
+        "submit-job --no-wait --submission-id plain --entrypoint-num-cpus 0.5 --metadata-json {\"owner\":\"al\"} -- true",
+    ] {
+        let (code, _, said) = world.run(job);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    fs::remove_file(world.home.path().join("seen")).unwrap();
+}
+
+/// What was seen so far.
+fn seen(world: &World) -> Vec<Value> {
+    let text = fs::read_to_string(world.home.path().join("seen")).unwrap_or_default();
+    let mut all: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    for one in &mut all {
+        if let Some(line) = one["line"].as_str() {
+            one["line"] = String::from_utf8(STANDARD.decode(line).unwrap()).unwrap().into();
+        }
+    }
+    all
+}
+
+/// In the path of a mark on a head.
+const MARK: &str = "marin-tui-operation-";
+
+fn looks(seen: &Value) -> bool {
+    let line = seen["line"].as_str().unwrap_or_default();
+    match seen["kind"].as_str().unwrap() {
+        "run" => line.ends_with("/ray --version"),
+        // That of a login which only asks for the host's key.
+        "ssh" => line == "exit" || LOOKS.iter().any(|look| line.contains(look)) || line.contains(MARK),
+        // The mark of the operation is left beside its steps.
+        "http" => seen["url"].as_str().is_some_and(|url| url.contains("/instanceGroups")),
+        _ => false,
+    }
+}
+
+/// Waits until a changing command with these words was seen.
+fn until_seen(world: &World, words: &str) {
+    let has = |s: &Value| !looks(s) && s.to_string().contains(words);
+    until(&format!("{words} is seen"), || seen(world).iter().any(has));
+}
+
+/// Whether the call of a dry run is what was seen.
+fn is_same(world: &World, call: &Value, seen: &Value) -> bool {
+    let line = seen["line"].as_str().unwrap_or_default();
+    let word = |key: &str| call[key].as_str().unwrap();
+    let base = world.double.url();
+    match (word("kind"), seen["kind"].as_str().unwrap()) {
+        ("http", "http") => {
+            let mut bodies = [call["body"].clone(), seen["body"].clone()];
+            for body in &mut bodies {
+                if let Some(variables) = body.pointer_mut("/runtime_env/env_vars") {
+                    variables.as_object_mut().unwrap().values_mut().for_each(|v| *v = "***".into());
+                }
+                if let Some(deadline) = body.get_mut("deadline_timestamp_ms") {
+                    assert!(deadline.take().as_i64().unwrap() > 0);
+                }
+            }
+            let url = word("url").strip_prefix(&base).unwrap_or(word("url"));
+            call["method"] == seen["method"] && url == seen["url"] && bodies[0] == bodies[1]
+        }
+        ("run", "run") => word("command") == line,
+        ("ssh", "ssh") => {
+            let command = word("command");
+            // One that is guarded at the other end is a word of the guard's.
+            let is_guarded =
+                line.starts_with("exec sh -c ") && line.ends_with(&format!(" sh {}", quote(command)));
+            call["host"] == seen["host"] && (line == command || is_guarded)
+        }
+        ("copy", "ssh") => {
+            let is_to = |line: &str| line.contains(" mv -f ") || line.contains("tar -xpf - -C ");
+            let to = word("to").rsplit('/').next().unwrap();
+            call["host"] == seen["host"] && is_to(line) && line.contains(to)
+        }
+        _ => false,
+    }
+}
+
+/// TPU VMs are deleted side by side: these of one list in a row stand in the order of their names.
+fn in_order(calls: &mut [Value]) {
+    let is_vm = |c: &Value| c["method"] == "DELETE" && c["url"].as_str().unwrap().contains("/nodes/");
+    let name = |c: &Value| c["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    for same in calls.chunk_by_mut(|a, b| is_vm(a) && is_vm(b)) {
+        if same.len() > 1 {
+            same.sort_by_key(name);
+        }
+    }
+}
+
+/// Runs it dry, then for real with `meanwhile`; both must be the same, and so many calls.
+fn same(world: &mut World, command: &str, consent: &str, count: usize, meanwhile: impl FnOnce(&mut World)) {
+    let before = seen(world);
+    assert_eq!(before, Vec::<Value>::new(), "{command}");
+    let (code, out, said) = world.run(&format!("{command} --dry-run --json"));
+    assert_eq!(code, Some(0), "{command}: {said}");
+    let mut told: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let changed: Vec<Value> = seen(world).into_iter().filter(|s| !looks(s)).collect();
+    assert_eq!(changed, Vec::<Value>::new(), "the dry run of {command} changes something");
+    assert!(!out.contains("hunter2"), "{out}");
+    let state = world.home.path().join(".local/state/marin-tui");
+    for left in ["backups", "workers"] {
+        assert!(!state.join(left).exists(), "the dry run of {command} leaves {left}");
+    }
+
+    let doing = world.spawn(&format!("{command} {consent}"));
+    meanwhile(world);
+    let (code, _, said) = doing.ends();
+    assert_eq!(code, Some(0), "{command}: {said}");
+    let mut done: Vec<Value> = seen(world).into_iter().filter(|s| !looks(s)).collect();
+    in_order(&mut told);
+    in_order(&mut done);
+    let is_same = told.len() == done.len() && told.iter().zip(&done).all(|(t, d)| is_same(world, t, d));
+    assert!(is_same, "{command}:\ntold {:#}\ndone {:#}", Value::from(told), Value::from(done));
+    assert_eq!(told.len(), count, "{command}: {:#}", Value::from(told));
+}
+
+/// Ray on the head ends once `ray down` is run.
+fn goes_down(world: &World) {
+    until_seen(world, " down -y");
+    let silent = Trouble { path: "/".into(), fault: Fault::HangUp };
+    world.heads[0].0.trouble(vec![silent]);
+    world.file("is-down", "");
+}
+
+#[test]
+fn a_restart_of_machines_of_ones_own() {
+    let mut world = watched(|s| s.jobs = 0);
+    local(&world);
+    jobs(&world);
+    // Down and up, three machines cleared, a package and two jobs, the worker by hand with a file and a folder.
+    same(&mut world, "restart-cluster", "--yes --others", 2 + 3 + 3 + 3, |world| {
+        goes_down(world);
+        until_seen(world, " up -y");
+        world.heads[0].0.restart();
+        world.file("is-up", "");
+    });
+}
+
+#[test]
+fn a_restart_in_google_cloud() {
+    let mut world = watched(|s| s.jobs = 0);
+    jobs(&world);
+    let node = |name: &str, of: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(of), &["10.9.9.1"]);
+    world.double.state().nodes = vec![node("one", "worker"), node("two", "worker"), node("three", "worker")];
+    // The head and three TPU VMs, down and up, a package and two jobs.
+    same(&mut world, "restart-cluster", "--yes --others", 4 + 2 + 3, |world| {
+        world.file("is-down", "");
+        until_seen(world, " up -y");
+        head(world, |s| s.jobs = 0);
+        world.file("is-up", "");
+    });
+}
+
+#[test]
+fn a_stop_and_a_start_of_machines_of_ones_own() {
+    let mut world = watched(|s| s.jobs = 0);
+    local(&world);
+    same(&mut world, "stop-cluster", "--yes --others", 1 + 3, |world| goes_down(world));
+    fs::remove_file(world.home.path().join("seen")).unwrap();
+    same(&mut world, "start-cluster", "--yes", 1, |world| {
+        until_seen(world, " up -y");
+        world.heads[0].0.restart();
+        world.file("is-up", "");
+    });
+}
+
+#[test]
+fn a_stop_and_a_start_in_google_cloud() {
+    let mut world = watched(|s| s.jobs = 0);
+    let node = tpu::node(ZONE, "one", "v4-8", "READY", &labels("worker"), &["10.9.9.1"]);
+    world.double.state().nodes = vec![node];
+    same(&mut world, "stop-cluster", "--yes --others", 3, |world| world.file("is-down", ""));
+
+    let mut world = watched(|_| ());
+    world.heads.clear();
+    world.double.state().instances.clear();
+    same(&mut world, "start-cluster", "--yes", 1, |world| {
+        until_seen(world, " up -y");
+        head(world, |s| s.jobs = 0);
+        world.file("is-up", "");
+    });
+}
+
+#[test]
+fn workers_that_google_is_asked_for() {
+    let mut world = watched(|s| s.jobs = 0);
+    let adding = "add-worker --type v4-8 --capacity best-effort --count 2 --name extra";
+    same(&mut world, adding, "--yes", 2, |world| {
+        until("both are asked for", || world.double.state().queued.len() == 2);
+        world.grant("extra-1");
+        world.grant("extra-2");
+    });
+}
+
+#[test]
+fn a_host_that_is_added_with_the_clusters_token() {
+    let mut world = watched(|s| (s.jobs, s.token) = (0, Some(Secret::new("hunter2".to_owned()))));
+    local(&world);
+    world.file(".ray/auth_token", "hunter2");
+    let token = world.home.path().join(".ray/auth_token");
+    fs::set_permissions(token, fs::Permissions::from_mode(0o600)).unwrap();
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    // A file, a folder, the token, and ray.
+    same(&mut world, &format!("add-worker --host {WORKER}"), "--yes", 4, |world| {
+        until_seen(world, "RAY_HEAD_IP");
+        world.heads[0].0.restart();
+    });
+}
+
+#[test]
+fn workers_that_are_started_again() {
+    let mut world = watched(|s| s.jobs = 0);
+    let node = tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
+    world.double.state().nodes = vec![node];
+    // Its metadata, and its host.
+    same(&mut world, "init-worker by-hand", "--yes --others", 2, |world| {
+        until_seen(world, "startup.sh");
+        let head = &world.heads[0].0;
+        assert!(head.renew_node(head.nodes()[1]));
+    });
+
+    let mut world = watched(|s| s.jobs = 0);
+    local(&world);
+    same(&mut world, &format!("init-worker {WORKER}"), "--yes --others", 3, |world| {
+        until_seen(world, "RAY_HEAD_IP");
+        let head = &world.heads[0].0;
+        assert!(head.renew_node(head.nodes()[1]));
+    });
+}
+
+#[test]
+fn workers_that_are_removed() {
+    let mut world = watched(|s| s.jobs = 0);
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "vm", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    same(&mut world, "remove-worker vm --now", "--yes --others", 1, |world| {
+        until_seen(world, "/nodes/vm");
+        let head = &world.heads[0].0;
+        assert!(head.kill_node(head.nodes()[1]));
+    });
+
+    let mut world = watched(|s| s.jobs = 0);
+    local(&world);
+    same(&mut world, &format!("remove-worker {WORKER} --now"), "--yes --others", 1, |world| {
+        until_seen(world, "ray stop");
+        let head = &world.heads[0].0;
+        assert!(head.kill_node(head.nodes()[1]));
+    });
+    // The other one is asked to let end what runs, and then ended.
+    fs::remove_file(world.home.path().join("seen")).unwrap();
+    same(&mut world, &format!("remove-worker {BY_HAND} --drain --within 60"), "--yes --others", 2, |world| {
+        until_seen(world, "DrainNode");
+        let head = &world.heads[0].0;
+        assert!(head.kill_node(head.nodes()[1]));
+    });
+}

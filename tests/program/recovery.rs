@@ -1,0 +1,148 @@
+//! Commands that follow a job on a simulated head behind SSH: the connection is lost under them, and they go on.
+
+use crate::running::{Running, count};
+use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
+use marin_tui::model::JobStatus;
+use std::path::Path;
+use std::process::Command;
+use tokio::runtime::Runtime;
+
+/// One cluster behind SSH, in which nobody writes a log but the test.
+struct World {
+    runtime: Runtime,
+    fleet: Fleet,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let plan = Plan::parse("clusters: [{name: a, log_rate: 0}]", Path::new("test")).unwrap();
+        let fleet = runtime.block_on(Fleet::start(plan)).unwrap();
+        Self { runtime, fleet }
+    }
+
+    fn head(&self) -> &Head {
+        &self.fleet.member("a").unwrap().head
+    }
+
+    /// A job that runs and has logged nothing yet.
+    fn job(&self) -> String {
+        self.head().submissions(JobStatus::Running).pop().unwrap()
+    }
+
+    fn write(&self, id: &str, line: &str) {
+        assert!(self.head().write_job_log(id, format!("{line}\n").as_bytes()));
+    }
+
+    /// Ends every SSH connection, as a network would; new ones are accepted.
+    fn cut(&self) {
+        self.runtime.block_on(async { self.fleet.member("a").unwrap().drop_connections() });
+    }
+
+    /// The tunnel stands, and nobody answers behind it.
+    fn silence(&self) {
+        self.head().trouble(vec![Trouble { path: String::new(), fault: Fault::HangUp }]);
+        self.head().drop_connections();
+    }
+
+    fn start(&self, words: &str) -> Running {
+        let folder = self.fleet.folder();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.env_clear().env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin").envs(folder.env());
+        command.arg("--config").arg(folder.settings()).arg("--infra").arg(folder.infra());
+        command.args(words.split_whitespace());
+        Running::start(command)
+    }
+}
+
+#[test]
+fn the_host_key_of_a_first_contact_is_said_once_and_audited() {
+    let world = World::new();
+    let said = |words: &str| {
+        let running = world.start(words);
+        (running.out.whole().join("\n"), running.err.whole().join("\n"))
+    };
+    let (_, first) = said("list-jobs");
+    assert!(first.contains("first contact with 127.0.0.1: accepted SHA256:"), "{first}");
+    let (_, second) = said("list-jobs");
+    assert!(!second.contains("first contact"), "{second}");
+    let (log, _) = said("audit");
+    assert_eq!(log.matches("accepted SHA256:").count(), 1, "{log}");
+}
+
+#[test]
+fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
+    let world = World::new();
+    let id = world.job();
+    world.write(&id, "line-1");
+    let mut follower = world.start(&format!("job-logs -f {id}"));
+    follower.out.until("line-1");
+    world.cut();
+    follower.err.until("connection lost");
+    world.write(&id, "line-2");
+    follower.out.until("line-2");
+    // Once more, and nothing is written before the connection is back.
+    world.cut();
+    follower.err.until_times("reconnected after", 2);
+    world.write(&id, "line-3");
+    follower.out.until("line-3");
+    assert!(world.head().turn_job(&id, JobStatus::Failed));
+    let (code, out, err) = follower.ends();
+    let ours: Vec<_> = out.iter().filter(|line| line.starts_with("line-")).collect();
+    assert_eq!(ours, ["line-1", "line-2", "line-3"], "nothing is lost, nothing comes twice");
+    assert_eq!(code, Some(3), "{err:?}");
+    assert_eq!((count(&err, "connection lost"), count(&err, "reconnected after")), (2, 2), "{err:?}");
+}
+
+#[test]
+fn a_job_that_ends_while_nobody_answers_ends_its_command() {
+    let world = World::new();
+    let id = world.job();
+    let mut waits = world.start("submit-job --submission-id s1 -- true");
+    let mut watches = world.start(&format!("wait-job {id}"));
+    waits.err.until("submitted s1");
+    while !world.head().submissions(JobStatus::Running).contains(&"s1".to_owned()) {
+        std::thread::yield_now();
+    }
+    world.silence();
+    waits.err.until("connection lost");
+    watches.err.until("connection lost");
+    for (id, status) in [("s1", JobStatus::Failed), (id.as_str(), JobStatus::Succeeded)] {
+        assert!(world.head().turn_job(id, status));
+    }
+    world.head().trouble(Vec::new());
+    let ((failed, _, said), (succeeded, _, also)) = (waits.ends(), watches.ends());
+    assert_eq!((failed, succeeded), (Some(3), Some(0)), "{said:?} {also:?}");
+    for said in [said, also] {
+        assert_eq!((count(&said, "connection lost"), count(&said, "reconnected after")), (1, 1), "{said:?}");
+    }
+}
+
+#[test]
+fn a_command_gives_up_when_it_was_told_after_how_long() {
+    let world = World::new();
+    let id = world.job();
+    world.write(&id, "line-1");
+    let mut follower = world.start(&format!("wait-job --show-logs --give-up-after 1 {id}"));
+    follower.out.until("line-1");
+    world.silence();
+    let (code, _, said) = follower.ends();
+    assert_eq!(code, Some(4), "{said:?}");
+    let last = said.last().unwrap();
+    assert!(last.contains("timed out after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
+    assert!(world.head().submissions(JobStatus::Running).contains(&id), "the job is left alone");
+}
+
+#[test]
+fn a_line_of_any_length_is_printed_whole() {
+    let world = World::new();
+    let id = world.job();
+    let long = "x".repeat(200_000);
+    world.write(&id, &long);
+    let (code, out, _) = world.start(&format!("job-logs {id}")).ends();
+    assert!(code == Some(0) && out.contains(&long));
+    let mut follower = world.start(&format!("job-logs -f {id}"));
+    follower.out.until(&long);
+    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    assert_eq!(follower.ends().0, Some(0));
+}

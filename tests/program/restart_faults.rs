@@ -1,0 +1,385 @@
+//! A restart that meets trouble half way: the network goes, the disk is full, packages are gone. Against a Google, heads
+//! behind SSH, and a ray command that is a script.
+
+use crate::world::{World, until};
+use marin_tui::demo::google::{self, compute};
+use marin_tui::demo::{Fault, Trouble};
+use marin_tui::model::{JobStatus, Secret};
+use serde_json::json;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Where packages are read.
+const READS: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
+
+fn trouble(path: &str, fault: Fault) -> Vec<Trouble> {
+    vec![Trouble { path: path.into(), fault }]
+}
+
+/// A cluster with these jobs, each with its package.
+fn with_jobs(names: &[&str]) -> World {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    for name in names {
+        submit(&world, name);
+    }
+    world
+}
+
+fn submit(world: &World, name: &str) {
+    world.file(&format!("{name}/train.py"), &format!("print('{name}')\n"));
+    let (code, _, said) = world
+        .run(&format!("submit-job --no-wait --submission-id {name} --working-dir {name} -- python train.py"));
+    assert_eq!(code, Some(0), "{said}");
+}
+
+fn submit_as(world: &World, name: &str, metadata: &str) {
+    let (code, _, said) =
+        world.run(&format!("submit-job --no-wait --submission-id {name} --metadata-json {metadata} -- true"));
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// What Google says of a service account that may not delete.
+const DENIED: google::Fault =
+    google::Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" };
+
+/// The old head is deleted; here is the new one.
+fn renew(world: &mut World) {
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    assert!(world.double.state().instances.is_empty());
+    world.head_of(|s| s.jobs = 0);
+}
+
+fn known(world: &World, head: usize) -> Vec<String> {
+    let head = &world.heads[head].0;
+    let mut all = [head.submissions(JobStatus::Pending), head.submissions(JobStatus::Running)].concat();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
+    let mut world = with_jobs(&["one", "two"]);
+    world.heads[0].0.trouble(trouble(READS, Fault::Stall));
+    let mut restarting = world.spawn("restart-cluster --yes --others");
+    restarting.says("[3/9] save jobs");
+    let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
+    let before = reads();
+    until("the backup reads", || reads() > before);
+    world.heads[0].1.drop_connections();
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[3/9] failed") && said.contains("restart marin-a stopped"), "{said}");
+    assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
+    assert_eq!(known(&world, 0), ["one", "two"]);
+    let backups = fs::read_dir(world.home.path().join(".local/state/marin-tui/backups")).unwrap();
+    for folder in backups.map(Result::unwrap) {
+        assert!(!folder.path().join("jobs.json").exists(), "a half backup does not look like a whole one");
+    }
+
+    world.heads[0].0.trouble(Vec::new());
+    let resuming = world.spawn("restart-cluster --resume");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = resuming.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("2 jobs restored"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "two"]);
+}
+
+#[test]
+fn a_network_lost_in_the_restore_submits_nothing_twice() {
+    let mut world = with_jobs(&["one", "three", "two"]);
+    let restarting = world.spawn("restart-cluster --yes --others");
+    renew(&mut world);
+    // Ray takes each job, and its answer is lost; then the connection is.
+    let quick = |path: &str| Trouble { path: path.into(), fault: Fault::Latency(Duration::ZERO) };
+    world.heads[1].0.trouble(vec![
+        quick("/api/jobs/one"),
+        quick("/api/jobs/three"),
+        Trouble { path: "/api/jobs/two".into(), fault: Fault::Stall },
+        Trouble { path: "/api/jobs/".into(), fault: Fault::HalfBody },
+    ]);
+    world.file("is-up", "");
+    let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
+    until("it asks whether the last one is there", || asked("/api/jobs/two") > 0);
+    world.heads[1].1.drop_connections();
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[8/9] failed") && said.contains("jobs saved in"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "three"]);
+    let (_, _, open) = world.run("restart-cluster --yes");
+    assert!(open.contains("interrupted at step 8 of 9"), "{open}");
+
+    // Lost once more, while it looks which workers are back: that only looks, and goes on by itself.
+    let slow = Fault::Latency(Duration::from_secs(1));
+    world.heads[1].0.trouble(trouble("/ray.rpc.", slow));
+    let mut resuming = world.spawn("restart-cluster --resume");
+    resuming.says("[9/9] wait for workers to rejoin");
+    world.heads[1].1.drop_connections();
+    world.heads[1].0.trouble(Vec::new());
+    let (code, _, said) = resuming.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("[8/9] 3 jobs restored") && said.contains("already done"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "three", "two"]);
+    assert_eq!(asked("/api/jobs/"), 3, "each was sent once");
+    assert_eq!(world.asked(), ["--version", "down", "up", "--version"]);
+}
+
+/// Jobs do not stand still while they are saved, nor while nobody goes on with a restart that was killed.
+#[test]
+fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
+    let mut world = with_jobs(&["four", "one", "two"]);
+    world.heads[0].0.trouble(trouble(READS, Fault::Stall));
+    let mut restarting = world.spawn("restart-cluster --yes --others");
+    restarting.says("[3/9] save jobs");
+    let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
+    let before = reads();
+    until("a package is read", || reads() > before);
+    assert!(world.heads[0].0.turn_job("one", JobStatus::Succeeded));
+    submit(&world, "three");
+    // The backup goes on; the next step comes no further than its connection.
+    world.heads[0].0.trouble(trouble("/api/version", Fault::Stall));
+    restarting.says("[3/9] 3 jobs in");
+    restarting.says("[4/9]");
+    restarting.child.kill().unwrap();
+    restarting.child.wait().unwrap();
+
+    world.heads[0].0.trouble(Vec::new());
+    assert!(world.heads[0].0.turn_job("two", JobStatus::Succeeded));
+    submit(&world, "five");
+    let resuming = world.spawn("restart-cluster --resume --others");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = resuming.ends();
+    assert_eq!(code, Some(0), "{said}");
+    let names = |words: &str| {
+        let line = said.lines().find_map(|l| l.trim_start().strip_prefix(words));
+        let mut names: Vec<_> = line.unwrap_or_else(|| panic!("{said}")).split(", ").collect();
+        names.sort_unstable();
+        names.join(" ")
+    };
+    assert_eq!((names("ended since: "), names("submitted since: ")), ("one two".into(), "five three".into()));
+    assert!(said.contains("3 jobs restored"), "{said}");
+    assert_eq!(known(&world, 1), ["five", "four", "three"]);
+}
+
+/// Runs what writes no file larger than this many blocks, as on a full disk.
+fn on_a_full_disk(world: &World, words: &str, blocks: u32) -> (Option<i32>, String) {
+    let command = world.command(words);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "sh"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let out = limited.current_dir(world.home.path()).stdin(Stdio::null()).output().unwrap();
+    (out.status.code(), String::from_utf8(out.stderr).unwrap())
+}
+
+/// Somebody's Ray runs where ours is refused: `ray up` would end it with all its jobs.
+#[test]
+fn a_ray_that_refuses_our_token_is_not_started_anew() {
+    let mut world = World::new();
+    world.head_of(|s| s.token = Some(Secret::new("theirs")));
+    world.file("token", "ours\n");
+    world.file("is-up", "");
+    let mut starting = world.command("start-cluster --yes");
+    starting.env("RAY_AUTH_TOKEN_PATH", world.home.path().join("token"));
+    let out = starting.output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("[2/3] failed: the cluster refuses this token"), "{said}");
+    assert!(said.contains("start marin-a stopped") && said.contains("then resume"), "{said}");
+    assert_eq!(world.asked(), ["--version"]);
+}
+
+#[test]
+fn a_disk_full_in_the_backup_stops_nothing() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    world.file("big/data", &"x".repeat(300_000));
+    let (code, _, said) =
+        world.run("submit-job --no-wait --submission-id big --working-dir big -- python train.py");
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others", 200);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[3/9] failed: cannot write") && said.contains("free disk space there"), "{said}");
+    assert!(said.contains("nothing was changed on the cluster") && said.contains("then resume"), "{said}");
+    assert!(!said.contains("jobs saved in") && !said.contains("choose another folder"), "{said}");
+    assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
+    assert_eq!(known(&world, 0), ["big"]);
+    let (_, _, open) = world.run("restart-cluster --yes");
+    assert!(open.contains("interrupted at step 3 of 9") && open.contains("cannot write"), "{open}");
+
+    let resuming = world.spawn("restart-cluster --resume");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = resuming.ends();
+    assert!(code == Some(0) && said.contains("1 jobs restored"), "{said}");
+}
+
+/// The journal is written before each step: one that cannot be written ends the operation before the next.
+#[test]
+fn a_disk_full_for_the_journal_begins_no_step() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others --preserve-jobs=0", 0);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot write the journal"), "{said}");
+    assert!(world.double.asked("DELETE") == 0 && world.asked().is_empty(), "{said}");
+}
+
+/// What a person does not know of does not end by a resumed operation.
+#[test]
+fn a_resumed_stop_asks_again_whose_jobs_it_ends() {
+    let world = with_jobs(&["one"]);
+    world.program("ray", "exit 3\n");
+    let (code, _, said) = world.run("stop-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("[1/4] failed"), "{said}");
+    submit_as(&world, "hers", "{\"owner\":\"alice\"}");
+    world.program("ray", "echo 'ray, version 2.60.0'\n");
+    let (code, _, said) = world.run("stop-cluster --resume");
+    assert!(
+        code == Some(1)
+            && said.contains("jobs of alice run on marin-a; ask their owners; then allow it: `--others`"),
+        "{said}"
+    );
+    assert!(world.double.asked("DELETE") == 0 && said.contains("hers"), "{said}");
+    world.heads[0].0.trouble(trouble("", Fault::HangUp));
+    let (code, _, said) = world.run("stop-cluster --resume");
+    assert!(code == Some(1) && said.contains("cannot determine affected jobs on marin-a"), "{said}");
+    world.heads[0].0.trouble(Vec::new());
+    let (code, _, said) = world.run("stop-cluster --resume --others");
+    assert!(code == Some(0) && world.double.state().instances.is_empty(), "{said}");
+}
+
+/// A stop that failed has left a Ray that people work on: what they did since counts when it is resumed.
+#[test]
+fn a_stop_that_failed_and_is_resumed_saves_what_came_meanwhile() {
+    let mut world = with_jobs(&["ended", "kept", "through"]);
+    world.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
+    assert_eq!(known(&world, 0), ["ended", "kept", "through"]);
+    world.heads[0].0.turn_job("through", JobStatus::Succeeded);
+    // Perhaps by us: half a stop ends jobs.
+    world.heads[0].0.turn_job("ended", JobStatus::Failed);
+    submit(&world, "late");
+    world.double.hint();
+    let restarting = world.spawn("restart-cluster --resume");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert!(code == Some(0) && said.contains("submitted since: late"), "{said}");
+    assert_eq!(known(&world, 1), ["ended", "kept", "late"]);
+}
+
+#[test]
+fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
+    let mut world = with_jobs(&["one"]);
+    world.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
+    world.double.hint();
+    world.double.state().instances.clear();
+    world.head_of(|s| s.jobs = 0);
+    let (code, _, said) = world.run("restart-cluster --resume");
+    assert!(code == Some(1) && said.contains("another head was started since (head-2, id "), "{said}");
+    assert_eq!(world.double.state().instances.len(), 1, "{said}");
+}
+
+/// To Ray's launcher a cluster is its name and its zone.
+#[test]
+fn a_cluster_of_the_same_name_in_another_zone_stays() {
+    let mut world = with_jobs(&["one"]);
+    let labels = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
+    let theirs = compute::instance("us-west1-a", "theirs", &labels, "10.0.0.9", Some("34.0.0.9"));
+    world.double.state().instances.push(theirs);
+    let restarting = world.spawn("restart-cluster --yes --others");
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    let left = || world.double.state().instances.iter().map(|i| i["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(left(), ["theirs"]);
+    world.head_of(|s| s.jobs = 0);
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(known(&world, 1), ["one"]);
+    world.double.state().instances.retain(|i| i["name"] == "theirs");
+    let (_, _, said) = world.run("list-jobs");
+    assert!(said.contains("has the head label of marin-a, but one in us-west1-a"), "{said}");
+}
+
+/// "No available agent to submit job": a Ray that has just begun says so.
+#[test]
+fn a_ray_that_takes_no_jobs_yet_is_asked_again() {
+    let mut world = with_jobs(&["one", "two"]);
+    let restarting = world.spawn("restart-cluster --yes --others");
+    renew(&mut world);
+    world.heads[1].0.trouble(trouble("/api/jobs/", Fault::Status(500)));
+    world.file("is-up", "");
+    let asked = || world.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
+    until("it asks in vain", || asked() > 1);
+    world.heads[1].0.trouble(Vec::new());
+    let (code, _, said) = restarting.ends();
+    assert!(code == Some(0) && said.contains("2 jobs restored"), "{said}");
+    assert_eq!(known(&world, 1), ["one", "two"]);
+}
+
+#[test]
+fn a_ray_whose_dashboard_is_silent_is_not_started_over() {
+    let world = with_jobs(&["one"]);
+    world.heads[0].0.trouble(trouble("/", Fault::HangUp));
+    let (code, _, said) = world.run("start-cluster --yes");
+    assert!(code == Some(1) && said.contains("Ray runs on the head but its dashboard"), "{said}");
+    world.heads[0].0.trouble(trouble("/", Fault::Status(503)));
+    let (code, _, said) = world.run("start-cluster --resume");
+    assert!(code == Some(1) && said.contains("then resume"), "{said}");
+    assert!(!world.asked().iter().any(|w| w == "up"), "{said}");
+}
+
+/// The same name in another folder of cluster files is another cluster.
+#[test]
+fn an_operation_is_resumed_with_the_file_that_it_was_begun_with() {
+    let world = with_jobs(&["one"]);
+    world.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = world.run("restart-cluster --yes --others");
+    assert_eq!(code, Some(1), "{said}");
+    let file = fs::read_to_string(world.home.path().join("infra/a.yaml")).unwrap();
+    world.file("other/a.yaml", &file);
+    let (code, _, said) = world.run("--infra other restart-cluster --resume");
+    assert!(code == Some(1) && said.contains("was started with") && said.contains("other/a.yaml"), "{said}");
+    assert!(!world.asked().iter().any(|w| w == "down"), "{said}");
+    let (code, _, said) = world.run("--infra infra restart-cluster --abandon");
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() {
+    let mut world = with_jobs(&["kept"]);
+    let gone = "submit-job --no-wait --submission-id orphan --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true";
+    let (code, _, said) = world.run(gone);
+    assert_eq!(code, Some(0), "{said}");
+    let (_, _, plan) = world.run("restart-cluster --dry-run");
+    let row = |id: &str| plan.lines().find(|l| l.contains(id)).unwrap_or_else(|| panic!("{plan}"));
+    assert!(
+        row("orphan").contains("its package is gone (gcs://_ray_pkg_0.zip)") && row("kept").contains("yes"),
+        "{plan}"
+    );
+    let restarting = world.spawn("restart-cluster --yes --others");
+    renew(&mut world);
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("cannot restore orphan: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"),
+        "{said}"
+    );
+    assert!(said.contains("2 jobs in") && said.contains("1 with missing packages"), "{said}");
+    assert!(
+        said.contains("orphan: not restored: its package")
+            && said.contains("was already gone when the job was saved"),
+        "{said}"
+    );
+    assert!(said.contains("1 jobs restored; not restored: orphan (saved in "), "{said}");
+    assert_eq!(known(&world, 1), ["kept"]);
+}

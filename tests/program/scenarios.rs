@@ -1,0 +1,479 @@
+//! One table of scenarios before an operation, run through both front ends: the console's keys, effects and news, and
+//! the command line. Both give the same verdict, asserted on facts: the gate that refused, or the first step's command.
+
+mod console;
+
+use crate::pty::Pty;
+use crate::world::{World, until};
+use console::Console;
+use marin_tui::app::plan::Spot;
+use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
+use marin_tui::demo::google::PROJECT;
+use marin_tui::model::{
+    ClusterName, Consent, Gate, Operation, OperationKind, OperationMark, OperationNews, Order, Standing,
+    StepName, Task, Timestamp,
+};
+use marin_tui::operation::{Facts, Journal, Scope};
+use marin_tui::supervisor::{self, Access, Connection, Held};
+use marin_tui::tui::Performer;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const RESTART: Task = Task::Restart { preserve: false };
+
+/// What came of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Its first step was begun: the ray command was asked for its version.
+    Began,
+    /// This gate refused it, and no step was begun.
+    Refused(Gate),
+}
+use Verdict::{Began, Refused};
+
+/// What a person does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    /// Begins a restart.
+    Begin,
+    /// Resumes the restart that is shown.
+    Resume,
+    /// Skips the step at which it failed.
+    Skip,
+}
+
+/// A scenario, with what is allowed: nothing, or what is asked for (`--others`, the dialog's switches).
+struct Scenario {
+    name: &'static str,
+    set: fn(&mut World) -> Option<Journal>,
+    act: Act,
+    verdict: Verdict,
+    allowed: Verdict,
+}
+
+const SCENARIOS: &[Scenario] = &[
+    row("nothing in the way", |w| head(w, &[]), Act::Begin, Began, Began),
+    row("our own job", |w| head(w, &["me"]), Act::Begin, Began, Began),
+    row("somebody else's job", |w| head(w, &["bo"]), Act::Begin, Refused(Gate::OthersJobs), Began),
+    row("a job without an owner", |w| head(w, &[""]), Act::Begin, Refused(Gate::OthersJobs), Began),
+    row("no answer", |_| None, Act::Begin, Refused(Gate::UnknownJobs), Began),
+    row("no answer, unchanged", |w| begun(w, &[]), Act::Resume, Refused(Gate::UnknownJobs), Began),
+    row(
+        "no answer, changed",
+        |w| begun(w, &[StepName::Check, StepName::Look, StepName::Stop]),
+        Act::Resume,
+        Began,
+        Began,
+    ),
+    row(
+        "a job came since",
+        |w| {
+            head(w, &["bo"]);
+            begun(w, &[])
+        },
+        Act::Resume,
+        Refused(Gate::OthersJobs),
+        Began,
+    ),
+    row(
+        "another operation was interrupted",
+        |w| {
+            head(w, &[]);
+            Some(journal(w, &Task::Stop, &Scope::default(), &[]))
+        },
+        Act::Begin,
+        Refused(Gate::Interrupted),
+        Refused(Gate::Interrupted),
+    ),
+    row(
+        "another program is at work",
+        |w| Some(held(w)),
+        Act::Begin,
+        Refused(Gate::AtWork),
+        Refused(Gate::AtWork),
+    ),
+    row(
+        "another program resumed it",
+        |w| Some(held(w)),
+        Act::Resume,
+        Refused(Gate::AtWork),
+        Refused(Gate::AtWork),
+    ),
+    row(
+        "the file is another cluster's",
+        |w| {
+            let other = Scope { file: Some("/elsewhere/a.yaml".into()), ..Scope::default() };
+            Some(journal(w, &RESTART, &other, &[]))
+        },
+        Act::Resume,
+        Refused(Gate::OtherFile),
+        Refused(Gate::OtherFile),
+    ),
+    row(
+        "an operation of another kind",
+        |w| Some(journal(w, &Task::Stop, &Scope::default(), &[])),
+        Act::Resume,
+        Refused(Gate::OtherKind),
+        Refused(Gate::OtherKind),
+    ),
+    row(
+        "a step that later ones depend on",
+        |w| begun(w, &[StepName::Check, StepName::Look]),
+        Act::Skip,
+        Refused(Gate::NotSkippable),
+        Refused(Gate::NotSkippable),
+    ),
+    row(
+        "a step that may be skipped",
+        |w| begun(w, &[StepName::Check, StepName::Look, StepName::Stop]),
+        Act::Skip,
+        Began,
+        Began,
+    ),
+    row(
+        "nothing to resume",
+        |w| {
+            head(w, &[]);
+            None
+        },
+        Act::Resume,
+        Refused(Gate::NothingToResume),
+        Refused(Gate::NothingToResume),
+    ),
+    row(
+        "read-only",
+        |w| {
+            read_only(w);
+            head(w, &[])
+        },
+        Act::Begin,
+        Refused(Gate::ReadOnly),
+        Refused(Gate::ReadOnly),
+    ),
+    row(
+        "read-only, interrupted",
+        |w| {
+            read_only(w);
+            begun(w, &[StepName::Check, StepName::Look, StepName::Stop])
+        },
+        Act::Resume,
+        Refused(Gate::ReadOnly),
+        Refused(Gate::ReadOnly),
+    ),
+    row(
+        "another operator's mark",
+        |w| {
+            head(w, &[]);
+            marked(w)
+        },
+        Act::Begin,
+        Refused(Gate::Marked),
+        Began,
+    ),
+    row(
+        "another operator's mark, interrupted",
+        |w| {
+            begun(w, &[StepName::Check, StepName::Look, StepName::Stop]);
+            marked(w)
+        },
+        Act::Resume,
+        Refused(Gate::Marked),
+        Began,
+    ),
+    row(
+        "a provider that is not offered",
+        |w| {
+            let file = format!("cluster_name: marin-a\nprovider: {{type: aws, project_id: {PROJECT}}}\n");
+            w.file("infra/a.yaml", &file);
+            None
+        },
+        Act::Begin,
+        Refused(Gate::NotOffered),
+        Refused(Gate::NotOffered),
+    ),
+];
+
+const fn row(
+    name: &'static str,
+    set: fn(&mut World) -> Option<Journal>,
+    act: Act,
+    verdict: Verdict,
+    allowed: Verdict,
+) -> Scenario {
+    Scenario { name, set, act, verdict, allowed }
+}
+
+fn state(world: &World) -> PathBuf {
+    world.home.path().join(".local/state/marin-tui")
+}
+
+fn cluster() -> ClusterName {
+    ClusterName::new("marin-a")
+}
+
+/// A head that answers, with a job of each of these owners; `""` stands for a job that names none.
+fn head(world: &mut World, owners: &[&str]) -> Option<Journal> {
+    world.head_of(|s| s.jobs = 0);
+    for (n, owner) in owners.iter().enumerate() {
+        job(world, n, owner);
+    }
+    None
+}
+
+fn job(world: &World, n: usize, owner: &str) {
+    let owner = if owner.is_empty() { "x=y".to_owned() } else { format!("owner={owner}") };
+    let words = format!("submit-job --no-wait --submission-id job-{n} --metadata {owner} -- true");
+    // Who submits is the owner of what names none.
+    let out = world.command(&words).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// An operation that was begun and interrupted after these steps.
+fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Journal {
+    let mut journal = Journal::open(&state(world), &cluster()).unwrap();
+    journal.begin(task, scope).unwrap();
+    let stopping = done.contains(&StepName::Stop);
+    journal.facts(&Facts { stopping, ..Facts::default() }).unwrap();
+    for step in done {
+        journal.done(*step, "").unwrap();
+    }
+    journal
+}
+
+fn begun(world: &mut World, done: &[StepName]) -> Option<Journal> {
+    // Nobody holds it.
+    drop(journal(world, &RESTART, &Scope::default(), done));
+    None
+}
+
+/// The same, and this process is at work on it.
+fn held(world: &mut World) -> Journal {
+    head(world, &[]);
+    journal(world, &RESTART, &Scope::default(), &[])
+}
+
+/// Another operator has begun an operation from another machine.
+fn marked(world: &World) -> Option<Journal> {
+    let environment = world.environment();
+    let stop = Operation::new(Task::Stop, cluster());
+    let mark = OperationMark::new("00000000aaaaaaaa".into(), &stop, "bo@elsewhere", 77, Timestamp::now());
+    let access = Access {
+        spec: &environment.clusters[0],
+        options: &environment.options,
+        connection: &Connection::closed(cluster()),
+    };
+    let placed = world.runtime.block_on(supervisor::place_mark(access, &mark));
+    assert_eq!(placed.unwrap(), Held::Ours);
+    None
+}
+
+fn read_only(world: &World) {
+    let path = world.home.path().join("config.yaml");
+    let mut settings: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    settings["read_only"] = true.into();
+    fs::write(path, settings.to_string()).unwrap();
+}
+
+/// A world in which an operation comes no further than its first step.
+fn world() -> World {
+    let world = World::new();
+    let place = world.home.path().display();
+    world.program("ray", &format!("echo \"$@\" >>{place}/asked\nexit 1\n"));
+    world
+}
+
+fn has_begun(world: &World) -> bool {
+    // The head's address is asked for with other words.
+    world.asked().iter().any(|word| word == "--version")
+}
+
+fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
+    let mut world = world();
+    let held = (scenario.set)(&mut world).filter(|_| scenario.name.starts_with("another program"));
+    let act = match scenario.act {
+        Act::Begin => "--yes",
+        Act::Resume => "--resume",
+        Act::Skip => "--resume --leave",
+    };
+    let others = if allows { "--others --take-over" } else { "" };
+    let mut command = world.command(&format!("restart-cluster --preserve-jobs=0 --json {act} {others}"));
+    let out = command.env("USER", "me").output().unwrap();
+    drop(held);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{}: {said}", scenario.name);
+    let rows: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
+    if let Some(name) = rows[0]["refused"].as_str() {
+        assert!(!has_begun(&world), "{}: {said}", scenario.name);
+        Refused(gate(name))
+    } else {
+        assert!(has_begun(&world), "{}: neither begun nor refused: {said}", scenario.name);
+        Began
+    }
+}
+
+fn gate(name: &str) -> Gate {
+    let all = [
+        Gate::ReadOnly,
+        Gate::NotOffered,
+        Gate::RunsAlready,
+        Gate::Interrupted,
+        Gate::AtWork,
+        Gate::NothingToResume,
+        Gate::OtherKind,
+        Gate::OtherFile,
+        Gate::NotSkippable,
+        Gate::UnknownJobs,
+        Gate::RunsThere,
+        Gate::OthersJobs,
+        Gate::Marked,
+        Gate::NotSeen,
+        Gate::NotConfirmed,
+        Gate::Journal,
+    ];
+    *all.iter().find(|g| g.name() == name).unwrap_or_else(|| panic!("no gate {name}"))
+}
+
+fn by_console(scenario: &Scenario, allows: bool) -> Verdict {
+    let mut world = world();
+    let held = (scenario.set)(&mut world).filter(|_| scenario.name.starts_with("another program"));
+    let mut console = Console::new(&world);
+    let verdict = match scenario.act {
+        Act::Begin => console.begins(allows, || ()),
+        act => console.resumes(act, allows),
+    };
+    if verdict == Began {
+        until("its first step is begun", || has_begun(&world));
+    } else {
+        assert!(!has_begun(&world), "{}", scenario.name);
+    }
+    drop(held);
+    verdict
+}
+
+/// What is wrong about the verdicts on a scenario.
+fn wrong(scenario: &Scenario) -> Vec<String> {
+    let name = scenario.name;
+    let verdicts = [(false, scenario.verdict), (true, scenario.allowed)].into_iter().filter_map(|(allows, right)| {
+        let (command, console) = (by_command(scenario, allows), by_console(scenario, allows));
+        ((command, console) != (right, right)).then(|| {
+            format!(
+                "{name} (allowed: {allows}): {right:?} is right; {command:?} by the command, {console:?} by the console"
+            )
+        })
+    });
+    verdicts.collect()
+}
+
+#[test]
+fn both_front_ends_give_the_same_verdict() {
+    // They wait more than they work.
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let rows = SCENARIOS.chunks(SCENARIOS.len().div_ceil(6));
+        let works: Vec<_> =
+            rows.map(|rows| scope.spawn(|| rows.iter().flat_map(wrong).collect::<Vec<_>>())).collect();
+        works.into_iter().flat_map(|work| work.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_job_that_comes_between_preview_and_yes_is_not_ended() {
+    let mut by_console = world();
+    head(&mut by_console, &["me"]);
+    let verdict = Console::new(&by_console).begins(false, || job(&by_console, 1, "bo"));
+    assert_eq!(verdict, Refused(Gate::OthersJobs));
+    assert!(!has_begun(&by_console));
+
+    let mut by_command = world();
+    head(&mut by_command, &["me"]);
+    let mut asked = by_command.command("restart-cluster --preserve-jobs=0");
+    asked.env("USER", "me");
+    let mut terminal = in_a_terminal(&asked);
+    terminal.wait_text("Type the cluster name");
+    job(&by_command, 1, "bo");
+    terminal.send("marin-a\r");
+    terminal.wait_text("jobs of bo run on marin-a");
+    assert!(!terminal.wait_exit().success() && !has_begun(&by_command));
+}
+
+/// Runs a command as a shell in a terminal does.
+fn in_a_terminal(command: &Command) -> Pty {
+    let text = |s: &std::ffi::OsStr| s.to_str().unwrap().to_owned();
+    let mut argv = vec!["env".to_owned(), "-i".to_owned()];
+    argv.extend(command.get_envs().filter_map(|(k, v)| Some(format!("{}={}", text(k), text(v?)))));
+    argv.push(text(command.get_program()));
+    argv.extend(command.get_args().map(text));
+    Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 160, 40)
+}
+
+#[test]
+fn from_the_start_to_a_resumed_operation_there_is_one_login() {
+    let mut world = world();
+    head(&mut world, &["me"]);
+    let before = world.heads[0].1.logins();
+    let mut console = Console::new(&world);
+    // The forms of a worker and of a job, the preview, the steps, and the steps once more.
+    console.perform(vec![Effect::Operate(cluster(), Order::Offer)]);
+    console.hears(|news| matches!(news, OperationNews::Offered(_)).then_some(()));
+    assert_eq!(console.begins(false, || ()), Began);
+    let is_stopped = |news: &OperationNews| matches!(news, OperationNews::Ended(_)).then_some(());
+    console.hears(is_stopped);
+    let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };
+    console.perform(vec![Effect::Operate(cluster(), Order::Resume(meant))]);
+    console.hears(is_stopped);
+    assert_eq!(world.asked().iter().filter(|word| *word == "--version").count(), 2);
+    assert_eq!(world.heads[0].1.logins() - before, 1);
+}
+
+/// The fact behind a cancel: whether anything is left to be resumed.
+fn is_interrupted(world: &World) -> bool {
+    Journal::open(&state(world), &cluster()).unwrap().unfinished().is_some()
+}
+
+#[test]
+fn a_cancel_before_any_change_leaves_nothing_and_after_one_leaves_what_can_be_resumed() {
+    for (done, remains) in [(&[][..], false), (&[StepName::Check, StepName::Look, StepName::Stop][..], true)]
+    {
+        let hangs = |world: &World| {
+            let place = world.home.path().display().to_string();
+            let script = format!(
+                "echo \"$@\" >>{place}/asked\nwhile [ ! -e {place}/go-on ]; do sleep 0.05; done\nexit 1\n"
+            );
+            world.program("ray", &script);
+        };
+        let mut by_command = world();
+        head(&mut by_command, &[]);
+        begun(&mut by_command, done);
+        hangs(&by_command);
+        let child = by_command.spawn("restart-cluster --preserve-jobs=0 --resume --others");
+        until("its first step is begun", || has_begun(&by_command));
+        assert!(
+            Command::new("kill").args(["-INT", &child.child.id().to_string()]).status().unwrap().success()
+        );
+        let (code, _, said) = child.ends();
+        assert_eq!((code, is_interrupted(&by_command)), (Some(1), remains), "{said}");
+
+        let mut by_console = world();
+        head(&mut by_console, &[]);
+        begun(&mut by_console, done);
+        hangs(&by_console);
+        let mut console = Console::new(&by_console);
+        assert_eq!(console.resumes(Act::Resume, true), Began);
+        until("its first step is begun", || has_begun(&by_console));
+        let cancel = vec![Effect::Operate(cluster(), Order::Cancel)];
+        console.perform(cancel);
+        if remains {
+            // It comes too late, and the step fails by itself.
+            by_console.file("go-on", "");
+        }
+        console.hears(|news| matches!(news, OperationNews::Ended(_)).then_some(()));
+        drop(console);
+        assert_eq!(is_interrupted(&by_console), remains);
+    }
+}

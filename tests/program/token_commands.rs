@@ -1,0 +1,427 @@
+//! `marin-tui token`, `auth` and `auth-env` as a shell sees them: output, exit code, files, and no byte of a token.
+
+use crate::pty::Pty;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use marin_tui::demo::google;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
+use marin_tui::demo::{Head, Scenario};
+use marin_tui::model::Secret;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const TOKEN: &str = "tok-61c7e0d93b-never-shown";
+
+/// A home, a folder of two gcp clusters, and a Google.
+struct World {
+    runtime: Runtime,
+    home: TempDir,
+    double: Double,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let double = runtime.block_on(Double::start()).unwrap();
+        let world = Self { runtime, home: tempfile::tempdir().unwrap(), double };
+        world.double.write_adc(world.home.path()).unwrap();
+        let cluster = |name: &str, secret: &str| {
+            format!(
+                "cluster_name: {name}\nprovider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n\
+                 setup_commands:\n  - (umask 077 && gcloud secrets versions access latest --secret={secret} > $HOME/.ray/auth_token)\n"
+            )
+        };
+        fs::create_dir(world.file("infra")).unwrap();
+        fs::write(world.file("infra/a.yaml"), cluster("marin-a", "RAY_AUTH_TOKEN")).unwrap();
+        fs::write(world.file("infra/b.yaml"), cluster("marin-b", "RAY_AUTH_TOKEN_STAGING")).unwrap();
+        let infra = world.file("infra").display().to_string();
+        let settings = format!("google_endpoint: {}\ninfra: [{infra}]\n", world.double.url());
+        fs::write(world.file("config.yaml"), settings).unwrap();
+        world
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn kept(&self, secret: &str) -> PathBuf {
+        self.file(&format!(".cache/marin-tui/tokens/secrets/{PROJECT}.{secret}"))
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
+        command.arg("--config").arg(self.file("config.yaml"));
+        command.env("HOME", self.home.path()).env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.file("adc.json"));
+        // Nobody's metadata server.
+        command.env("GCE_METADATA_HOST", "127.0.0.1:9").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        Ran::of(&self.command(words).output().unwrap())
+    }
+}
+
+/// What a command printed, without any token.
+struct Ran {
+    ok: bool,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let ran = Self { ok: output.status.success(), out: text(&output.stdout), err: text(&output.stderr) };
+        assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
+        ran
+    }
+
+    fn good(self) -> String {
+        assert!(self.ok, "{}{}", self.out, self.err);
+        self.out
+    }
+
+    fn bad(self) -> String {
+        assert!(!self.ok && self.out.is_empty(), "{}{}", self.out, self.err);
+        self.err
+    }
+}
+
+#[test]
+fn tokens_are_fetched_and_told_of() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", "another-older-one");
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let none: serde_json::Value = serde_json::from_str(&world.run("token status --json").good()).unwrap();
+    assert_eq!(
+        (none[0]["found"].as_bool(), none[0]["secret"].as_str()),
+        (Some(false), Some("RAY_AUTH_TOKEN"))
+    );
+    assert_eq!(none[1]["secret"], "RAY_AUTH_TOKEN_STAGING");
+    let out = world.run("token fetch --cluster a").good();
+    assert!(out.starts_with("version 2 of secret RAY_AUTH_TOKEN of hai-test saved in "), "{out}");
+    let kept = world.kept("RAY_AUTH_TOKEN");
+    assert_eq!(fs::read_to_string(&kept).unwrap().trim(), TOKEN);
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(world.file(".ray/auth_token")).unwrap().trim(), TOKEN);
+    let table = world.run("token status").good();
+    let row = table.lines().find(|l| l.starts_with("marin-a")).unwrap();
+    assert!(row.contains("  2  ") && row.ends_with("hai-test.RAY_AUTH_TOKEN"), "{table}");
+    // Both, of which one has no secret: what went well is kept, and the exit code says that not all did.
+    let all = world.run("token fetch");
+    assert!(
+        !all.ok && all.out.contains("version 2") && all.err.contains("RAY_AUTH_TOKEN_STAGING"),
+        "{}",
+        all.err
+    );
+}
+
+#[test]
+fn what_is_wrong_with_files_is_told_with_its_mend() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    // A person's own file is theirs to close.
+    let own = world.file(".cache/marin-tui/tokens/clusters/marin-a");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, TOKEN).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o640)).unwrap();
+    let table = world.run("token status").good();
+    let row = table.lines().find(|l| l.starts_with("marin-a")).unwrap();
+    assert!(row.contains("others can read it: chmod 600"), "{table}");
+    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o640);
+    fs::remove_file(&own).unwrap();
+    // Nobody can write there, root included: the token works, and is not kept.
+    let mut command = world.command("token fetch --cluster a");
+    let out = Ran::of(&command.env("XDG_CACHE_HOME", "/proc").output().unwrap());
+    let err = out.bad();
+    assert!(err.contains("/proc/marin-tui/tokens/secrets/") && err.contains("cannot write"), "{err}");
+    assert!(
+        err.contains("; make /proc/marin-tui/tokens/secrets writable") && err.contains("was not saved"),
+        "{err}"
+    );
+}
+
+#[test]
+fn the_path_leads_rays_commands_to_the_token() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let path = world.run("token path --cluster marin-b").good();
+    assert_eq!(path.trim(), world.kept("RAY_AUTH_TOKEN_STAGING").to_str().unwrap());
+    assert!(world.run("token path").bad().contains("choose one with --cluster"));
+    let env = world.run("auth-env --cluster b").good();
+    let script = format!(
+        "{env}\nprintf '%s|%s|' \"$RAY_AUTH_MODE\" \"${{RAY_AUTH_TOKEN-unset}}\"; cat \"$RAY_AUTH_TOKEN_PATH\""
+    );
+    let shell = Command::new("sh").arg("-c").arg(script).env("RAY_AUTH_TOKEN", "stale").output().unwrap();
+    assert_eq!(String::from_utf8(shell.stdout).unwrap().trim(), format!("token|unset|{TOKEN}"));
+    assert!(world.run("auth-env --cluster b --shell fish").good().contains("set -gx RAY_AUTH_TOKEN_PATH '/"));
+    assert!(world.run("auth-env --cluster b --shell csh").good().contains("setenv RAY_AUTH_TOKEN_PATH '/"));
+    let variable = world.command("auth-env --cluster b").env("RAY_AUTH_TOKEN", TOKEN).output().unwrap();
+    assert!(Ran::of(&variable).bad().contains("comes from RAY_AUTH_TOKEN"));
+}
+
+#[test]
+fn the_place_that_is_used_is_told_in_the_older_layout_too() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let tokens = world.file(".cache/marin-tui/tokens");
+    fs::create_dir_all(&tokens).unwrap();
+    let says = |place: &str| {
+        let (place, table) = (tokens.join(place), world.run("token status").good());
+        let row = table.lines().find(|l| l.starts_with("marin-b")).unwrap();
+        assert!(row.ends_with(&format!(" {}", place.display())), "{}: {table}", place.display());
+        assert_eq!(world.run("token path --cluster b").good().trim(), place.to_str().unwrap());
+    };
+    let copy = format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING");
+    let write = |name: &str, text: &str| {
+        fs::write(tokens.join(name), text).unwrap();
+        fs::set_permissions(tokens.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write(&copy, "an-older-one");
+    write(&format!("{copy}.version"), "1 00000000\n");
+    says(&copy);
+    world.run("token fetch --cluster b").good();
+    assert!(!tokens.join(&copy).exists());
+    says(&format!("secrets/{copy}"));
+    write("marin-b", "a-persons-own");
+    says("marin-b");
+    fs::create_dir_all(tokens.join("clusters")).unwrap();
+    write("clusters/marin-b", "a-persons-own");
+    says("clusters/marin-b");
+}
+
+#[test]
+fn a_secret_is_made_once_and_never_overwritten_silently() {
+    let world = World::new();
+    let out = world.run("token init-secret --cluster b").good();
+    assert!(
+        out.starts_with("created version 1 of secret RAY_AUTH_TOKEN_STAGING of hai-test; saved in "),
+        "{out}"
+    );
+    let first = fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
+    assert!(first.trim().len() == 64 && first.trim().bytes().all(|b| b.is_ascii_hexdigit()), "no token");
+    let again = world.run("token init-secret --cluster b").bad();
+    assert!(
+        again.contains("already exists (version 1) and was not changed") && again.contains("--rotate"),
+        "{again}"
+    );
+    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
+    let out = world.run("token init-secret --cluster b --rotate").good();
+    assert!(out.starts_with("created version 2 "), "{out}");
+    assert_ne!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap(), first);
+    // Begun and interrupted: there is a secret without a version.
+    world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
+    assert!(world.run("token init-secret --cluster a").good().starts_with("created version 1 "));
+    assert!(world.run("token init-secret --cluster a --secret ../x").bad().contains("is not a valid secret"));
+}
+
+#[test]
+fn without_a_login_or_certificates_the_mend_comes_at_once() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let run = |name: &str, value: Option<&str>| {
+        let mut command = world.command("token fetch --cluster a");
+        match value {
+            Some(value) => command.env(name, value),
+            // No login, and not told where to look: Google's crate tries the metadata server by its name.
+            None => command.env_remove(name).env_remove("GCE_METADATA_HOST"),
+        };
+        Ran::of(&command.output().unwrap()).bad()
+    };
+    let none = run("GOOGLE_APPLICATION_CREDENTIALS", None);
+    assert!(
+        none.contains("not logged in") && none.contains("gcloud auth application-default login"),
+        "{none}"
+    );
+    let missing = run("GOOGLE_APPLICATION_CREDENTIALS", Some("/nowhere.json"));
+    assert!(
+        missing.contains("/nowhere.json") && missing.contains("unset GOOGLE_APPLICATION_CREDENTIALS"),
+        "{missing}"
+    );
+    fs::write(world.file("broken.json"), "{").unwrap();
+    let broken = run("GOOGLE_APPLICATION_CREDENTIALS", world.file("broken.json").to_str());
+    assert!(broken.contains("cannot use the Google credentials file"), "{broken}");
+    let bare = run("SSL_CERT_FILE", Some("/nowhere.pem"));
+    assert!(bare.contains("ca-certificates"), "{bare}");
+    assert_eq!(world.double.asked(":access"), 0);
+}
+
+#[test]
+fn the_tags_of_a_clusters_image_are_listed_and_a_missing_one_fails() {
+    let world = World::new();
+    for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/infra")).unwrap().flatten() {
+        if file.path().is_file() {
+            let text = fs::read_to_string(file.path()).unwrap().replace("hai-gcp-models", PROJECT);
+            fs::write(world.file("infra").join(file.file_name()), text).unwrap();
+        }
+    }
+    let image = |tags: &[&str]| {
+        google::registry::image("us-central2/marin", "marin_cluster", "0a1b", tags, "2026-11-20T08:00:00Z")
+    };
+    world.double.state().images = vec![image(&["20261120", "latest"]), image(&[])];
+    let table = world.run("configs images us-central2").good();
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows.len() == 2 && rows[1].starts_with("20261120, latest"), "{table}");
+    assert!(
+        rows[1].contains("5.0 GiB") && rows[1].contains("sha256:0a1b") && rows[1].ends_with("in use"),
+        "{table}"
+    );
+    let rows: serde_json::Value =
+        serde_json::from_str(&world.run("configs images us-central2 --json").good()).unwrap();
+    assert_eq!((&rows[0]["used"], &rows[0]["tags"][0]), (&true.into(), &"20261120".into()));
+    world.double.state().images = vec![image(&["20261120"])];
+    let gone = world.run("configs images us-central2");
+    assert!(!gone.ok && gone.out.contains("20261120"), "{}", gone.out);
+    assert!(
+        gone.err.contains("marin_cluster:latest does not exist: push it") && gone.err.contains("set-image"),
+        "{}",
+        gone.err
+    );
+    world.double.fail(
+        "dockerImages",
+        Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "SERVICE_DISABLED", message: "off" },
+    );
+    let off = world.run("configs images us-central2").bad();
+    assert!(off.contains("cannot list the images") && off.contains("gcloud services enable"), "{off}");
+}
+
+#[test]
+fn shared_variables_reach_clusters_and_jobs_and_no_child() {
+    let world = World::new();
+    let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
+    let head = world.runtime.block_on(Head::start(scenario)).unwrap();
+    let shared = format!(
+        "env:\n  RAY_ADDRESS: http://{}\n  RAY_AUTH_TOKEN: {TOKEN}\n  WANDB_API_KEY: key-of-all\n",
+        head.dashboard
+    );
+    fs::write(world.file(".marin.yaml"), shared).unwrap();
+    world.run("trust --yes").good();
+    let submitted = world.run("submit-job --no-wait --submission-id s1 --env WANDB_API_KEY -- true").good();
+    assert_eq!(submitted.trim(), "s1");
+    let dry = world.run("submit-job --dry-run --env WANDB_API_KEY -- true").good();
+    assert!(dry.contains("WANDB_API_KEY") && !dry.contains("key-of-all"), "{dry}");
+    assert!(
+        world
+            .run("submit-job --dry-run --env UNKNOWN -- true")
+            .bad()
+            .contains("UNKNOWN is not set in the local environment")
+    );
+    // What is set wins: this dashboard does not exist.
+    let mut command = world.command("list-jobs");
+    let err = Ran::of(&command.env("RAY_ADDRESS", "http://127.0.0.1:9").output().unwrap()).bad();
+    assert!(err.contains("127.0.0.1:9"), "{err}");
+    // A child: the ray that is asked for a head's address.
+    let ray = "#!/bin/sh\nenv >\"$HOME/env-of-ray\"\necho 127.0.0.1\n";
+    fs::write(world.file("ray"), ray).unwrap();
+    fs::set_permissions(world.file("ray"), fs::Permissions::from_mode(0o700)).unwrap();
+    let settings = format!(
+        "google_endpoint: {}\nray: [{}]\nssh: /bin/false\n",
+        world.double.url(),
+        world.file("ray").display()
+    );
+    fs::write(world.file("config.yaml"), settings).unwrap();
+    world.double.fail("aggregated", Fault::Html(502));
+    let infra = world.file("infra").display().to_string();
+    world.run(&format!("--infra {infra} --cluster a list-jobs")).bad();
+    let env = fs::read_to_string(world.file("env-of-ray")).unwrap();
+    assert!(env.contains("HOME=") && !env.contains("61c7e0d93b") && !env.contains("key-of-all"), "{env}");
+    // A broken one says where, and shows nothing of it.
+    fs::write(world.file(".marin.yaml"), format!("env: {TOKEN}\n")).unwrap();
+    let broken = world.run("list-jobs").bad();
+    assert!(broken.contains(".marin.yaml") && broken.contains("`env` is not a mapping"), "{broken}");
+}
+
+#[test]
+fn a_missing_home_is_no_obstacle() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let mut command = world.command("token path --cluster a");
+    let path = Ran::of(&command.env_remove("HOME").output().unwrap()).good();
+    assert!(
+        path.trim().ends_with(".marin-tui/.cache/marin-tui/tokens/secrets/hai-test.RAY_AUTH_TOKEN"),
+        "{path}"
+    );
+    assert!(!world.file(".ray").exists());
+    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut command = world.command("token fetch --cluster a");
+    let refused = Ran::of(&command.env_remove("HOME").output().unwrap()).bad();
+    assert!(refused.contains("expired or was revoked"), "{refused}");
+}
+
+/// A head that wants the token, and the words and variables for it.
+fn guarded(world: &World) -> (Head, String, [(&'static str, String); 2]) {
+    let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
+    let head = world.runtime.block_on(Head::start(scenario)).unwrap();
+    fs::write(world.file("token"), TOKEN).unwrap();
+    fs::set_permissions(world.file("token"), fs::Permissions::from_mode(0o600)).unwrap();
+    let words = format!("auth --no-open --address http://{}", head.dashboard);
+    let token = world.file("token").display().to_string();
+    // Nobody sits in front of this machine: the terminal's clipboard is used.
+    (head, words, [("RAY_AUTH_TOKEN_PATH", token), ("SSH_TTY", "/dev/pts/0".into())])
+}
+
+#[test]
+fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
+    let world = World::new();
+    let (_head, words, env) = guarded(&world);
+    let home = world.home.path().display().to_string();
+    let env = env.iter().map(|(k, v)| (*k, v.as_str()));
+    let env: Vec<_> =
+        env.chain([("HOME", home.as_str()), ("TMUX", ""), ("STY", ""), ("RAY_AUTH_TOKEN", "")]).collect();
+    // As a person would who keeps what it prints: the terminal is there all the same.
+    let (out, config) = (world.file("auth.out"), world.file("config.yaml"));
+    let line = format!(
+        "exec {} --config {} {words} > {}",
+        env!("CARGO_BIN_EXE_marin-tui"),
+        config.display(),
+        out.display()
+    );
+    let mut pty = Pty::start(&["sh", "-c", &line], &env, 200, 40);
+    let told = pty.wait_text("tunnel open; press ctrl-c");
+    assert!(told.contains("copied the token of") && told.contains("dashboard: http://"), "{told}");
+    // What a child's neighbours can see of it.
+    for file in ["cmdline", "environ"] {
+        let seen = fs::read(format!("/proc/{}/{file}", pty.pid())).unwrap();
+        assert!(!String::from_utf8_lossy(&seen).contains("61c7e0d93b"), "{file}");
+    }
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+    assert_eq!(
+        pty.clipboard(),
+        [BASE64_STANDARD.encode(TOKEN).into_bytes()],
+        "the terminal's clipboard only"
+    );
+    assert_eq!(fs::read_to_string(out).unwrap(), "");
+    assert!(!String::from_utf8_lossy(&pty.raw()).contains("61c7e0d93b"));
+}
+
+#[test]
+fn auth_gives_the_token_to_no_file() {
+    let world = World::new();
+    let (_head, words, env) = guarded(&world);
+    let inner = world.command(&words);
+    // A session of its own has no terminal.
+    let mut command = Command::new("setsid");
+    command.arg("--wait").arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?)))).envs(env);
+    let refused = Ran::of(&command.stdin(Stdio::null()).output().unwrap()).bad();
+    assert!(refused.contains("token not copied") && refused.contains("--no-copy"), "{refused}");
+}
+
+#[test]
+fn the_list_of_clusters_tells_whom_a_head_is_asked_of_and_may_be_of_one() {
+    let world = World::new();
+    let all = world.run("clusters").good();
+    let rows = all.lines().filter(|l| l.contains("Google label, else ray get-head-ip"));
+    assert_eq!(rows.count(), 2, "{all}");
+    let one = world.run("clusters --cluster a").good();
+    assert!(one.contains("marin-a") && !one.contains("marin-b"), "{one}");
+    assert!(world.run("clusters --cluster zzz").bad().contains("no cluster `zzz`"));
+}

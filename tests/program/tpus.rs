@@ -1,0 +1,397 @@
+//! `marin-tui tpus` and `clean-preempted` as a shell sees them: Google's half, Ray's half through SSH, and what is
+//! deleted and what never is.
+
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
+use marin_tui::demo::{Head, Keys, Scenario, SshServer};
+use marin_tui::ray::{Client, Endpoint, Poller};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+
+const ZONE: &str = "us-central2-b";
+
+/// A home, a folder with a gcp cluster, its head behind SSH, and a Google.
+struct World {
+    runtime: Runtime,
+    home: TempDir,
+    double: Double,
+    head: Head,
+    server: Option<SshServer>,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        // A control socket's path has about 100 bytes.
+        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let keys = Keys::new().unwrap();
+        keys.write_client(&home.path().join("key")).unwrap();
+        let (double, head, server) = runtime.block_on(async {
+            let head = Head::start(Scenario { nodes: 3, dead: 0, ..Scenario::default() }).await.unwrap();
+            let server = SshServer::start(&head, "marin-a", &keys, Duration::ZERO).await.unwrap();
+            (Double::start().await.unwrap(), head, server)
+        });
+        double.write_adc(home.path()).unwrap();
+        let place = home.path().display();
+        let settings = json!({"google_endpoint": double.url(), "ssh_config": format!("{place}/ssh_config"),
+            "infra": [format!("{place}/infra")],
+            "clusters": {"marin-a": {"address": "127.0.0.1", "port": server.address.port(), "user": "ray",
+                "key": format!("{place}/key")}}});
+        fs::write(home.path().join("ssh_config"), "").unwrap();
+        fs::write(home.path().join("config.yaml"), settings.to_string()).unwrap();
+        fs::create_dir(home.path().join("infra")).unwrap();
+        let cluster = format!(
+            "cluster_name: marin-a\nmax_workers: 1024\nhead_node_type: head_default\n\
+             provider: {{type: gcp, project_id: {PROJECT}, availability_zone: {ZONE}}}\n\
+             available_node_types:\n  head_default: {{max_workers: 0}}\n  tpu_worker: {{min_workers: 4}}\n"
+        );
+        fs::write(home.path().join("infra/a.yaml"), cluster).unwrap();
+        let lab = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n";
+        fs::write(home.path().join("infra/lab.yaml"), lab).unwrap();
+        Self { runtime, home, double, head, server: Some(server) }
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.args(words.split_whitespace()).env_clear().current_dir(self.home.path());
+        command.arg("--config").arg(self.home.path().join("config.yaml"));
+        command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.home.path().join("adc.json"));
+        // Nobody's metadata server.
+        command.env("GCE_METADATA_HOST", "127.0.0.1:9");
+        command
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        Ran::of(&self.command(words).output().unwrap())
+    }
+
+    fn nodes(&self, nodes: &[Value]) {
+        self.double.state().nodes = nodes.to_vec();
+    }
+
+    /// Addresses of the living workers in Ray.
+    fn workers(&self) -> Vec<String> {
+        let endpoint = Endpoint::Direct {
+            dashboard: format!("http://{}", self.head.dashboard),
+            gcs: Some(self.head.gcs.to_string()),
+        };
+        let snapshot = self.runtime.block_on(async {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            Poller::new(Client::new(endpoint, None).unwrap()).refresh().await.unwrap()
+        });
+        let alive = snapshot.nodes.iter().filter(|n| n.state.is_alive() && !n.is_head);
+        alive.map(|n| n.address.raw().to_owned()).collect()
+    }
+
+    /// Names of TPU VMs that Google still has.
+    fn left(&self) -> Vec<String> {
+        let name = |v: &Value| v["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        let state = self.double.state();
+        state.nodes.iter().chain(&state.queued).map(name).collect()
+    }
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        Self { code: output.status.code().unwrap(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        self
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+fn labels(cluster: &str) -> Value {
+    json!({"ray-cluster-name": cluster, "ray-user-node-type": "tpu_worker"})
+}
+
+fn node(id: &str, kind: &str, state: &str, ips: &[&str]) -> Value {
+    tpu::node(ZONE, id, kind, state, &labels("marin-a"), ips)
+}
+
+fn queued(id: &str, state: &str, cluster: &str, nodes: &[&str]) -> Value {
+    let spec =
+        |n: &&str| json!({"nodeId": n, "node": {"acceleratorType": "v4-8", "labels": labels(cluster)}});
+    json!({"name": format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/{id}"), "state": {"state": state},
+        "spot": {}, "tpu": {"nodeSpec": nodes.iter().map(spec).collect::<Vec<_>>()},
+        "createTime": "2026-11-20T08:00:00.000000000Z"})
+}
+
+fn in_queue(mut node: Value, queued: &str) -> Value {
+    node["queuedResource"] = json!(format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/{queued}"));
+    node
+}
+
+/// Standing, name and hosts that joined of each row.
+fn rows(value: &Value) -> Vec<(String, String, u64)> {
+    let word = |v: &Value| v.as_str().unwrap().to_owned();
+    let rows = value["rows"].as_array().unwrap().iter();
+    rows.map(|r| (word(&r["status"]), word(&r["name"]), r["joined"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn google_and_ray_are_told_as_one() {
+    let world = World::new();
+    let [a, b] = &world.workers()[..] else { panic!("{:?}", world.workers()) };
+    world.double.state().page = 1;
+    world.nodes(&[
+        node("whole", "v4-8", "READY", &[a]),
+        node("half", "v4-16", "READY", &[b, "10.9.9.9"]),
+        node("leak", "v4-8", "PREEMPTED", &["10.9.9.8"]),
+        tpu::node(ZONE, "foreign", "v4-8", "PREEMPTED", &labels("marin-b"), &["10.9.9.7"]),
+    ]);
+    world.double.state().queued = vec![queued("q", "WAITING_FOR_RESOURCES", "marin-a", &["q-node"])];
+    let value = world.run("tpus --cluster a --json").exits(0).json();
+    let row = |s: &str, n: &str, j| (s.to_owned(), n.to_owned(), j);
+    let expected = [
+        row("incomplete", "half", 1),
+        row("preempted, holds quota", "leak", 0),
+        row("waiting", "q", 0),
+        row("registered", "whole", 1),
+    ];
+    assert_eq!(rows(&value), expected);
+    assert_eq!(value["rows"][0]["missing"], json!(["10.9.9.9"]));
+    assert_eq!(value["ray"]["answered"], true);
+    assert_eq!(value["chips"]["v4"], json!({"held": 16, "in_ray": 8, "holds_quota": 4, "waiting": 4}));
+    let kind = &value["types"][0];
+    assert_eq!(
+        (&kind["min"], &kind["existing"], &kind["registered"], &kind["missing"]),
+        (&json!(4), &json!(2), &json!(1), &json!(3))
+    );
+    let ran = world.run("tpus --cluster a").exits(0);
+    for words in [
+        "incomplete",
+        "1/2",
+        "v4 16 chips, 8 in Ray, 4 preempted, 4 more requested",
+        "Hints:",
+        "missing in Ray: 10.9.9.9",
+        "clean-preempted",
+        "tpu_worker is 3 below its minimum of 4",
+    ] {
+        assert!(ran.out.contains(words), "{words}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("foreign"), "{}", ran.out);
+}
+
+#[test]
+fn a_ghost_is_alive_in_ray_and_gone_at_google() {
+    let world = World::new();
+    let [a, _] = &world.workers()[..] else { panic!("{:?}", world.workers()) };
+    world.nodes(&[node("unnoticed", "v4-8", "PREEMPTED", &[a])]);
+    let ran = world.run("tpus --cluster a --json").exits(0);
+    let value = ran.json();
+    let ghosts: Vec<_> = rows(&value).into_iter().filter(|r| r.0 == "ghost").collect();
+    assert_eq!(ghosts.len(), 2, "{value:#}");
+    assert!(ghosts.iter().any(|g| g.1 == "unnoticed"));
+    assert!(ran.err.contains("a worker in another zone is shown as a ghost"), "{}", ran.err);
+}
+
+#[test]
+fn without_ray_google_still_tells_its_half() {
+    let mut world = World::new();
+    world.server = None;
+    world.nodes(&[node("up", "v4-8", "READY", &["10.9.9.1"]), node("leak", "v4-8", "PREEMPTED", &[])]);
+    let ran = world.run("tpus --cluster a --json").exits(0);
+    let value = ran.json();
+    let standings: Vec<_> = rows(&value).into_iter().map(|r| r.0).collect();
+    assert_eq!(standings, ["preempted, holds quota", "up, Ray unknown"]);
+    assert_eq!((&value["ray"]["answered"], &value["types"][0]["registered"]), (&json!(false), &Value::Null));
+    assert!(ran.err.contains("showing Google's data only") && ran.err.contains("; "), "{}", ran.err);
+    assert!(world.run("tpus --cluster a").exits(0).out.contains("?/1"));
+}
+
+#[test]
+fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
+    let world = World::new();
+    let refuse = |code, status, reason| Fault::Refuse { code, status, reason, message: "no" };
+    let cases = [
+        (refuse(403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"), "ask the project's owner"),
+        (refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED"), "gcloud services enable"),
+        (refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"), "wait a minute"),
+    ];
+    for (fault, hint) in cases {
+        world.double.fail("/nodes", fault);
+        let ran = world.run("tpus --cluster a").exits(1);
+        assert!(ran.err.contains(hint) && ran.err.contains("marin-a") && ran.out.is_empty(), "{}", ran.err);
+        world.double.hint();
+    }
+    let mut command = world.command("clean-preempted --cluster a --yes");
+    let ran = Ran::of(&command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere").output().unwrap()).exits(1);
+    assert!(ran.err.contains("cannot use the Google credentials file"), "{}", ran.err);
+}
+
+#[test]
+fn other_providers_have_none() {
+    let world = World::new();
+    for words in ["tpus -c lab", "clean-preempted -c lab --yes", "tpus --address http://127.0.0.1:9"] {
+        let ran = world.run(words).exits(1);
+        assert!(ran.err.contains("use a cluster of provider gcp"), "{words}: {}", ran.err);
+    }
+    assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
+}
+
+/// What was taken away and labelled, beside everything that must stay.
+fn furnish(world: &World) {
+    let mut unlabelled = node("of-nobody", "v4-8", "PREEMPTED", &[]);
+    unlabelled["labels"] = json!({});
+    world.nodes(&[
+        node("taken", "v4-32", "PREEMPTED", &["10.9.1.1"]),
+        node("ended", "v4-8", "TERMINATED", &[]),
+        in_queue(node("held", "v4-8", "PREEMPTED", &[]), "q-held"),
+        in_queue(node("pair-0", "v4-8", "PREEMPTED", &[]), "q-pair"),
+        in_queue(node("pair-1", "v4-8", "READY", &["10.9.1.2"]), "q-pair"),
+        node("works", "v4-8", "READY", &["10.9.1.3"]),
+        node("stopped", "v4-8", "STOPPED", &[]),
+        tpu::node(ZONE, "foreign", "v4-8", "PREEMPTED", &labels("marin-b"), &[]),
+        tpu::node("us-east5-a", "elsewhere", "v4-8", "PREEMPTED", &labels("marin-a"), &[]),
+        unlabelled,
+    ]);
+    world.double.state().queued = vec![
+        queued("q-held", "ACTIVE", "marin-a", &["held"]),
+        queued("q-pair", "ACTIVE", "marin-a", &["pair-0", "pair-1"]),
+        queued("q-empty", "SUSPENDED", "marin-a", &["gone"]),
+        queued("q-waits", "WAITING_FOR_RESOURCES", "marin-a", &["later"]),
+        queued("q-foreign", "SUSPENDED", "marin-b", &["gone-too"]),
+    ];
+}
+
+const STAY: [&str; 9] =
+    ["pair-1", "works", "stopped", "foreign", "elsewhere", "of-nobody", "q-pair", "q-waits", "q-foreign"];
+
+#[test]
+fn only_this_clusters_leftovers_are_deleted_each_seen_to_be_gone() {
+    let world = World::new();
+    furnish(&world);
+    world.double.state().page = 2;
+    let dry = world.run("clean-preempted -c a --dry-run --json").exits(0).json();
+    assert_eq!(dry.as_array().unwrap().len(), 6, "{dry:#}");
+    assert!(dry.as_array().unwrap().iter().all(|r| r["outcome"] == "would be deleted"));
+    let unasked = world.run("clean-preempted -c a").exits(1);
+    assert!(
+        unasked.err.contains("--yes") && unasked.err.contains("4 tpu vms and 2 queued resources (28 chips)"),
+        "{}",
+        unasked.err
+    );
+    assert_eq!(world.double.asked("DELETE"), 0, "{:?}", world.double.requests());
+
+    let ran = world.run("clean-preempted -c a --yes").exits(0);
+    assert_eq!(ran.out.matches("deleted").count(), 6, "{}", ran.out);
+    assert_eq!(world.left(), STAY);
+    assert_eq!(world.double.asked("DELETE"), 6);
+    assert_eq!(world.double.asked("force=true"), 0, "nothing is forced");
+    let log = world.run("audit").exits(0).out;
+    assert!(
+        log.contains("clean-preempted tpu vm taken")
+            && log.contains("clean-preempted queued resource q-held"),
+        "{log}"
+    );
+    assert!(world.run("clean-preempted -c a --yes").exits(0).err.contains("no preempted TPUs"));
+}
+
+#[test]
+fn one_that_cannot_be_deleted_stops_no_other() {
+    let world = World::new();
+    furnish(&world);
+    let refuse = |code, status| Fault::Refuse { code, status, reason: "", message: "not you" };
+    world.double.fail_at("DELETE", "/nodes/held", refuse(403, "PERMISSION_DENIED"));
+    world.double.fail_at("DELETE", "/nodes/ended", refuse(429, "RESOURCE_EXHAUSTED"));
+    let value = world.run("clean-preempted -c a --yes --json").exits(1).json();
+    let of = |name: &str| value.as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone();
+    assert!(of("held")["hint"].as_str().unwrap().contains("ask the project's owner"), "{value:#}");
+    assert!(of("ended")["hint"].as_str().unwrap().contains("wait a minute"), "{value:#}");
+    assert_eq!((&of("taken")["outcome"], &of("pair-0")["outcome"]), (&json!("deleted"), &json!("deleted")));
+    // Its TPU VM is still there, so the request that holds it is too.
+    assert_eq!(of("q-held")["outcome"], "skipped");
+    assert_eq!(
+        world.double.asked("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
+        0
+    );
+    assert!(world.run("audit").exits(0).out.contains("not deleted: permission denied by Google"));
+}
+
+#[test]
+fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
+    let world = World::new();
+    world.nodes(&[
+        node("back", "v4-8", "PREEMPTED", &[]),
+        node("moved", "v4-8", "PREEMPTED", &[]),
+        node("gone", "v4-8", "PREEMPTED", &[]),
+    ]);
+    // Each is looked at once more before it is deleted: hold that look back until the world has changed.
+    let changed = Arc::new(Semaphore::new(0));
+    world.double.fail_at("GET", "/nodes/", Fault::Held(changed.clone()));
+    let mut child = world.command("clean-preempted -c a --yes --json");
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while world.double.asked("/nodes/") < 3 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", world.double.requests());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    world.nodes(&[
+        node("back", "v4-8", "READY", &["10.9.1.1"]),
+        tpu::node(ZONE, "moved", "v4-8", "PREEMPTED", &labels("marin-b"), &[]),
+    ]);
+    changed.add_permits(Semaphore::MAX_PERMITS);
+    let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
+    let value = ran.json();
+    let of = |name: &str| value.as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone();
+    assert_eq!(
+        (&of("back")["outcome"], &of("back")["reason"]),
+        (&json!("skipped"), &json!("it is ready now"))
+    );
+    assert_eq!(of("moved")["reason"], "it belongs to another cluster now");
+    assert_eq!(of("gone")["outcome"], "already gone");
+    assert_eq!(world.double.asked("DELETE"), 0);
+}
+
+#[test]
+fn an_operation_that_fails_or_does_nothing_is_not_believed() {
+    let world = World::new();
+    world.nodes(&[node("stuck", "v4-8", "PREEMPTED", &[])]);
+    world.double.state().failing_operations = Some("in use by another".into());
+    let value = world.run("clean-preempted -c a --yes --json").exits(1).json();
+    assert!(value[0]["reason"].as_str().unwrap().contains("in use by another"), "{value:#}");
+    world.double.state().failing_operations = None;
+    world.double.state().idle_deletions = true;
+    let value = world.run("clean-preempted -c a --yes --json").exits(1).json();
+    assert!(value[0]["reason"].as_str().unwrap().contains("still lists it"), "{value:#}");
+    assert_eq!(world.left(), ["stuck"]);
+}
+
+#[test]
+fn what_is_gone_counts_as_gone_though_its_end_was_never_heard_of() {
+    let world = World::new();
+    world.nodes(&[node("left", "v4-8", "PREEMPTED", &[])]);
+    world.double.fail("/operations/", Fault::Html(502));
+    let value = world.run("clean-preempted -c a --yes --json").exits(0).json();
+    assert_eq!(value[0]["outcome"], "already gone", "{value:#}");
+    assert!(world.left().is_empty());
+}
+
+#[test]
+fn a_name_that_would_lead_elsewhere_is_never_deleted() {
+    let world = World::new();
+    world.nodes(&[node("left?force=true", "v4-8", "PREEMPTED", &[]), node("..", "v4-8", "PREEMPTED", &[])]);
+    let ran = world.run("clean-preempted -c a --yes").exits(1);
+    assert!(ran.out.contains("its name is not a valid Google Cloud name"), "{}", ran.out);
+    assert_eq!(world.double.asked("DELETE"), 0);
+    assert_eq!(world.left().len(), 2);
+}

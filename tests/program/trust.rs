@@ -1,0 +1,430 @@
+//! A stranger's folder cannot make the binary run, contact, read or send anything before a yes, and can after it.
+
+use crate::pty::Pty;
+use marin_tui::demo::google::{Google as Double, PROJECT};
+use marin_tui::demo::{Head, Scenario};
+use marin_tui::model::Secret;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const TOKEN: &str = "tok-61c7e0d93b-never-shown";
+
+/// A home with settings and a token, and a folder that somebody else has filled.
+struct World {
+    runtime: Runtime,
+    dir: TempDir,
+    double: Double,
+    head: Head,
+    /// The dashboard of `.marin.yaml`, as long as nothing may come.
+    silent: TcpListener,
+}
+
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let double = runtime.block_on(Double::start()).unwrap();
+        double.put_secret("STOLEN", TOKEN);
+        let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
+        let head = runtime.block_on(Head::start(scenario)).unwrap();
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        silent.set_nonblocking(true).unwrap();
+        let world = Self { runtime, dir, double, head, silent };
+        fs::create_dir_all(world.file("home")).unwrap();
+        world.double.write_adc(&world.file("home")).unwrap();
+        world.program("ray", "echo 127.0.0.1");
+        let settings =
+            format!("google_endpoint: {}\nray: [{}]\n", world.double.url(), world.file("ray").display());
+        world.write("home/.config/marin-tui/config.yaml", &settings);
+        world.write("home/token", TOKEN);
+        world.write("home/.ray/auth_token", TOKEN);
+        world
+    }
+
+    /// A folder whose cluster runs a command, has Ray asked, names a secret and a token, and sends it somewhere.
+    fn strangers(&self) {
+        let proof = self.file("proof-of-proxy");
+        self.write(
+            "work/infra/a.yaml",
+            &format!(
+                "cluster_name: evil\nprovider: {{type: local, head_ip: 127.0.0.1}}\n\
+                 auth: {{ssh_user: ray, ssh_proxy_command: 'touch {}'}}\nfile_mounts: {{/there: ~/.ssh}}\n",
+                proof.display()
+            ),
+        );
+        self.write(
+            "work/infra/g.yaml",
+            &format!(
+                "cluster_name: thief\nprovider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n\
+                 setup_commands:\n  - gcloud secrets versions access latest --secret=STOLEN > ~/.ray/auth_token\n"
+            ),
+        );
+        self.write(
+            "work/infra/r.yaml",
+            "cluster_name: asker\nprovider: {type: external, module: evil.provider}\n",
+        );
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.file(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// A program that leaves a proof that it was run.
+    fn program(&self, name: &str, then: &str) {
+        self.write(
+            name,
+            &format!("#!/bin/sh\ntouch {}\n{then}\n", self.file(&format!("proof-of-{name}")).display()),
+        );
+        fs::set_permissions(self.file(name), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    fn env(&self) -> Vec<(&'static str, String)> {
+        let home = self.file("home").display().to_string();
+        let run = self.file("r");
+        fs::create_dir_all(&run).unwrap();
+        vec![
+            ("GOOGLE_APPLICATION_CREDENTIALS", format!("{home}/adc.json")),
+            ("HOME", home),
+            ("PATH", "/usr/bin:/bin".into()),
+            ("GCE_METADATA_HOST", "127.0.0.1:9".into()),
+            ("XDG_RUNTIME_DIR", run.display().to_string()),
+        ]
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.args(words.split_whitespace()).env_clear().envs(self.env());
+        let out = command.current_dir(self.file("work")).stdin(Stdio::null()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let ran = Ran { code: out.status.code(), out: text(out.stdout), err: text(out.stderr) };
+        assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
+        ran
+    }
+
+    fn good(&self, words: &str) -> String {
+        let ran = self.run(words);
+        assert_eq!(ran.code, Some(0), "{words}: {}{}", ran.out, ran.err);
+        ran.out
+    }
+
+    fn bad(&self, words: &str) -> String {
+        let ran = self.run(words);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{words}: {}", ran.err);
+        ran.err
+    }
+
+    /// Nothing was run, asked, sent or fetched.
+    fn assert_untouched(&self, when: &str) {
+        let names =
+            fs::read_dir(self.dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let proofs: Vec<String> = names.filter(|n| n.starts_with("proof-of")).collect();
+        assert!(proofs.is_empty(), "{when}: {proofs:?}");
+        assert_eq!(self.double.asked(""), 0, "{when}: Google was asked");
+        let heard = self.silent.accept().map_err(|e| e.kind());
+        assert_eq!(heard.unwrap_err(), std::io::ErrorKind::WouldBlock, "{when}: the address was contacted");
+        assert!(!self.file("home/.cache/marin-tui").exists(), "{when}: a token was kept");
+    }
+}
+
+#[test]
+fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
+    let world = World::new();
+    world.strangers();
+    for words in [
+        "-c evil list-jobs",
+        "-c evil ssh -- true",
+        "-c evil submit-job --no-wait -- true",
+        "-c evil restart-cluster --yes",
+        "-c evil stop-cluster --dry-run",
+        "-c thief token fetch",
+        "-c thief token path",
+        "-c thief tpus",
+        "-c thief auth --no-copy --no-open",
+        "-c asker list-jobs",
+        "-c asker auth-env",
+        "token status",
+    ] {
+        let err = world.bad(words);
+        assert!(
+            err.contains("is not trusted yet") && err.contains("--infra") && err.contains("marin-tui trust"),
+            "{words}: {err}"
+        );
+        for named in [
+            &format!("run      touch {}/proof-of-proxy", world.dir.path().display()),
+            "run      evil.provider",
+            "get-head-ip",
+            "contact  ray@127.0.0.1",
+            "contact  Google Cloud, project hai-test",
+            "read     secret STOLEN of hai-test",
+            "send     ~/.ssh",
+        ] {
+            assert!(err.contains(named), "{words} does not tell of `{named}`: {err}");
+        }
+        world.assert_untouched(words);
+    }
+    // What only looks needs no trust.
+    assert!(world.good("clusters").contains("evil"));
+    assert!(world.good("config print").contains("refresh_seconds"));
+    world.good("audit");
+    world.assert_untouched("commands that only look");
+    // Without a terminal the question is no yes.
+    assert!(world.bad("trust").contains("--yes"));
+    assert!(world.bad("-c evil list-jobs").contains("is not trusted yet"));
+    world.assert_untouched("trust without a terminal");
+
+    // After the yes everything that was listed happens.
+    assert!(world.good("trust --yes").contains("is now trusted"));
+    world.run("-c evil list-jobs");
+    assert!(world.file("proof-of-proxy").exists());
+    world.run("-c asker list-jobs");
+    assert!(world.file("proof-of-ray").exists());
+    world.good("-c thief token fetch");
+    assert!(world.double.asked("STOLEN") > 0);
+}
+
+#[test]
+fn a_table_of_clusters_alone_leads_to_no_question_at_google() {
+    let world = World::new();
+    for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/infra")).unwrap().flatten() {
+        let name = file.file_name().into_string().unwrap();
+        if name == "clusters.yaml" || name.contains("template") {
+            let text = fs::read_to_string(file.path()).unwrap().replace("hai-gcp-models", PROJECT);
+            world.write(&format!("work/infra/{name}"), &text);
+        }
+    }
+    let err = world.bad("configs images us-central2");
+    let question = format!("ask Google for the tags of us-central2-docker.pkg.dev/{PROJECT}/");
+    assert!(err.contains(&question) && err.contains("--infra"), "{err}");
+    world.assert_untouched("a table alone");
+    // Named, it is the person's own word.
+    world.run("--infra infra configs images us-central2");
+    assert!(world.double.asked("") > 0);
+}
+
+#[test]
+fn a_folder_is_asked_about_once_and_again_when_it_changes() {
+    let world = World::new();
+    world.strangers();
+    world.good("trust --yes");
+    let records = world.file("home/.local/state/marin-tui/trusted");
+    let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::metadata(&record).unwrap().permissions().mode() & 0o777, 0o600);
+    let all: serde_json::Value = serde_json::from_str(&world.good("trust --list --json")).unwrap();
+    assert_eq!(all[0]["folder"], world.file("work").canonicalize().unwrap().to_str().unwrap());
+    assert!(
+        all[0]["files"].as_object().unwrap().values().all(|d| d.as_str().unwrap().starts_with("sha256:"))
+    );
+    assert!(world.good("trust --list").contains("work"));
+    assert!(world.good("trust").contains("is trusted. With its files"));
+    world.good("token status");
+    // Another content, another file, another target of a link.
+    let proof = world.file("proof-of-change").display().to_string();
+    let cluster = |name: &str| {
+        format!(
+            "cluster_name: {name}\nprovider: {{type: local, head_ip: 127.0.0.1}}\nauth: {{ssh_proxy_command: 'touch {proof}'}}\n"
+        )
+    };
+    world.write("work/infra/a.yaml", &cluster("evil"));
+    let err = world.bad("token status");
+    assert!(err.contains("has changed since it was trusted") && err.contains(&proof), "{err}");
+    world.good("trust --yes");
+    world.good("token status");
+    world.write("elsewhere/b.yaml", &cluster("b"));
+    symlink("../../elsewhere/b.yaml", world.file("work/infra/b.yaml")).unwrap();
+    assert!(world.bad("token status").contains("has changed since"));
+    world.good("trust --yes");
+    world.good("token status");
+    fs::create_dir(world.file("third")).unwrap();
+    fs::copy(world.file("elsewhere/b.yaml"), world.file("third/b.yaml")).unwrap();
+    fs::remove_file(world.file("work/infra/b.yaml")).unwrap();
+    symlink("../../third/b.yaml", world.file("work/infra/b.yaml")).unwrap();
+    assert!(world.bad("token status").contains("has changed since"), "the same text elsewhere");
+    // Withdrawn.
+    world.good("trust --yes");
+    assert!(world.good("trust --remove").contains("is no longer trusted"));
+    assert!(world.bad("trust --remove").contains("is not trusted"));
+    assert!(world.bad("token status").contains("is not trusted yet"));
+    assert!(!world.file("proof-of-change").exists());
+}
+
+#[test]
+fn what_others_can_write_is_not_used_whatever_anybody_says() {
+    let world = World::new();
+    world.strangers();
+    world.good("trust --yes");
+    world.good("token status");
+    let refused = |place: &Path, why: &str| {
+        for words in ["token status", "trust --yes", "-c evil list-jobs"] {
+            let err = world.bad(words);
+            let named = err.contains(&format!("{} ", place.display())) && err.contains("--infra");
+            assert!(named && err.contains(why), "{words}: {err}");
+        }
+        world.assert_untouched(why);
+    };
+    let (work, infra, file) = (world.file("work"), world.file("work/infra"), world.file("work/infra/a.yaml"));
+    for place in [&work, &infra, &file] {
+        let kept = fs::metadata(place).unwrap().permissions();
+        fs::set_permissions(place, fs::Permissions::from_mode(kept.mode() | 0o002)).unwrap();
+        refused(place, "can be written by every user");
+        fs::set_permissions(place, kept).unwrap();
+    }
+    // A group of which nobody knows who is in it.
+    let is_root = fs::metadata(&file).unwrap().uid() == 0;
+    if is_root {
+        chown(&file, None, Some(54_321)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o660)).unwrap();
+        refused(&file, "can be written by its group");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&file, Some(65_534), None).unwrap();
+        refused(&file, "is owned by another user (uid 65534)");
+        chown(&file, Some(0), Some(0)).unwrap();
+    }
+    // A link that leads through a folder of everybody's.
+    world.write("open/t.yaml", "cluster_name: t\nprovider: {type: local, head_ip: h}\n");
+    fs::set_permissions(world.file("open"), fs::Permissions::from_mode(0o777)).unwrap();
+    symlink("../../open/t.yaml", world.file("work/infra/t.yaml")).unwrap();
+    refused(&world.file("open").canonicalize().unwrap(), "can be written by every user");
+    fs::remove_file(world.file("work/infra/t.yaml")).unwrap();
+    // A pipe would keep the program waiting.
+    let made = Command::new("mkfifo").arg(world.file("work/infra/p.yaml")).status().unwrap();
+    assert!(made.success());
+    assert!(world.good("clusters").contains("it is not a regular file"));
+    world.good("token status");
+    // A record that others could have written is none.
+    let records = world.file("home/.local/state/marin-tui/trusted");
+    let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o606)).unwrap();
+    assert!(world.bad("token status").contains("is not trusted yet"));
+}
+
+#[test]
+fn variables_of_a_folder_lead_nowhere_before_a_yes() {
+    let world = World::new();
+    let address = world.silent.local_addr().unwrap();
+    symlink(world.file("home/token"), {
+        fs::create_dir_all(world.file("work")).unwrap();
+        world.file("work/tok")
+    })
+    .unwrap();
+    let variables = |address: &str| {
+        format!("env:\n  RAY_ADDRESS: http://{address}\n  RAY_AUTH_TOKEN_PATH: tok\n  WANDB: x\n")
+    };
+    world.write("work/.marin.yaml", &variables(&address.to_string()));
+    let err = world.bad("list-jobs");
+    let led = world.file("home/token").canonicalize().unwrap();
+    for named in [
+        format!("contact  http://{address}"),
+        format!("the Ray token to http://{address}"),
+        format!("read     the first line of {}", led.display()),
+        "the values of WANDB".to_owned(),
+    ] {
+        assert!(err.contains(&named), "{named}: {err}");
+    }
+    world.assert_untouched("an address");
+    // Named on the command line: the folder's variables are left out, and that is said.
+    world.write(
+        "elsewhere/c.yaml",
+        &format!("cluster_name: c\nprovider: {{type: gcp, project_id: {PROJECT}}}\n"),
+    );
+    let elsewhere = world.file("elsewhere").display().to_string();
+    let ran = world.run(&format!("--infra {elsewhere} token status"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.err.contains(".marin.yaml is not used") && ran.out.contains(".ray/auth_token"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    world.assert_untouched("--infra");
+
+    let dashboard = world.head.dashboard;
+    world.write("work/.marin.yaml", &variables(&dashboard.to_string()));
+    world.good("trust --yes");
+    world.good("list-jobs");
+    let ran = world.run(&format!("--infra {elsewhere} token status"));
+    assert!(ran.err.is_empty() && ran.out.contains("work/tok"), "{}{}", ran.out, ran.err);
+    // The link leads elsewhere now.
+    fs::remove_file(world.file("work/tok")).unwrap();
+    symlink(world.file("home/.config/marin-tui/config.yaml"), world.file("work/tok")).unwrap();
+    assert!(world.bad("list-jobs").contains("has changed since"));
+}
+
+#[test]
+fn the_console_asks_on_the_terminal_before_it_opens() {
+    let world = World::new();
+    world.strangers();
+    let open = || {
+        let env = world.env();
+        let mut env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        env.extend([("RAY_AUTH_TOKEN", ""), ("RAY_AUTH_TOKEN_PATH", ""), ("RAY_ADDRESS", "")]);
+        let line = format!("cd {} && exec {}", world.file("work").display(), env!("CARGO_BIN_EXE_marin-tui"));
+        Pty::start(&["sh", "-c", &line], &env, 120, 40)
+    };
+    let mut pty = open();
+    let asked = pty.wait_text("Trust this folder with this content? [y/N]");
+    assert!(asked.contains("touch ") && !pty.screen(vt100::Screen::alternate_screen), "{asked}");
+    world.assert_untouched("the question");
+    pty.send("\r");
+    assert_eq!(pty.wait_exit().exit_code(), 1);
+    assert!(pty.text().contains("nothing was done"), "{}", pty.text());
+    world.assert_untouched("a no");
+
+    let mut pty = open();
+    pty.wait_text("[y/N]");
+    pty.send("y\r");
+    pty.wait("the console", |_| pty.screen(vt100::Screen::alternate_screen));
+    pty.wait_text("thief");
+    pty.send("q");
+    pty.wait_exit();
+    let mut again = open();
+    again.wait_text("thief");
+    assert!(again.screen(vt100::Screen::alternate_screen));
+    again.send("q");
+    again.wait_exit();
+    assert!(!again.text().contains("[y/N]"));
+}
+
+#[test]
+fn without_a_home_a_folder_cannot_bring_its_own_settings_or_records() {
+    let world = World::new();
+    world.strangers();
+    world.good("trust --yes");
+    // The folder brings what our own folders would hold.
+    let state = world.file("work/.marin-tui/.local/state/marin-tui/trusted");
+    fs::create_dir_all(&state).unwrap();
+    for entry in fs::read_dir(world.file("home/.local/state/marin-tui/trusted")).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), state.join(entry.file_name())).unwrap();
+    }
+    world.program("theirs", "");
+    let settings = format!("ssh: {}\nray: [{0}]\n", world.file("theirs").display());
+    world.write("work/.marin-tui/.config/marin-tui/config.yaml", &settings);
+    for words in ["-c evil list-jobs", "-c asker list-jobs", "trust --yes"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.args(words.split_whitespace()).env_clear().env("PATH", "/usr/bin:/bin");
+        let out = command.current_dir(world.file("work")).stdin(Stdio::null()).output().unwrap();
+        assert!(!out.status.success(), "{words}");
+    }
+    world.assert_untouched("a start without a home");
+    // Held until here: nobody is connected to it.
+    drop(world.runtime);
+}

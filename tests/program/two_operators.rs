@@ -1,0 +1,202 @@
+//! Two operators with a home each, and one cluster: who comes second is told who operates there, and how far that is; a
+//! mark that a killed program left is taken over knowingly.
+
+use crate::sshd::{self, Sshd};
+use crate::world::{World, until};
+use marin_tui::demo::google::Fault;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A command of another operator, whose home has the same files and no journal.
+fn by(world: &World, user: &str, words: &str) -> Command {
+    let home = world.home.path().join(user);
+    if !home.exists() {
+        fs::create_dir(&home).unwrap();
+    }
+    let mut command = world.command(words);
+    command.env("HOME", home).env("USER", user).env("HOSTNAME", "desk");
+    command
+}
+
+fn says(mut command: Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+/// The note and the named ports of the cluster's instance group.
+fn mark(world: &World) -> Option<(Value, Value)> {
+    let group = world.double.state().groups.first().cloned()?;
+    let note = serde_json::from_str(group["description"].as_str().unwrap()).unwrap();
+    Some((note, group["namedPorts"].clone()))
+}
+
+#[test]
+fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let mut first = by(&world, "alice", "restart-cluster --yes --others");
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    let (note, ports) = mark(&world).unwrap();
+    assert_eq!((note["who"].as_str(), note["title"].as_str()), (Some("alice@desk"), Some("restart marin-a")));
+    assert_eq!((ports[0]["name"].as_str(), ports[0]["port"].as_u64()), (Some("step"), Some(6)));
+    let asked = world.double.asked("DELETE");
+
+    // While the cluster is down the mark is there all the same.
+    for words in
+        ["restart-cluster --yes --others", "start-cluster --yes", "add-worker --type v4-8 --name x --yes"]
+    {
+        let (code, said) = says(by(&world, "bo", words));
+        assert_eq!(code, Some(1), "{words}: {said}");
+        assert!(said.contains("operation by alice@desk (process "), "{words}: {said}");
+        assert!(said.contains("restart by alice, step 6 of 9"), "{words}: {said}");
+        assert!(said.contains("`ps -p ") && said.contains("--take-over"), "{words}: {said}");
+    }
+    assert_eq!(world.double.asked("DELETE"), asked, "the second has changed nothing");
+
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // Nothing was heard of it for long.
+    world.double.state().groups[0]["namedPorts"][1]["name"] = "seen-1000".into();
+    let (code, said) = says(by(&world, "bo", "start-cluster --yes"));
+    assert!(code == Some(1) && said.contains("no update for"), "{said}");
+    assert!(said.contains("its process seems to have exited"), "{said}");
+    world.head_of(|s| s.jobs = 0);
+    world.file("is-up", "");
+    world.double.state().instances.clear();
+    world.program("ray", "echo 'ray, version 2.60.0'; [ \"$1\" != up ] || exit 7\n");
+    let (code, said) = says(by(&world, "bo", "start-cluster --yes --take-over"));
+    assert!(code == Some(1) && said.contains("taken over from alice@desk: restart by alice"), "{said}");
+    // It has stopped, which its mark says to whoever else comes.
+    let (code, said) = says(by(&world, "carol", "start-cluster --yes"));
+    assert!(code == Some(1) && said.contains("start by bo, interrupted at step 2 of 3"), "{said}");
+    assert!(said.contains("to resume or abandon it"), "{said}");
+    // Who was taken over is told so, and changes nothing.
+    let (code, said) = says(by(&world, "alice", "restart-cluster --resume"));
+    assert!(code == Some(1) && said.contains("operation by bo@desk"), "{said}");
+    let (code, said) = says(by(&world, "bo", "start-cluster --abandon"));
+    assert_eq!((code, mark(&world)), (Some(0), None), "{said}");
+}
+
+#[test]
+fn a_mark_goes_with_its_operation_and_what_runs_stops_when_it_is_taken_over() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let first = by(&world, "alice", "stop-cluster --yes --others").stderr(Stdio::piped()).spawn().unwrap();
+    let out = first.wait_with_output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert_eq!(mark(&world), None);
+
+    world.file("hold-down", "");
+    world.head_of(|s| s.jobs = 0);
+    let first = by(&world, "alice", "stop-cluster --yes --others").stderr(Stdio::piped()).spawn().unwrap();
+    until("ray down is run again", || world.asked().iter().filter(|w| *w == "down").count() == 2);
+    let second = by(&world, "bo", "start-cluster --yes --take-over").stderr(Stdio::piped()).spawn().unwrap();
+    until("bo has the mark", || mark(&world).is_some_and(|(note, _)| note["who"] == "bo@desk"));
+    fs::remove_file(world.home.path().join("hold-down")).unwrap();
+    let out = first.wait_with_output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(!out.status.success() && said.contains("this operation was taken over"), "{said}");
+    assert!(said.contains("start by bo") && said.contains("[4/4] failed"), "{said}");
+    assert_eq!(mark(&world).unwrap().0["who"], "bo@desk", "only its owner removes a mark");
+    until("bo's ray up is run", || world.asked().iter().any(|w| w == "up"));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&second), rustix::process::Signal::INT)
+        .unwrap();
+    second.wait_with_output().unwrap();
+    assert_eq!(mark(&world).unwrap().1[0]["name"], "stopped");
+}
+
+#[test]
+fn without_the_right_to_leave_a_mark_it_is_said_once_and_the_operation_goes_on() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let message = "Required 'compute.instanceGroups.create' permission for 'projects/p'";
+    world.double.fail_at(
+        "POST",
+        "instanceGroups",
+        Fault::Refuse { code: 403, status: "", reason: "forbidden", message },
+    );
+    let (code, said) = says(by(&world, "alice", "stop-cluster --yes --others"));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said.matches("this operation is not visible to other operators").count(), 1, "{said}");
+    assert!(said.contains("a role with compute.instanceGroups.create"), "{said}");
+}
+
+/// A home with a cluster of provider `local` whose head is this machine behind a real sshd. Ray's command waits.
+fn home(place: &Path, user: &str, sshd: &Sshd, cluster: &str) -> impl Fn(&str) -> Command {
+    let home = place.join(user);
+    fs::create_dir_all(home.join("infra")).unwrap();
+    let key = sshd.place().path("key");
+    let ray = place.join("ray");
+    fs::write(
+        home.join("settings.yaml"),
+        format!(
+            "ray: [{}]\nssh_config: {}\nclusters: {{{cluster}: {{port: {}, key: {}, user: {}}}}}\n",
+            ray.display(),
+            sshd.place().path("ssh_config").display(),
+            sshd.port,
+            key.display(),
+            sshd::user()
+        ),
+    )
+    .unwrap();
+    fs::write(
+        home.join("infra/lab.yaml"),
+        format!("cluster_name: {cluster}\nprovider: {{type: local, head_ip: 127.0.0.1, worker_ips: []}}\n"),
+    )
+    .unwrap();
+    let user = user.to_owned();
+    move |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_marin-tui"));
+        command.env_clear().env("HOME", &home).env("USER", &user).env("HOSTNAME", "desk");
+        command.env("PATH", "/usr/bin:/bin").current_dir(&home).stdin(Stdio::null());
+        command.arg("--infra").arg(home.join("infra")).arg("--config").arg(home.join("settings.yaml"));
+        command.args(words.split(' '));
+        command
+    }
+}
+
+#[test]
+fn on_a_local_cluster_the_mark_lies_on_the_heads_machine() {
+    let place = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+    let bin = place.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    // Whatever else runs on this machine is nobody's business here.
+    for (name, text) in [
+        ("bin/pgrep", "exit 1"),
+        (
+            "ray",
+            "cd \"$(dirname \"$0\")\"\n[ \"$1\" != up ] || { echo >up; while [ -e hold ]; do sleep 0.1; done; exit 7; }",
+        ),
+    ] {
+        let path = place.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    fs::write(place.path().join("hold"), "").unwrap();
+    let sshd = Sshd::start(&format!("SetEnv PATH={}:/usr/bin:/bin", bin.display()));
+    let cluster = format!("lab-{}", sshd.port);
+    let file = format!("/var/tmp/marin-tui-operation-{cluster}.json");
+    let (alice, bo) =
+        (home(place.path(), "alice", &sshd, &cluster), home(place.path(), "bo", &sshd, &cluster));
+    let mut first = alice("start-cluster --yes").stderr(Stdio::piped()).spawn().unwrap();
+    until("ray up is run", || place.path().join("up").exists() || first.try_wait().unwrap().is_some());
+    let there: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!((there["who"].as_str(), there["step"].as_u64()), (Some("alice@desk"), Some(2)));
+    let (code, said) = says(bo("start-cluster --yes"));
+    assert!(code == Some(1) && said.contains("start by alice, step 2 of 3"), "{said}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let (code, said) = says(bo("start-cluster --yes"));
+    assert!(code == Some(1) && said.contains("start by alice"), "{said}");
+    fs::remove_file(place.path().join("hold")).unwrap();
+    let (code, said) = says(bo("start-cluster --yes --take-over"));
+    assert!(code == Some(1) && said.contains("taken over from alice@desk"), "{said}");
+    let (code, said) = says(alice("start-cluster --resume"));
+    assert!(code == Some(1) && said.contains("start by bo, interrupted at step 2 of 3"), "{said}");
+    let (code, said) = says(bo("start-cluster --abandon"));
+    assert!(code == Some(0) && !Path::new(&file).exists(), "{said}");
+    assert_eq!(says(alice("start-cluster --abandon")).0, Some(0));
+}

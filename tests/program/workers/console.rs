@@ -1,0 +1,191 @@
+//! The same from the console, in a terminal.
+
+use super::{WORKER, World, ZONE, labels, tpu};
+use crate::pty::Pty;
+
+impl World {
+    fn terminal(&self) -> Pty {
+        let path = |name: &str| self.home.path().join(name).display().to_string();
+        let home = path("");
+        let env = [
+            ("HOME", home.clone()),
+            ("XDG_CONFIG_HOME", path(".config")),
+            ("XDG_STATE_HOME", path(".local/state")),
+            ("XDG_CACHE_HOME", path(".cache")),
+            ("XDG_RUNTIME_DIR", home),
+            ("GOOGLE_APPLICATION_CREDENTIALS", path("adc.json")),
+            ("GCE_METADATA_HOST", "127.0.0.1:9".into()),
+            ("RAY_AUTH_TOKEN", String::new()),
+            ("RAY_ADDRESS", String::new()),
+        ];
+        let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        let (infra, config) = (path("infra"), path("config.yaml"));
+        let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", &infra, "--config", &config];
+        Pty::start(&argv, &env, 120, 40)
+    }
+}
+
+#[test]
+fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
+    let mut world = World::new();
+    world.head();
+    let mut pty = world.terminal();
+    pty.wait_text("● up");
+    pty.send("a");
+    pty.wait_text("tpu_worker (v4-8)");
+    // Reserved, one, by a name that is mended before anything is sent.
+    pty.send("\tr\t\tExtra");
+    pty.wait_text("✕ lower-case letters");
+    pty.send("\x15extra\t\t\r");
+    pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
+    pty.wait("that it was looked", |text| !text.contains("◌ checking"));
+    assert!(world.double.state().queued.is_empty(), "nothing yet");
+    pty.send("\t\r");
+    pty.wait_text("◐ 2 wait for capacity");
+    pty.wait_text("extra: waiting");
+    assert!(world.double.state().queued[0].to_string().contains("reserv"));
+
+    // Nobody is locked in by a wait: it is left, and the same taken up again.
+    pty.send("c");
+    pty.wait_text("cancelled; the request stays with Google");
+    pty.send("\x1b");
+    pty.wait("the cluster", |text| !text.contains("cancelled; the request"));
+    pty.send("a");
+    pty.wait("what was chosen last", |text| text.contains("reserved  3 of 3"));
+    pty.send("\t\t\textra\t\t\r");
+    pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
+    pty.wait("that it was looked", |text| !text.contains("◌ checking"));
+    pty.send("\t\r");
+    pty.wait_text("extra: waiting");
+    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    world.grant("extra");
+    pty.wait("that it has joined", |text| text.contains("add worker done"));
+
+    // It is among the TPUs, whole, and is removed from there: first who works on it is told.
+    pty.send("\x1b");
+    pty.wait("the cluster", |text| !text.contains("add worker done"));
+    pty.send("T");
+    pty.wait("the TPU", |text| text.contains("extra") && text.contains("registered"));
+    pty.send("G");
+    pty.wait_text("extra: registered");
+    pty.send("D");
+    pty.wait_text("remove worker extra (marin-a)");
+    let seen = pty.wait("affected jobs", |text| {
+        text.contains("[x] drain it") && text.contains("[ ] also affect the jobs")
+    });
+    assert!(seen.contains("task runs there; may finish"), "{seen}");
+    pty.send("\t ");
+    pty.wait("the other plan", |text| {
+        text.contains("[ ] drain it") && text.contains("[ ] also affect the jobs")
+    });
+    pty.send("\t\t\r");
+    pty.wait_text("ask their owners, then allow it above");
+    assert_eq!(world.deletions().len(), 0);
+    pty.send("\t\t\t \t\r");
+    pty.wait("that it is deleted", |_| world.deletions().len() == 1);
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    pty.wait_text("remove worker done");
+    pty.send("\x1b");
+    pty.wait("that it is gone", |text| text.contains("TPUs") && !text.contains("extra"));
+    let (_, log, _) = world.run("audit");
+    for deed in ["add-worker extra (tpu_worker, reserved)", "remove-worker extra"] {
+        let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
+        assert!(line("begun") && line("done"), "{deed}: {log}");
+    }
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+}
+
+/// A console at the TPUs of a cluster that has one by hand.
+fn at_tpus_by_hand() -> (World, Pty) {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let mut pty = world.terminal();
+    pty.wait_text("● up");
+    pty.send("T");
+    pty.wait_text("by-hand");
+    (world, pty)
+}
+
+#[test]
+fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
+    let (world, mut pty) = at_tpus_by_hand();
+    pty.send("q1/");
+    pty.send(WORKER);
+    pty.send("\rD");
+    pty.wait_text(&format!("{WORKER} (marin-a)"));
+    pty.wait_text("it is the host of by-hand");
+    pty.wait_text("task runs there");
+    assert_eq!(world.double.asked("DELETE"), 0);
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+}
+
+/// What takes the place of ssh when somebody logs in, and of nothing else.
+fn login_is(world: &World, script: &str) {
+    let login = format!("case \" $* \" in *\" -t \"*)\n{script}\nesac\nexec /usr/bin/ssh \"$@\"\n");
+    world.program("ssh", &login);
+}
+
+#[test]
+fn an_interrupt_of_a_login_leaves_the_console_and_a_signal_to_it_ends_both() {
+    let mut world = World::new();
+    world.head();
+    let mut pty = world.terminal();
+    pty.wait_text("● up");
+    // The terminal is not raw until a login has a session: ^C and ^\ go to all that is in its foreground.
+    for (key, signal) in [("\x03", "SIGINT"), ("\x1c", "SIGQUIT")] {
+        login_is(&world, "echo it does not answer; exec sleep 1000");
+        pty.send("!");
+        pty.wait("the login", |text| text.contains("it does not answer") && !text.contains("● up"));
+        pty.send(key);
+        pty.wait("the console", |text| text.contains("● up") && text.contains(signal));
+        pty.send("\x1b");
+        pty.wait("the message is gone", |text| !text.contains(signal));
+    }
+    // One that does not end when it is asked to, and has made the terminal raw.
+    let login = world.home.path().join("login").display().to_string();
+    login_is(
+        &world,
+        &format!("stty raw -echo; trap '' TERM; echo $$ >{login}; echo it is raw; exec sleep 1000"),
+    );
+    pty.send("!");
+    pty.wait_text("it is raw");
+    assert!(!pty.is_restored());
+    let sent = std::process::Command::new("kill").args(["-TERM", &pty.pid().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert!(pty.wait_exit().success());
+    assert!(pty.is_restored());
+    let id = std::fs::read_to_string(&login).unwrap();
+    assert!(!std::path::Path::new("/proc").join(id.trim()).exists(), "the login has ended, too");
+}
+
+#[test]
+fn a_login_on_a_host_is_prepared_beside_the_keys() {
+    let (world, mut pty) = at_tpus_by_hand();
+    pty.send("/by-hand\r");
+    pty.wait_text("by-hand: registered");
+    // What ssh is asked before anybody logs in takes as long as it likes.
+    let go = world.home.path().join("go");
+    let prepared = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
+    let login = "case \" $* \" in *\" -t \"*) echo logged in; read line; exit 0;; esac";
+    let slow = format!("case \" $* \" in *\" -G \"*) {prepared};; esac\n{login}\nexec /usr/bin/ssh \"$@\"\n");
+    world.program("ssh", &slow);
+    pty.send("!");
+    pty.wait_text("preparing the login on by-hand");
+    pty.send(":host");
+    pty.wait_text(":host   host-key");
+    std::fs::write(&go, "").unwrap();
+    pty.wait_text("a prompt was opened meanwhile");
+    pty.send("\x1b");
+    pty.wait("the TPUs", |text| !text.contains(":host"));
+    pty.send("!");
+    pty.wait("the login", |text| text.contains("logged in") && !text.contains("● up"));
+    pty.send("\r");
+    pty.wait_text("back from");
+    pty.send("\x03");
+    assert!(pty.wait_exit().success());
+}

@@ -1,0 +1,146 @@
+//! Dry runs for scripts: whatever the command, one list on stdout, and nothing done.
+
+use crate::world::{HEAD, WORKER, World, ZONE, labels};
+use marin_tui::demo::google::tpu;
+use serde_json::{Value, json};
+
+impl World {
+    /// The list that a command prints, which is all that stands on its stdout.
+    fn list(&self, command: &str) -> Vec<Value> {
+        let (code, out, said) = self.run(&format!("{command} --json"));
+        assert_eq!(code, Some(0), "{command}: {said}");
+        match serde_json::from_str(&out) {
+            Ok(Value::Array(all)) => all,
+            other => panic!("{command} prints no list: {other:?}: {out}"),
+        }
+    }
+
+    /// The list of a dry run, that of what is called and run.
+    fn planned(&self, command: &str) -> Vec<Value> {
+        let calls = self.list(&format!("{command} --dry-run"));
+        for call in &calls {
+            let keys: Vec<&str> = call.as_object().unwrap().keys().map(String::as_str).collect();
+            let wanted: &[&str] = match call["kind"].as_str().unwrap() {
+                "http" => &["body", "kind", "method", "note", "url"],
+                "run" => &["command", "kind", "note"],
+                "ssh" => &["command", "host", "kind", "note"],
+                "copy" => &["from", "host", "kind", "note", "to"],
+                other => panic!("{command}: {other}"),
+            };
+            assert_eq!(keys, wanted, "{command}");
+        }
+        calls
+    }
+
+    fn local(&self) {
+        let local = format!("provider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}");
+        self.file("here", "a file");
+        let node = format!(
+            "file_mounts: {{/there: {}}}\n\
+             worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']",
+            self.home.path().join("here").display()
+        );
+        self.file("infra/a.yaml", &format!("cluster_name: marin-a\n{local}\n{node}\n"));
+    }
+}
+
+/// Of each: where it happens, and what.
+fn short(calls: &[Value]) -> Vec<String> {
+    let word = |call: &Value, key: &str| call[key].as_str().unwrap_or_default().to_owned();
+    let last = |text: String| text.rsplit('/').next().unwrap_or_default().to_owned();
+    let one = |c: &Value| match word(c, "kind").as_str() {
+        "http" => format!("{} {}", word(c, "method"), last(word(c, "url"))),
+        "run" => word(c, "command").split("/ray ").last().unwrap().split(' ').next().unwrap().to_owned(),
+        "ssh" => format!("{}: {}", word(c, "host"), word(c, "note")),
+        _ => format!("{}: {} to {}", word(c, "host"), last(word(c, "from")), word(c, "to")),
+    };
+    calls.iter().map(one).collect()
+}
+
+#[test]
+fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let node = |name: &str, of: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(of), &[WORKER]);
+    world.double.state().nodes = vec![node("by-hand", "unmanaged"), node("of-autoscaler", "worker")];
+
+    let adding = world.planned("add-worker --type v4-8 --capacity best-effort --count 2 --name extra");
+    let wanted =
+        ["POST queuedResources?queuedResourceId=extra-1", "POST queuedResources?queuedResourceId=extra-2"];
+    assert_eq!(short(&adding), wanted);
+    assert_eq!(adding[0]["body"]["bestEffort"], json!({}));
+    let starting = world.planned("init-worker by-hand");
+    let script = format!("{WORKER}: the startup script is passed on standard input");
+    assert_eq!(short(&starting), ["PATCH by-hand?updateMask=metadata", &script]);
+    assert!(starting[0]["body"]["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
+    assert_eq!(short(&world.planned("remove-worker by-hand")), ["DELETE by-hand"]);
+    let restarting = world.planned("restart-cluster --preserve-jobs=0");
+    // By its number, which no other machine ever has.
+    let head = format!("DELETE {}", world.double.state().instances[0]["id"].as_str().unwrap());
+    assert_eq!(restarting[0]["note"], "head-1");
+    assert_eq!(short(&restarting), [&head, "DELETE of-autoscaler", "down", "up"]);
+    assert_eq!(short(&world.planned("stop-cluster")), [&head, "DELETE of-autoscaler", "down"]);
+    assert!(world.list("start-cluster --dry-run").is_empty(), "it runs");
+    assert!(world.list("clean-preempted --dry-run").is_empty(), "nothing was preempted");
+    world.double.state().nodes.push(tpu::node(ZONE, "gone", "v4-8", "PREEMPTED", &labels("worker"), &[]));
+    let cleaned = world.list("clean-preempted --dry-run");
+    assert_eq!((&cleaned[0]["name"], &cleaned[0]["outcome"]), (&json!("gone"), &json!("would be deleted")));
+    assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
+    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
+}
+
+#[test]
+fn each_dry_run_is_one_list_on_machines_of_ones_own() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    world.local();
+    let host = "10.0.0.7";
+    let starts = [format!("{host}: here to /there"), format!("{host}: starts Ray")];
+    let adding = world.planned(&format!("add-worker --host {host}"));
+    assert_eq!(short(&adding), starts);
+    assert!(adding[1]["command"].as_str().unwrap().contains("RAY_HEAD_IP"), "{}", adding[1]);
+    assert_eq!(short(&world.planned(&format!("init-worker {host}"))), starts);
+    assert_eq!(short(&world.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops Ray")]);
+    let (code, out, said) = world.run(&format!("remove-worker {host} --dry-run --json"));
+    assert!(code == Some(1) && out.is_empty() && said.contains("no live node"), "as the deed: {out}{said}");
+    let stopping = short(&world.planned("stop-cluster"));
+    let clears = format!("{WORKER}: ends remaining processes of Ray and its jobs");
+    assert_eq!(stopping[..2], ["down".to_owned(), clears]);
+    let submit = "submit-job --no-wait --submission-id first --entrypoint-num-cpus 1 -- true";
+    assert_eq!(world.run(submit).0, Some(0));
+    let restarting = world.planned("restart-cluster");
+    let again = restarting.iter().find(|c| c["method"] == "POST").unwrap();
+    assert_eq!((&again["url"], &again["note"]), (&json!("/api/jobs/"), &json!("first")));
+    assert_eq!(
+        (&again["body"]["entrypoint"], &again["body"]["entrypoint_num_cpus"]),
+        (&json!("true"), &json!(1.0))
+    );
+    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
+    world.heads.clear();
+    assert_eq!(short(&world.planned("start-cluster")), ["up"]);
+}
+
+#[test]
+fn a_cluster_that_was_started_is_told_as_a_list() {
+    let mut world = World::new();
+    let starting = world.spawn("start-cluster --json");
+    super::until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    world.head();
+    world.file("is-up", "");
+    let (code, out, said) = starting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "marin-a", "started": true, "backup": null}]));
+    assert!(world.list("start-cluster").is_empty(), "already running");
+}
+
+#[test]
+fn an_operation_that_is_forgotten_is_told_as_an_empty_list() {
+    let mut world = World::new();
+    world.head();
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
+    adding.says("extra: waiting");
+    adding.child.kill().unwrap();
+    adding.child.wait().unwrap();
+    assert!(world.list("add-worker --abandon").is_empty());
+}

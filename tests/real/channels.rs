@@ -1,0 +1,307 @@
+//! A second user of the console's machine, a real Ray behind a real sshd: he tries the sockets, and listens on every port
+//! that is free again, while a log is followed across a loss of the connection.
+
+use crate::bed::{Bed, PATIENCE, Ray, TOKEN, until};
+use crate::pty::Pty;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// A number twice a second, from 1 on. What is printed cannot be mistaken for the command itself.
+const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
+/// Nobody's: neither root's nor `ray`'s.
+const STRANGER: &str = "4242";
+/// Connects to each socket that it is told of, and says how that ended.
+const TRY_SOCKETS: &str = "
+import socket, sys
+for path in sys.argv[1:]:
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.connect(path)
+        print('connected')
+    except OSError as e:
+        print(type(e).__name__)
+";
+/// Takes ports at both addresses as soon as they are free, listens until its input ends, and then says how many
+/// connections and bytes came.
+const TAKE_PORTS: &str = "
+import select, socket, sys, time
+heard, bytes_, listeners, streams = 0, 0, [], []
+for port in sys.argv[1:]:
+    for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
+        s = socket.socket(family)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        while True:
+            try:
+                s.bind((address, int(port)))
+                break
+            except OSError:
+                time.sleep(0.05)
+        s.listen()
+        listeners.append(s)
+print('ready', flush=True)
+while True:
+    ready = select.select([sys.stdin] + listeners + streams, [], [])[0]
+    if sys.stdin in ready:
+        break
+    for s in ready:
+        if s in listeners:
+            heard += 1
+            streams.append(s.accept()[0])
+        else:
+            data = s.recv(65536)
+            bytes_ += len(data)
+            if not data:
+                streams.remove(s)
+print(heard, bytes_)
+";
+
+/// Reads a token from its input, and then, at each further line, everything that this user may read: files wherever
+/// programs keep their own, and what /proc shows of each process. Says how much it read, and where the token was.
+const SEARCH: &str = r"
+import os, sys
+needle = sys.stdin.readline().strip().encode()
+assert len(needle) > 8
+for _ in sys.stdin:
+    read, found = 0, []
+    paths = [f'/proc/{pid}/{name}' for pid in os.listdir('/proc') if pid.isdigit() for name in ('cmdline', 'environ')]
+    for top in ('/tmp', '/var/tmp', '/run', '/dev/shm', '/home', '/var/log'):
+        for folder, _, names in os.walk(top):
+            paths += [os.path.join(folder, name) for name in names]
+    for path in paths:
+        try:
+            if not path.startswith('/proc') and not os.path.isfile(path):
+                continue
+            with open(path, 'rb') as file:
+                data = file.read(1 << 26)
+        except OSError:
+            continue
+        read += 1
+        if needle in data:
+            found.append(path)
+    print(read, *found, flush=True)
+";
+/// How many minutes the faults go on, for `tests/soak`; otherwise each comes once.
+const SOAK: &str = "SOAK_MINUTES";
+
+/// A program on the client host, its output line by line.
+struct Running {
+    child: Child,
+    out: Receiver<String>,
+    err: Receiver<String>,
+}
+
+impl Running {
+    fn start(argv: &[String]) -> Self {
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        Self { child, out, err }
+    }
+
+    fn ours(bed: Bed, words: &str) -> Self {
+        let program = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"];
+        let words = program.into_iter().chain(words.split(' ')).map(str::to_owned).collect();
+        Self::start(&[bed.on_client(&[]), words].concat())
+    }
+
+    fn says(&self, words: &str) {
+        while !self.err.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{e}: {words}")).contains(words) {}
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn next(&self) -> String {
+        self.out.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(from).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+    });
+    lines
+}
+
+/// The start of a command line that runs a Python script as the stranger on the client host.
+fn stranger(bed: Bed, script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut argv = bed.on_client(&[]);
+    argv.insert(argv.len() - 1, "-r".into());
+    let drop_rights = ["setpriv", "--reuid", STRANGER, "--regid", STRANGER, "--clear-groups", "--"];
+    argv.extend(drop_rights.into_iter().chain(["python3", "-c", script]).map(str::to_owned));
+    argv.extend(arguments);
+    argv
+}
+
+fn tick(line: &str) -> Option<u64> {
+    line.strip_prefix("tick=")?.parse().ok()
+}
+
+#[test]
+fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
+    let bed = Bed::shared(Ray::Newest);
+    let job = bed.submit("ticking", TICKS);
+    bed.job_becomes(&job, "RUNNING");
+    let mut log = Running::ours(bed, &format!("job-logs -f {job}"));
+    let mut seen: Vec<u64> = Vec::new();
+    while seen.len() < 4 {
+        seen.extend(tick(&log.next()));
+    }
+
+    // The ways that the log comes by: to be seen by root, and closed to the stranger.
+    let sockets =
+        bed.on_root("client", &["find", "/run", "/tmp", "/home", "-type", "s", "-name", "*-*.[0-9]*"]);
+    let sockets: Vec<String> = sockets.lines().map(str::to_owned).collect();
+    assert!(sockets.len() >= 2, "{sockets:?}");
+    let argv = stranger(bed, TRY_SOCKETS, sockets.clone());
+    let tried = Command::new(&argv[0]).args(&argv[1..]).output().unwrap();
+    let tried = String::from_utf8(tried.stdout).unwrap();
+    assert_eq!(tried.lines().collect::<Vec<_>>(), vec!["PermissionError"; sockets.len()]);
+
+    let forward = Running::ours(bed, "forward --json");
+    let ports = |line: String| {
+        let ports: Value = serde_json::from_str(&line).unwrap();
+        ["dashboard", "gcs", "client"].map(|service| ports[service].as_u64().unwrap())
+    };
+    let before = ports(forward.next());
+    bed.sshd_stop("head");
+    log.says("connection lost");
+    forward.says("connection lost");
+    let mut thief = Running::start(&stranger(bed, TAKE_PORTS, before.map(|port| port.to_string())));
+    assert_eq!(thief.next(), "ready");
+    log.says("retrying");
+    bed.sshd_start("head");
+    log.says("reconnected after");
+    let last = *seen.last().unwrap();
+    while *seen.last().unwrap() < last + 20 {
+        seen.extend(tick(&log.next()));
+    }
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "no line is lost, none comes twice");
+    // The stranger has the ports of before: people get others, and are told.
+    let after = ports(forward.next());
+    assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
+    drop(thief.child.stdin.take());
+    assert_eq!(thief.next(), "0 0", "connections and bytes that came to the stranger");
+
+    bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
+    bed.job_becomes(&job, "STOPPED");
+    let code = until("the follower has ended", || log.child.try_wait().unwrap()).code();
+    assert_eq!(code, Some(3));
+}
+
+/// The resident memory of a program on the client by its arguments, KiB.
+fn resident(bed: Bed, arguments: &str) -> u64 {
+    let script = format!("ps -o rss= -p $(pgrep -n -f '{arguments}')");
+    bed.on_root("client", &["sh", "-c", &script]).trim().parse().unwrap()
+}
+
+/// Links cut, sshd gone, ssh killed, a dashboard that hangs: while a console and followers get through all of it, a second
+/// user of their machine takes each port that becomes free, and reads whatever he may.
+#[test]
+fn faults_leave_a_second_user_no_token() {
+    let minutes: u64 = std::env::var(SOAK).map_or(0, |minutes| minutes.parse().unwrap());
+    let until_then = Instant::now() + Duration::from_secs(60 * minutes);
+    let bed = Bed::shared(Ray::Newest);
+    let job = bed.submit("ticking", TICKS);
+    bed.job_becomes(&job, "RUNNING");
+    let argv =
+        [&bed.on_client(&[])[..], &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"].map(Into::into)];
+    let argv = argv.concat();
+    let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 160, 50);
+    let is_up = |text: &str| text.contains("● up") && text.contains("3 alive");
+    console.wait_for("connection", PATIENCE, is_up);
+    let log = Running::ours(bed, &format!("job-logs -f -n 1 {job}"));
+    let wait = Running::ours(bed, &format!("wait-job {job}"));
+    let forward = Running::ours(bed, "forward --json");
+    let mut search = Running::start(&stranger(bed, SEARCH, []));
+    search.tell(bed.read(TOKEN).trim());
+    let mut seen: Vec<u64> = Vec::new();
+    let mut ports: Value = serde_json::from_str(&forward.next()).unwrap();
+    let began = resident(bed, "marin-tui --infra infra$");
+    let (mut rounds, mut files) = (0, 0);
+    loop {
+        for fault in ["cut", "sshd", "ssh killed", "dashboard stopped"] {
+            let was = ["dashboard", "gcs", "client"].map(|service| ports[service].to_string());
+            match fault {
+                "cut" => bed.cut("head"),
+                "sshd" => bed.sshd_stop("head"),
+                "ssh killed" => bed.signal("KILL", "ssh"),
+                _ => bed.signal_dashboard("STOP"),
+            }
+            let closes = fault != "dashboard stopped";
+            if closes {
+                forward.says("connection lost");
+            }
+            console.wait_for("the loss", PATIENCE, |text| !is_up(text));
+            search.tell("now");
+            let thief = (fault == "sshd").then(|| {
+                let thief = Running::start(&stranger(bed, TAKE_PORTS, was));
+                assert_eq!(thief.next(), "ready");
+                thief
+            });
+            match fault {
+                "cut" => bed.heal("head"),
+                "sshd" => bed.sshd_start("head"),
+                "ssh killed" => {}
+                _ => bed.signal_dashboard("CONT"),
+            }
+            console.wait_for("recovery", PATIENCE, is_up);
+            if closes {
+                forward.says("reconnected after");
+            }
+            // Told again only where they are others.
+            let first = thief.is_some().then(|| forward.next());
+            for line in first.into_iter().chain(forward.out.try_iter()) {
+                ports = serde_json::from_str(&line).unwrap();
+            }
+            if let Some(mut thief) = thief {
+                drop(thief.child.stdin.take());
+                assert_eq!(thief.next(), "0 0", "connections and bytes that came to the stranger");
+            }
+            let said = search.next();
+            let (read, found) = said.split_once(' ').unwrap_or((&said, ""));
+            assert_eq!(found, "", "after {fault} in round {rounds} the second user read the token");
+            files = files.max(read.parse::<u64>().unwrap());
+            // The followers are through it, too, and have lost nothing.
+            let last = seen.last().copied();
+            while seen.last().copied() <= last.map(|last| last + 4) {
+                seen.extend(tick(&log.next()));
+            }
+            assert!(
+                seen.windows(2).all(|pair| pair[0] + 1 == pair[1]),
+                "a line is lost or comes twice: {seen:?}"
+            );
+        }
+        rounds += 1;
+        if Instant::now() >= until_then {
+            break;
+        }
+    }
+    assert!(
+        files > 20,
+        "the second user read {files} files; the search finds nothing because it reads nothing"
+    );
+    let ended = resident(bed, "marin-tui --infra infra$");
+    println!("{rounds} rounds, {} lines, {files} files searched; memory {began} to {ended} KiB", seen.len());
+    bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
+    for mut follower in [log, wait] {
+        let code = until("the follower has ended", || follower.child.try_wait().unwrap()).code();
+        assert_eq!(code, Some(3));
+    }
+    console.send("q");
+    console.wait_exit();
+}

@@ -1,0 +1,291 @@
+//! The console in a terminal on one host, a real Ray behind a real sshd on others: what it shows is held against
+//! Ray's own API, and what breaks in life is broken.
+
+use crate::bed::{Bed, Ray, TOKEN, until};
+use crate::pty::Pty;
+use serde_json::json;
+use std::time::Duration;
+
+/// A node's death, a stop that Ray ignores, a reconnection: what takes longer than a frame on two busy cores.
+const LONG: Duration = Duration::from_secs(90);
+/// Address of the host that a test joins and kills.
+const SPARE: &str = "10.77.0.4";
+/// Prints a number twice a second, from 1 on. What it prints cannot be mistaken for the command itself.
+const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
+
+/// The console on the client host, as it starts for somebody who has never used it.
+fn open(bed: Bed) -> Pty {
+    bed.on("client", &["rm", "-rf", ".local/state/marin-tui", ".cache/marin-tui"]);
+    let argv =
+        [&bed.on_client(&[])[..], &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", "infra"].map(Into::into)];
+    let argv = argv.concat();
+    Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 200, 90)
+}
+
+/// The same, connected.
+fn connected(bed: Bed) -> Pty {
+    let console = open(bed);
+    console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains(" alive"));
+    console
+}
+
+/// Shows one row alone in a pane, so that it is the selected one.
+fn choose(console: &mut Pty, pane: &str, row: &str) {
+    console.send(&format!("{pane}/{row}\r"));
+    console.wait_text(&format!("/{row}"));
+}
+
+/// The numbers that a job of `TICKS` has printed, as far as they are on the screen.
+fn ticks(text: &str) -> Vec<u64> {
+    let after = text.split("tick=").skip(1);
+    after
+        .filter_map(|t| t.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok())
+        .collect()
+}
+
+/// Follows the job's log; the console and the highest number seen.
+fn follow(console: &mut Pty, job: &str) -> u64 {
+    choose(console, "2", job);
+    console.send("l");
+    let text = console.wait("log", |text| text.contains(&format!("3 Log {job}")) && ticks(text).len() > 3);
+    *ticks(&text).last().unwrap()
+}
+
+/// Stops the job when dropped, so that a failed test leaves no work behind.
+struct Job {
+    bed: Bed,
+    id: String,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let stop = format!("ray job stop --no-wait --address http://127.0.0.1:8265 {}", self.id);
+        let _ = self.bed.command("head", &["sh", "-c", &stop]).output();
+    }
+}
+
+fn ticking(bed: Bed) -> Job {
+    Job { bed, id: bed.submit("ticking", TICKS) }
+}
+
+#[test]
+fn a_job_is_followed_live_and_stopped() {
+    let bed = Bed::shared(Ray::Newest);
+    let mut console = connected(bed);
+    let job = ticking(bed);
+    console.wait_for("the job, running", LONG, |text| {
+        text.lines().any(|line| line.contains(&job.id) && line.contains("running"))
+    });
+    let seen = follow(&mut console, &job.id);
+    console.wait("growing log", |text| ticks(text).last().is_some_and(|last| *last > seen + 3));
+    console.send("2s");
+    console.wait_text("[ Cancel ]");
+    console.send("\r");
+    console.wait("no dialog", |text| !text.contains("Stop job") && !text.contains("asked Ray to stop"));
+    console.send("s");
+    console.wait_text("[ Cancel ]");
+    assert_eq!(bed.job(&job.id)["status"], "RUNNING", "Cancel has cancelled");
+    console.send("y");
+    console.wait_text(&format!("{} has ended (stopped)", job.id));
+    assert_eq!(bed.job(&job.id)["status"], "STOPPED");
+}
+
+#[test]
+fn a_waiting_job_is_stopped_or_said_to_be_still_there() {
+    let bed = Bed::shared(Ray::Newest);
+    let job = bed.submit_with("never", "true", &json!({"entrypoint_num_gpus": 64}));
+    let mut console = connected(bed);
+    choose(&mut console, "2", &job);
+    console.wait_text("pending");
+    console.send("s");
+    console.wait_text("The job has not started.");
+    console.send("y");
+    // The longer one is broken into lines.
+    let ended = format!("{job} has ended (stopped)");
+    let waits = format!("Ray reported {job} as stopped, but");
+    let text = console.wait_for("the truth", LONG, |text| text.contains(&ended) || text.contains(&waits));
+    let truth = if text.contains(&ended) { "STOPPED" } else { "PENDING" };
+    assert_eq!(bed.job(&job)["status"], truth);
+    assert!(truth == "STOPPED" || text.contains("still pending"), "{text}");
+}
+
+#[test]
+fn a_killed_node_is_shown_dead_with_its_reason() {
+    let bed = Bed::shared(Ray::Newest);
+    let mut console = connected(bed);
+    choose(&mut console, "1", SPARE);
+    let node = bed.join_spare();
+    let lives = |text: &str| {
+        let alive = |l: &&str| l.contains("│ ● ") || l.contains("│ ○ ");
+        text.lines().filter(alive).any(|l| l.contains(SPARE))
+    };
+    console.wait_for("the new node", LONG, lives);
+    bed.kill_raylet("w3");
+    // Others may have died there before.
+    console.wait_for("a death and why", LONG, |text| {
+        !lives(text) && text.contains("lost <1m ago: health check failed")
+    });
+    // The latest death stands first.
+    console.send("ggd");
+    console.wait("that node", |text| {
+        text.contains(&node) && text.contains("cause") && text.contains("lost: health")
+    });
+    bed.node_becomes(&node, "DEAD");
+}
+
+#[test]
+fn a_lost_connection_comes_back_and_the_log_goes_on() {
+    let bed = Bed::shared(Ray::Newest);
+    let job = ticking(bed);
+    bed.job_becomes(&job.id, "RUNNING");
+    let mut console = connected(bed);
+    follow(&mut console, &job.id);
+    bed.sshd_stop("head");
+    let text = console.wait_for("the loss, with a countdown", LONG, |text| {
+        (text.contains("✕ unreachable, retry in") || text.contains("✕ connection lost, retry in"))
+            && text.contains(" s ")
+    });
+    assert!(text.contains(" alive") && text.contains(&job.id), "what was known stays:\n{text}");
+    let before = *ticks(&text).last().unwrap();
+    console.wait_text("✕ unreachable, retry in");
+    bed.sshd_start("head");
+    console.wait_for("recovery", LONG, |text| text.contains("● up"));
+    console.send("3z");
+    let text = console
+        .wait_for("the log's next lines", LONG, |text| ticks(text).last().is_some_and(|t| *t > before + 20));
+    let seen = ticks(&text);
+    assert!(seen.contains(&before), "the break is on the screen:\n{text}");
+    let whole: Vec<u64> = (seen[0]..=*seen.last().unwrap()).collect();
+    assert_eq!(seen, whole, "no line is lost, none is repeated");
+}
+
+/// Puts the client's token back.
+struct Token {
+    bed: Bed,
+    right: String,
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.bed.write(TOKEN, &self.right);
+    }
+}
+
+#[test]
+fn a_refused_token_is_said_and_the_right_one_taken_up() {
+    let bed = Bed::shared(Ray::Newest);
+    let token = Token { bed, right: bed.read(TOKEN) };
+    bed.write(TOKEN, "not-the-token-of-this-cluster-at-all");
+    let mut console = open(bed);
+    let hint = "write the cluster's token to /home/ray/.ray/auth_token";
+    let told = |text: &str| text.contains("token refused") && text.contains(hint);
+    let text = console.wait_for("the refusal and its hint", LONG, told);
+    assert!(!text.contains("not-the-token"), "{text}");
+    drop(token);
+    console.send("r");
+    console.wait_for("recovery", LONG, |text| text.contains("● up") && text.contains(" alive"));
+}
+
+/// No process of ssh on the client, nor anything that has ssh in its command line.
+fn no_ssh_is_left(bed: Bed) {
+    until("no ssh is left", || (bed.running(".*ssh .*") == 0).then_some(()));
+}
+
+#[test]
+fn no_way_out_leaves_an_ssh_behind() {
+    let bed = Bed::shared(Ray::Newest);
+    for end in ["KILL", "TERM", "q"] {
+        let mut console = connected(bed);
+        assert!(bed.running("ssh .*") > 0);
+        match end {
+            "q" => console.send("q"),
+            signal => bed.signal(signal, "marin-tui"),
+        }
+        let status = console.wait_exit();
+        no_ssh_is_left(bed);
+        assert!(end == "KILL" || status.success() && console.is_restored(), "{end}: {status:?}");
+    }
+}
+
+/// Plugs the head's cable in again.
+struct Cut(Bed);
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        self.0.heal("head");
+    }
+}
+
+#[test]
+fn killed_while_connecting_it_leaves_no_ssh_behind() {
+    let bed = Bed::shared(Ray::Newest);
+    bed.cut("head");
+    let _cut = Cut(bed);
+    let mut console = open(bed);
+    until("ssh knocks", || (bed.running("ssh .*") > 0).then_some(()));
+    bed.signal("KILL", "marin-tui");
+    console.wait_exit();
+    no_ssh_is_left(bed);
+}
+
+/// Gives the head another host key; the fingerprints of the old and of the new.
+fn change_host_key(bed: Bed) -> (String, String) {
+    let script = r#"set -e; key=$(sed -n 's/^HostKey //p' /etc/ssh/sshd_config); ssh-keygen -lf "$key"
+                    rm "$key" "$key.pub"; ssh-keygen -q -t ed25519 -N '' -f "$key"; ssh-keygen -lf "$key""#;
+    let out = bed.on_root("head", &["sh", "-c", script]);
+    bed.sshd_stop("head");
+    bed.sshd_start("head");
+    let mut fingerprints = out.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned());
+    (fingerprints.next().unwrap(), fingerprints.next().unwrap())
+}
+
+#[test]
+fn a_changed_host_key_stops_the_cluster_until_it_is_accepted() {
+    let bed = Bed::shared(Ray::Newest);
+    let mut console = connected(bed);
+    let (known, offered) = change_host_key(bed);
+    let text = console.wait_for("the question", LONG, |text| text.contains("Accept the changed host key"));
+    assert!(text.contains(&known) && text.contains(&offered), "{known} {offered}\n{text}");
+    assert!(text.contains("✕ host key changed") && !text.contains("retry in"), "{text}");
+    console.send("y");
+    console.wait_for("connection", LONG, |text| text.contains("● up"));
+    assert!(bed.read(".local/state/marin-tui/known_hosts").lines().count() == 1);
+}
+
+#[test]
+fn the_oldest_ray_fills_every_pane() {
+    let bed = Bed::shared(Ray::Oldest);
+    let job = ticking(bed);
+    bed.job_becomes(&job.id, "RUNNING");
+    let mut console = connected(bed);
+    // Autoscaler v1 alone knows the types of its nodes, and reports a worker seconds after the GCS does.
+    let typed = |text: &str, worker: &str| {
+        text.lines().any(|line| line.contains(worker) && line.contains(".cluster.node"))
+    };
+    let text = console.wait_for("all of it", LONG, |text| {
+        text.contains("3 alive")
+            && text.contains("4 Autoscaler v1")
+            && text.contains(&job.id)
+            && ["10.77.0.2", "10.77.0.3"].iter().all(|worker| typed(text, worker))
+    });
+    assert!(text.contains("Ray 2.53.0"), "{text}");
+    console.wait_for("the types in the autoscaler's own table", LONG, |text| {
+        text.contains("││ local.cluster.node ")
+    });
+    follow(&mut console, &job.id);
+}
+
+#[test]
+fn in_a_container_whose_session_began_outside_the_stop_key_is_answered() {
+    // The session's leader is outside of the namespace and has the number 0 there.
+    let container = ["--map-root-user", "--pid", "--fork", "sh", "-c", "\"$@\"; exit $?", "sh"];
+    let console = [env!("CARGO_BIN_EXE_marin-tui"), "--address", "http://127.0.0.1:9"];
+    let home = tempfile::tempdir().unwrap();
+    let argv = [&["unshare"], &container[..], &console].concat();
+    let mut pty = Pty::start(&argv, &[("HOME", home.path().to_str().unwrap())], 120, 40);
+    pty.wait_text("retry in");
+    pty.send("\x1a");
+    pty.wait_text("cannot suspend");
+    pty.send("q");
+    assert!(pty.wait_exit().success());
+}

@@ -1,0 +1,144 @@
+//! The double of Google is held to Google's own Python clients (`tests/google/clients.py`): they must understand it, and
+//! it them. `tests/bed/setup` installs them under `target/`.
+
+use marin_tui::demo::google::compute::instance;
+use marin_tui::demo::google::{Fault, Google, PROJECT, Stored, registry, tpu};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const ZONE: &str = "us-central2-b";
+
+/// The double, and a person's credentials.
+struct Place {
+    double: Google,
+    home: TempDir,
+    _runtime: Runtime,
+}
+
+impl Place {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let double = runtime.block_on(Google::start()).unwrap();
+        Self { double, home: tempfile::tempdir().unwrap(), _runtime: runtime }
+    }
+
+    /// Runs a check of `clients.py`.
+    fn check(&self, check: &[&str]) {
+        let root = env!("CARGO_MANIFEST_DIR");
+        // This binary lies in target/debug/deps.
+        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
+        let python: PathBuf = target.join("google-clients/bin/python");
+        assert!(python.exists(), "run tests/bed/setup: there is no {}", python.display());
+        let adc = self.double.write_adc(self.home.path()).unwrap();
+        let mut command = Command::new(python);
+        command.arg(format!("{root}/tests/google/clients.py")).arg(self.double.url()).arg(adc).args(check);
+        // A proxy of this machine's is not meant for it.
+        let out = command.env("NO_PROXY", "127.0.0.1").output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout);
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && said.contains("all well"), "{check:?}: {said}{error}");
+    }
+}
+
+#[test]
+fn secrets_are_made_read_and_listed() {
+    let place = Place::new();
+    place.double.put_secret("RAY_AUTH_TOKEN", "x");
+    let off = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
+    place.double.state().secrets.insert("OFF".into(), vec![off]);
+    place.double.state().page = 2;
+    place.check(&["secrets"]);
+    assert_eq!(place.double.state().secrets["PY"].len(), 3);
+}
+
+fn heads() -> Vec<serde_json::Value> {
+    let head = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
+    let worker = json!({"ray-node-type": "worker", "ray-cluster-name": "a"});
+    vec![
+        instance(ZONE, "ray-a-head-1", &head, "10.0.0.1", Some("34.0.0.1")),
+        instance(ZONE, "ray-a-worker", &worker, "10.0.0.2", None),
+        instance("us-central1-a", "ray-a-head-2", &head, "10.0.0.3", None),
+    ]
+}
+
+#[test]
+fn instances_are_listed_over_zones_and_pages_and_deleted() {
+    let place = Place::new();
+    place.double.state().instances = heads();
+    place.double.state().page = 1;
+    place.double.state().unreachable = vec!["us-east1-z".into()];
+    place.check(&["compute"]);
+    assert_eq!(place.double.state().instances.len(), 2);
+}
+
+#[test]
+fn instance_groups_are_made_once_changed_against_a_fingerprint_and_deleted() {
+    let place = Place::new();
+    place.check(&["groups"]);
+    assert_eq!(place.double.state().groups.len(), 1);
+}
+
+fn nodes() -> Vec<serde_json::Value> {
+    let labels = json!({"ray-cluster-name": "a"});
+    let mut queued = tpu::node(ZONE, "n3", "v4-8", "CREATING", &labels, &[]);
+    // Without a node a queued resource goes without force.
+    queued["queuedResource"] = json!(format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/q1"));
+    vec![
+        tpu::node(ZONE, "n1", "v4-16", "READY", &labels, &["10.1.0.1", "10.1.0.2"]),
+        tpu::node(ZONE, "n2", "v4-8", "PREEMPTED", &labels, &[]),
+        queued,
+    ]
+}
+
+#[test]
+fn tpus_and_queued_resources_go_through_their_operations() {
+    for check in ["tpus", "tpus_alpha"] {
+        let place = Place::new();
+        place.double.state().nodes = nodes();
+        place.double.state().page = 2;
+        place.check(&[check]);
+    }
+}
+
+#[test]
+fn operations_may_fail_after_they_began() {
+    let place = Place::new();
+    place.double.state().instances = heads();
+    place.double.state().nodes = nodes();
+    place.double.state().failing_operations = Some("in use by another".into());
+    place.check(&["operations_that_fail"]);
+}
+
+#[test]
+fn images_and_tags_are_listed() {
+    let place = Place::new();
+    let image =
+        |name, digest, tags: &[&str], at| registry::image("us-central2/marin", name, digest, tags, at);
+    place.double.state().images = vec![
+        image("marin_cluster", "0a", &["20261101"], "2026-11-01T08:00:00Z"),
+        image("marin_cluster", "0b", &["20261120", "latest"], "2026-11-20T08:00:00.5Z"),
+        image("marin_cluster", "0c", &[], "2026-11-10T08:00:00Z"),
+        image("marin_vllm", "0d", &["latest"], "2026-11-20T08:00:00Z"),
+    ];
+    place.double.state().page = 3;
+    place.check(&["registry"]);
+}
+
+#[test]
+fn refusals_are_what_the_clients_make_exceptions_of() {
+    let statuses = [
+        (403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"),
+        (404, "NOT_FOUND", ""),
+        (409, "ABORTED", ""),
+        (429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"),
+    ];
+    for (code, status, reason) in statuses {
+        let place = Place::new();
+        let fault = Fault::Refuse { code, status, reason, message: "as Google says" };
+        place.double.fail("projects", fault);
+        place.check(&["refused", &code.to_string()]);
+    }
+}

@@ -1,0 +1,31 @@
+//! Against the real thing: Ray on this machine, alone or as several hosts behind sshd (`tests/bed`), Google's own clients, a
+//! browser. One test at a time (`.config/nextest.toml`).
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+#[path = "../support/bed.rs"]
+mod bed;
+mod browser;
+mod channels;
+mod client;
+mod console;
+#[path = "../support/contract/mod.rs"]
+mod contract;
+mod faults;
+mod google;
+mod head;
+mod infra;
+mod jobs;
+mod keeps_contract;
+mod operations;
+#[path = "../support/ports.rs"]
+mod ports;
+mod promises;
+#[path = "../support/pty.rs"]
+mod pty;
+mod real_head;
+mod restart;
+mod rotation;
+#[path = "../support/running.rs"]
+mod running;
+mod startup;

@@ -1,0 +1,149 @@
+//! What gives way where there is little room, and what never does.
+
+use super::*;
+use marin_tui::app::{Effect, Keymap, Listed, View};
+use std::collections::BTreeMap;
+
+const LONG: &str = "ray-run-dara-exp964_custom_chat_with_a_long_name-ac58bf";
+
+/// One cluster in that state.
+fn with(state: Snapshot) -> App {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    app
+}
+
+fn seen(app: &mut App, width: u16, height: u16) -> String {
+    text(&paint(app, Colors::None, width, height))
+}
+
+#[test]
+fn jobs_are_told_apart_by_the_end_of_their_ids() {
+    let mut state = snapshot();
+    let ids = ["sft_mistral_7b_on_everything-4f1c2a", "sft_mistral_7b_on_everything-99be01"];
+    let jobs =
+        ids.map(|id| Arc::new(job(&format!("ray-run-farid-exp808_{id}"), JobStatus::Running, "farid", 60)));
+    state.jobs = Arc::new(jobs.to_vec());
+    let mut app = with(state);
+    press(&mut app, "2");
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let text = seen(&mut app, width, height);
+        for end in ["-4f1c2a farid", "-99be01 farid"] {
+            assert!(text.contains(end), "{width}: {text}");
+        }
+        assert!(!text.contains("MESSAGE") && !text.contains("TOOK"), "nothing is in them: {text}");
+    }
+    assert!(seen(&mut app, 200, 60).contains("ENTRYPOINT"), "what is left is used");
+}
+
+#[test]
+fn a_logs_state_stays_beside_a_long_name() {
+    let mut state = snapshot();
+    state.jobs = Arc::new(vec![Arc::new(job(LONG, JobStatus::Running, "dara", 60))]);
+    let mut app = with(state);
+    let stream = app.log().unwrap().stream();
+    let lines = (0..100).map(|i| format!("step {i} loss=2")).collect();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    let title = |app: &mut App| {
+        let text = seen(app, 120, 40);
+        text.lines().find_map(|l| l.split_once("3 Log ")).unwrap().1.to_owned()
+    };
+    let following = title(&mut app);
+    assert!(following.starts_with("ray-run") && following.contains("ac58bf ─ FOLLOW ─"), "{following}");
+    press(&mut app, "3/loss<enter>gg");
+    let sought = title(&mut app);
+    for part in ["ray-", "8bf  /loss 100 of 100", " below ─"] {
+        assert!(sought.contains(part), "{part}: {sought}");
+    }
+}
+
+#[test]
+fn worker_types_have_the_room_that_is_there() {
+    let limits =
+        |i: u32| NodeTypeLimits { name: format!("tpu_type_{i:02}"), min: i + 1, max: 1024, is_head: false };
+    let spec = ClusterSpec { node_types: (0..8).map(limits).collect(), ..spec(CLUSTER) };
+    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+    let mut app = App::new(vec![Listed::Cluster(spec)], keymap);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    press(&mut app, "T");
+    let mut view = cloud();
+    let more = (0..14).map(|i| cloud::TpuVm { name: format!("worker-{i:02}").into(), ..view.vms[4].clone() });
+    let more: Vec<_> = more.collect();
+    view.vms.extend(more);
+    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
+    let wide = seen(&mut app, 200, 60);
+    assert!(
+        (0..8).all(|i| wide.contains(&format!("tpu_type_{i:02}"))) && !wide.contains("more below"),
+        "{wide}"
+    );
+    let narrow = seen(&mut app, 80, 24);
+    let said = narrow.lines().filter(|l| l.ends_with(" more below ─╯") || l.contains("more below")).count();
+    assert_eq!(said, 2, "both tables say what they hide: {narrow}");
+    // Behind the last row the types go on; the way back begins with them.
+    for _ in 0..app.listing().unwrap().len() - 1 {
+        assert!(seen(&mut app, 80, 24).contains("tpu_type_00"));
+        press(&mut app, "<down>");
+    }
+    let end = seen(&mut app, 80, 24);
+    assert_eq!(end.matches("more below").count(), 1, "the upper one is at its end: {end}");
+    press(&mut app, "<down>");
+    let next = seen(&mut app, 80, 24);
+    assert!(next.contains("1 more above · 1 below") && next.contains("tpu_type_06"), "{next}");
+    press(&mut app, "G");
+    let end = seen(&mut app, 80, 24);
+    assert!(end.contains("tpu_type_07") && end.contains("2 more above") && !end.contains("below"), "{end}");
+    press(&mut app, "<up><up>");
+    let back = seen(&mut app, 80, 24);
+    assert!(back.contains("tpu_type_00") && back.contains("worker-13"), "{back}");
+    press(&mut app, "Ggg");
+    let begin = seen(&mut app, 80, 24);
+    assert!(begin.contains("tpu_type_00") && !begin.contains("worker-13"), "{begin}");
+}
+
+#[test]
+fn what_is_wanted_stands_before_a_long_table_of_types() {
+    let mut state = snapshot();
+    let scaler = Arc::make_mut(&mut state.autoscaler);
+    let kind = scaler.types[0].clone();
+    scaler
+        .types
+        .extend((0..14).map(|i| NodeTypeCount { name: format!("type_{i:02}").into(), ..kind.clone() }));
+    let mut app = with(state);
+    press(&mut app, "4");
+    let text = seen(&mut app, 120, 40);
+    assert!(text.contains("DEMAND") && text.contains("29× CPU 120"), "{text}");
+    assert!(!text.contains("type_13") && text.contains(" more below ─╯"), "{text}");
+    press(&mut app, "G");
+    let end = seen(&mut app, 120, 40);
+    assert!(end.contains("type_13") && !end.contains("more below"), "{end}");
+}
+
+#[test]
+fn keys_do_nothing_in_a_window_that_shows_nothing() {
+    let mut app = app(&["a", "b"]);
+    app.start(None);
+    let text = seen(&mut app, 20, 5).replace('\n', " ");
+    assert!(text.contains("at least 40x10"), "{text}");
+    assert!(
+        press(&mut app, "<enter>").is_empty() && app.view().clone() == View::Clusters,
+        "nobody saw which"
+    );
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+    seen(&mut app, 40, 10);
+    press(&mut app, "<enter>");
+    assert!(matches!(app.view().clone(), View::Cluster(_)));
+    assert!(seen(&mut app, 20, 5).contains("enlarge the window"));
+    assert_eq!(press(&mut app, "<^c>"), [Effect::Quit]);
+}
+
+#[test]
+fn a_hint_that_is_longer_than_its_pane_is_wrapped() {
+    let mut state = snapshot();
+    state.jobs = Arc::default();
+    let text = seen(&mut with(state), 120, 40);
+    assert!(text.contains("no log open") && text.contains("open its log"), "{text}");
+}

@@ -1,0 +1,275 @@
+//! The supervisor and Google: a cluster's TPUs come as news beside its head, errors too, and leftovers are deleted.
+
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::cloud::{CloudView, TpuHost};
+use marin_tui::model::{
+    Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Problem, ProblemKind,
+    Provider, Request, SshAuth, Update, leftovers,
+};
+use marin_tui::supervisor::{Note, Options, Supervisor};
+use marin_tui::token::Places;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, mpsc};
+
+const ZONE: &str = "us-central2-b";
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A cluster of Google's whose head cannot be reached, and what its supervisor says of it.
+struct World {
+    dir: TempDir,
+    double: Double,
+    spec: ClusterSpec,
+    others: Vec<ClusterSpec>,
+    deeds: Arc<Mutex<Vec<String>>>,
+    running: Option<(Supervisor, mpsc::Receiver<Update>)>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let spec = ClusterSpec {
+            name: ClusterName::new("c1"),
+            file: None,
+            accepted: None,
+            provider: Provider::Gcp,
+            zone: Some(ZONE.into()),
+            head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
+            auth: SshAuth { port: Some(9), ..SshAuth::default() },
+            node_types: Vec::new(),
+            google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
+        };
+        let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let double = Double::start().await.unwrap();
+        Self { dir, double, spec, others: Vec::new(), deeds: Arc::default(), running: None }
+    }
+
+    fn adc(&self) -> PathBuf {
+        self.double.write_adc(self.dir.path()).unwrap()
+    }
+
+    /// With a login that is what the file says at the time it is needed.
+    fn start(&mut self, refresh: Option<Duration>) {
+        let home = self.dir.path();
+        let file = home.join("adc.json");
+        let login = Login::by(move || {
+            let grant: Value = fs::read(&file)
+                .map_or_else(|_| json!({"type": "none"}), |text| serde_json::from_slice(&text).unwrap());
+            credentials::user_account::Builder::new(grant).build()
+        });
+        let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        options.run_dir = home.join("run");
+        fs::write(home.join("ssh_config"), "").unwrap();
+        options.ssh_config = Some(home.join("ssh_config"));
+        options.cloud_refresh = refresh;
+        let deeds = self.deeds.clone();
+        options.note = Note::by(move |cluster, what, outcome| {
+            deeds.lock().unwrap().push(format!("{cluster}: {what}: {outcome}"));
+        });
+        let (updates, news) = mpsc::channel(64);
+        let specs = [&[self.spec.clone()][..], &self.others].concat();
+        self.running = Some((Supervisor::start(specs, options, &updates), news));
+    }
+
+    fn ask(&self, request: Request) {
+        self.running.as_ref().unwrap().0.ask(&self.spec.name, request);
+    }
+
+    async fn news<T>(&mut self, what: &str, wanted: impl Fn(News) -> Option<T>) -> T {
+        let news = &mut self.running.as_mut().unwrap().1;
+        let found = async {
+            loop {
+                if let Some(found) = wanted(news.recv().await.unwrap().news) {
+                    return found;
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    }
+
+    async fn cloud(&mut self) -> Result<Arc<CloudView>, Problem> {
+        let is = |news| if let News::Cloud(answer) = news { Some(answer) } else { None };
+        self.news("what google says", is).await
+    }
+}
+
+fn node(id: &str, state: &str) -> Value {
+    tpu::node(ZONE, id, "v4-8", state, &json!({"ray-cluster-name": "c1"}), &["10.1.0.1"])
+}
+
+const SLOW: Option<Duration> = Some(Duration::from_secs(3600));
+
+#[tokio::test(flavor = "multi_thread")]
+async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("a", "READY")];
+    world.start(Some(Duration::from_millis(50)));
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1);
+    let refuse = Fault::Refuse {
+        code: 403,
+        status: "PERMISSION_DENIED",
+        reason: "IAM_PERMISSION_DENIED",
+        message: "no",
+    };
+    world.double.fail("/nodes", refuse);
+    let problem = loop {
+        if let Err(problem) = world.cloud().await {
+            break problem;
+        }
+    };
+    assert!(problem.what.contains("permission denied by Google") && !problem.hint.is_empty(), "{problem:?}");
+    world.double.hint();
+    while world.cloud().await.is_err() {}
+    world.running.take().unwrap().0.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() {
+    let mut world = World::new().await;
+    world.start(Some(Duration::from_millis(50)));
+    let problem = world.cloud().await.unwrap_err();
+    assert_eq!(problem.kind, ProblemKind::Login, "{problem:?}");
+    assert!(problem.hint.to_string().contains("gcloud auth application-default login"), "{problem:?}");
+    assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
+    world.adc();
+    while world.cloud().await.is_err() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_on_a_tpu_host_goes_through_the_head_only_where_it_must() {
+    let mut world = World::new().await;
+    world.start(None);
+    let (supervisor, _) = world.running.as_ref().unwrap();
+    let inside = TpuHost { vm: "ray-1".into(), ..TpuHost::at("10.1.0.1") };
+    let why = supervisor.login_host(&world.spec.name, &inside).await.unwrap_err();
+    assert!(why.contains("only reachable through the head"), "{why}");
+    let outside = TpuHost { external: Some("203.0.113.9".into()), ..inside };
+    let command = supervisor.login_host(&world.spec.name, &outside).await.unwrap();
+    let args: Vec<_> = command.get_args().map(|a| a.to_str().unwrap().to_owned()).collect();
+    assert_eq!(args[args.len() - 3..], ["-t", "--", "203.0.113.9"]);
+    assert!(args.contains(&"HostKeyAlias=ray-1.0.c1".to_owned()), "{args:?}");
+    assert!(!args.iter().any(|a| a.contains("ProxyCommand")), "{args:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_where_nothing_is_asked_hears_why() {
+    for (provider, refresh, hint) in
+        [(Provider::Local, SLOW, "provider gcp"), (Provider::Gcp, None, "cloud_refresh_seconds")]
+    {
+        let mut world = World::new().await;
+        world.adc();
+        world.spec.provider = provider;
+        world.start(refresh);
+        world.ask(Request::Cloud);
+        let problem = world.cloud().await.unwrap_err();
+        assert!(problem.hint.to_string().contains(hint), "{problem:?}");
+        world.ask(Request::CleanPreempted(Vec::new()));
+        let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
+        assert!(world.news("what became of it", is).await.is_err());
+        assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_of_one_zone_share_what_google_says_of_it() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("a", "READY")];
+    world.others =
+        ["c2", "c3"].map(|name| ClusterSpec { name: ClusterName::new(name), ..world.spec.clone() }).into();
+    world.start(SLOW);
+    let views = [world.cloud().await.unwrap(), world.cloud().await.unwrap(), world.cloud().await.unwrap()];
+    assert!(views.iter().all(|view| Arc::ptr_eq(view, &views[0])), "kept once");
+    assert_eq!((world.double.asked("/nodes"), world.double.asked("/queuedResources")), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leftovers_are_deleted_written_down_and_looked_at_again() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("left", "PREEMPTED"), node("back", "PREEMPTED")];
+    world.start(SLOW);
+    let left = leftovers("c1", &world.cloud().await.unwrap());
+    world.double.state().nodes[1]["state"] = json!("READY");
+    world.ask(Request::CleanPreempted(left));
+    let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
+    let done = world.news("what became of them", is).await.unwrap();
+    let told: Vec<_> = done.iter().map(|(l, c)| (l.name.raw(), c.clone())).collect();
+    let alone = Cleaned::LeftAlone("it is ready now".into());
+    assert_eq!(told, [("back", alone), ("left", Cleaned::Deleted)]);
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "asked again at once");
+    let deeds = world.deeds.lock().unwrap().clone();
+    let expected = [
+        "c1: clean-preempted: begun: 2 in all",
+        "c1: clean-preempted tpu vm back: skipped: it is ready now",
+        "c1: clean-preempted tpu vm left: deleted",
+    ];
+    assert_eq!(deeds, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
+    let mut world = World::new().await;
+    world.adc();
+    world.double.state().nodes = vec![node("left", "PREEMPTED")];
+    world.start(SLOW);
+    let left = leftovers("c1", &world.cloud().await.unwrap());
+    let until = Arc::new(Semaphore::new(0));
+    world.double.fail("/queuedResources", Fault::Held(until.clone()));
+    let questions = world.double.asked("/queuedResources");
+    world.ask(Request::Cloud);
+    let asked_again = async {
+        while world.double.asked("/queuedResources") == questions {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, asked_again).await.expect("google is asked again");
+    // The question under way is held, and no other.
+    world.double.hint();
+    world.ask(Request::CleanPreempted(left));
+    let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
+    world.news("what became of them", is).await.unwrap();
+    until.add_permits(1);
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "as it was when it was asked");
+    assert!(world.cloud().await.unwrap().vms.is_empty(), "asked again at once");
+}
+
+/// The instance group that an operation of alice's on c1 left, at this step.
+fn mark(step: u32) -> Value {
+    let note = json!({"id": "00000000aaaaaaaa", "cluster": "c1", "who": "alice\u{1b}[31m@laptop", "process": 7,
+        "command": "restart-cluster", "title": "restart c1", "steps": 9, "since_ms": 1000});
+    json!({"id": "501", "name": "marin-tui-operation-c1", "description": note.to_string(), "fingerprint": "AAAA",
+        "zone": format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{ZONE}"),
+        "namedPorts": [{"name": "step", "port": step}, {"name": "seen-2000", "port": 1}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_operators_mark_comes_as_news_and_goes_although_the_head_is_away() {
+    let mut world = World::new().await;
+    world.adc();
+    world.spec.file = Some("c1.yaml".into());
+    world.double.state().groups = vec![mark(4)];
+    world.start(Some(Duration::from_millis(50)));
+    let is = |news| if let News::Mark(mark) = news { Some(mark) } else { None };
+    let seen = world.news("the mark", is).await.unwrap();
+    assert_eq!((seen.step, seen.seen_ms, seen.who.as_str()), (4, 2000, "alice·[31m@laptop"));
+    world.double.state().groups = vec![mark(5)];
+    assert_eq!(world.news("the next step", is).await.unwrap().step, 5);
+    // Not to be read for a while: nothing is known better.
+    world.double.fail("instanceGroups", Fault::Html(502));
+    let asked = world.double.asked("instanceGroups");
+    while world.double.asked("instanceGroups") < asked + 3 {
+        tokio::task::yield_now().await;
+    }
+    world.double.hint();
+    world.double.state().groups.clear();
+    assert_eq!(world.news("its end", is).await, None);
+}

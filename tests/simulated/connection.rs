@@ -1,0 +1,206 @@
+//! The one connection of a cluster's task: what holders of it see, and how many logins it costs the head. The system's
+//! own `ssh` in front of a simulated Ray head.
+
+use crate::soon::soon;
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::{Head, Keys, Scenario, SshServer};
+use marin_tui::model::{
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, ProblemKind, Provider, Request, Secret,
+    SshAuth,
+};
+use marin_tui::supervisor::{self, Connection, ConnectionState, Options, Supervisor};
+use marin_tui::token::Places;
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+/// A head behind an SSH server, and a home to connect from.
+struct Place {
+    home: TempDir,
+    server: SshServer,
+    head: Option<Head>,
+    at: (SocketAddr, SocketAddr),
+}
+
+impl Place {
+    async fn new(scenario: Scenario) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let head = Head::start(scenario).await.unwrap();
+        let keys = Keys::new().unwrap();
+        keys.write_client(&home.path().join("key")).unwrap();
+        fs::write(home.path().join("ssh_config"), "").unwrap();
+        fs::create_dir(home.path().join(".ray")).unwrap();
+        let server = SshServer::start(&head, "lab", &keys, Duration::ZERO).await.unwrap();
+        let at = (head.dashboard, head.gcs);
+        Self { home, server, head: Some(head), at }
+    }
+
+    fn head(&self) -> &Head {
+        self.head.as_ref().unwrap()
+    }
+
+    /// Ray ends on the head; its machine and its sshd stay.
+    fn stop_ray(&mut self) {
+        self.head = None;
+    }
+
+    async fn start_ray(&mut self) {
+        self.head = Some(Head::start_at(Scenario::default(), self.at.0, self.at.1).await.unwrap());
+    }
+
+    fn write_token(&self, token: &str) {
+        fs::write(self.home.path().join(".ray/auth_token"), token).unwrap();
+    }
+
+    fn options(&self) -> Options {
+        let home = self.home.path();
+        let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
+        let places = Places { cache: home.join("tokens"), home: Some(home.into()), ..Places::default() };
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), places);
+        (options.known_hosts, options.run_dir) = (home.join("known_hosts"), home.join("r"));
+        options.ssh_config = Some(home.join("ssh_config"));
+        options
+    }
+
+    fn spec(&self) -> ClusterSpec {
+        ClusterSpec {
+            name: ClusterName::new("lab"),
+            file: None,
+            accepted: None,
+            provider: Provider::Local,
+            zone: None,
+            head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
+            auth: SshAuth {
+                user: Some("ray".into()),
+                private_key: Some(self.home.path().join("key")),
+                proxy_command: None,
+                port: Some(self.server.address.port()),
+            },
+            node_types: Vec::new(),
+            google: GoogleNames::default(),
+        }
+    }
+
+    /// A console's supervisor; its news are read away.
+    fn console(&self) -> (Supervisor, Connection) {
+        let (updates, mut news) = mpsc::channel(64);
+        tokio::spawn(async move { while news.recv().await.is_some() {} });
+        let supervisor = Supervisor::start(vec![self.spec()], self.options(), &updates);
+        let connection = supervisor.connection(&ClusterName::new("lab")).unwrap();
+        (supervisor, connection)
+    }
+}
+
+/// Waits until the connection is so.
+async fn until(connection: &Connection, what: &str, is: impl Fn(&ConnectionState) -> bool) {
+    let mut state = connection.watch();
+    soon(what, state.wait_for(is)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_shares_the_login_of_the_task() {
+    let place = Place::new(Scenario::default()).await;
+    let (supervisor, connection) = place.console();
+    assert!(supervisor.connection(&ClusterName::new("none")).is_none());
+    // Several at once, before it stands, and again after.
+    let wait = async || soon("an answer", connection.channel()).await.unwrap();
+    let (one, two, three) = tokio::join!(wait(), wait(), wait());
+    // Another program may have taken a port meanwhile, which costs a login.
+    let logins = place.server.logins();
+    assert!(one.client.is_same(&two.client) && two.client.is_same(&three.client));
+    let remote = wait().await.remote.unwrap();
+    remote.run("true", Duration::from_secs(10)).await.unwrap();
+    assert_eq!(one.login.unwrap().host.as_str(), "127.0.0.1");
+    assert_eq!(place.server.logins(), logins);
+    supervisor.shutdown().await;
+    assert!(connection.channel().await.unwrap_err().what.contains("closed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ray_that_is_down_behind_a_login_that_stands_costs_no_other_login() {
+    let mut place = Place::new(Scenario::default()).await;
+    let attached = supervisor::attach(place.spec(), 0, place.options());
+    let connection = &attached.connection;
+    soon("an answer", connection.channel()).await.unwrap();
+    let logins = place.server.logins();
+    place.stop_ray();
+    for _ in 0..3 {
+        let problem = soon("a verdict", connection.channel()).await.unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::DashboardSilent, "{problem:?}");
+        assert!(problem.what.contains("Ray is not running"), "{problem:?}");
+    }
+    place.start_ray().await;
+    soon("an answer of the new ray", connection.channel()).await.unwrap();
+    assert_eq!(place.server.logins(), logins);
+    attached.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_gets_a_lost_connection_back_and_asks_nothing_by_itself() {
+    let place = Place::new(Scenario::default()).await;
+    let attached = supervisor::attach(place.spec(), 0, place.options());
+    let connection = &attached.connection;
+    let before = soon("an answer", connection.channel()).await.unwrap();
+    place.server.drop_connections();
+    // Whoever asks in the very moment of the loss gets the next connection, not the error of the lost one.
+    let after = soon("an answer over another", connection.channel()).await.unwrap();
+    let logins = place.server.logins();
+    assert!(logins >= 2);
+    soon("the present connection", async {
+        // What stands since is left alone.
+        connection.reconnect(&before).await;
+        connection.channel().await.unwrap();
+    })
+    .await;
+    assert_eq!(place.server.logins(), logins);
+    connection.reconnect(&after).await;
+    // By itself, without anybody who waits for an answer.
+    place.server.drop_connections();
+    until(connection, "a connection", |s| matches!(s, ConnectionState::Up(_))).await;
+    let asked = place.head().cost().requests;
+    let tables =
+        asked.keys().filter(|r| r.contains("GetAll") || r.contains("/nodes") || r.ends_with("/jobs/"));
+    assert_eq!(tables.count(), 0, "{asked:?}");
+    attached.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_an_attempt_failed_is_told_to_who_waits_and_the_next_one_is_made_for_who_asks_then() {
+    let place = Place::new(Scenario::default()).await;
+    let key = place.home.path().join("key");
+    fs::rename(&key, key.with_extension("away")).unwrap();
+    let attached = supervisor::attach(place.spec(), 0, place.options());
+    let connection = &attached.connection;
+    let problem = soon("why not", connection.channel()).await.unwrap_err();
+    assert!(problem.what.contains("key"), "{problem:?}");
+    until(connection, "the same", |s| matches!(s, ConnectionState::Down { is_lost: false, .. })).await;
+    fs::rename(key.with_extension("away"), &key).unwrap();
+    soon("an answer", connection.channel()).await.unwrap();
+    attached.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_token_is_replaced_for_everybody_who_holds_the_connection() {
+    let scenario = Scenario { token: Some(Secret::new("first-token")), ..Scenario::default() };
+    let place = Place::new(scenario).await;
+    place.write_token("first-token");
+    let (supervisor, connection) = place.console();
+    let before = soon("an answer", connection.channel()).await.unwrap();
+    assert_eq!(before.token.as_ref().map(Secret::expose), Some("first-token"));
+    let logins = place.server.logins();
+    place.head().set_token(Some(Secret::new("second-token")));
+    let problem = soon("a refusal", connection.channel()).await.unwrap_err();
+    assert_eq!(problem.kind, ProblemKind::TokenRefused, "{problem:?}");
+    place.write_token("second-token");
+    let after = soon("an answer", connection.channel()).await.unwrap();
+    assert_eq!(after.token.as_ref().map(Secret::expose), Some("second-token"));
+    supervisor.ask(&ClusterName::new("lab"), Request::Refresh);
+    let is_in_force =
+        |s: &ConnectionState| matches!(s, ConnectionState::Up(c) if c.client.is_same(&after.client));
+    until(&connection, "the same client for the task", is_in_force).await;
+    assert_eq!(place.server.logins(), logins);
+    supervisor.shutdown().await;
+}

@@ -1,0 +1,224 @@
+//! Heads found by label: the supervisor asks Google for the address at every connection, and Ray when it cannot.
+
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::google::compute::instance;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
+use marin_tui::gcp::{Endpoints, Google, Login, credentials};
+use marin_tui::model::{
+    ClusterName, ClusterSpec, GoogleNames, HeadAddress, Link, News, Problem, Provider, Request, SshAuth,
+    Update,
+};
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token::Places;
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Of what is told while Ray is asked.
+const MEANWHILE: &str = "trying `ray get-head-ip`";
+
+/// A cluster of Google's whose head nobody has typed in, an ssh that only writes down whom it was to reach, and a ray
+/// that knows an address of its own.
+struct World {
+    dir: TempDir,
+    double: Double,
+    spec: ClusterSpec,
+}
+
+impl World {
+    async fn new() -> Self {
+        let spec = ClusterSpec {
+            name: ClusterName::new("c1"),
+            file: Some("c1.yaml".into()),
+            accepted: None,
+            provider: Provider::Gcp,
+            zone: None,
+            head: HeadAddress::AskRay,
+            auth: SshAuth::default(),
+            node_types: Vec::new(),
+            google: GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() },
+        };
+        Self { dir: tempfile::tempdir().unwrap(), double: Double::start().await.unwrap(), spec }
+    }
+
+    fn script(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.dir.path().join(name);
+        fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o700)).unwrap();
+        file
+    }
+
+    fn heads(&self, heads: &[Value]) {
+        self.double.state().instances = heads.to_vec();
+    }
+
+    fn options(&self) -> Options {
+        let home = self.dir.path();
+        let grant = self.double.write_adc(home).unwrap();
+        let grant: Value = serde_json::from_slice(&fs::read(grant).unwrap()).unwrap();
+        let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+        let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+        options.google = Google::new(Endpoints::all_at(&self.double.url()), login);
+        options.run_dir = home.join("run");
+        fs::create_dir(&options.run_dir).unwrap();
+        let log = home.join("asked");
+        options.ssh = self.script("ssh", &format!("echo \"$@\" >> {}; exit 255", log.display()));
+        options.ray = vec![self.script("ray", "echo 10.9.9.9").display().to_string()];
+        options
+    }
+
+    /// The lines that ssh was started with.
+    fn reached(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.path().join("asked")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn start(&self) -> Started {
+        let (updates, news) = mpsc::channel(256);
+        Started { supervisor: Supervisor::start(vec![self.spec.clone()], self.options(), &updates), news }
+    }
+}
+
+struct Started {
+    supervisor: Supervisor,
+    news: mpsc::Receiver<Update>,
+}
+
+impl Started {
+    /// The next failure; the stand-in for ssh reaches nobody.
+    async fn failure(&mut self) -> Problem {
+        self.problem(|problem| !problem.hint.to_string().contains(MEANWHILE)).await
+    }
+
+    /// The next trouble of that kind.
+    async fn problem(&mut self, is: impl Fn(&Problem) -> bool) -> Problem {
+        let wait = async {
+            loop {
+                let update = self.news.recv().await.expect("the supervisor lives");
+                match update.news {
+                    News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem })
+                        if is(&problem) =>
+                    {
+                        return problem;
+                    }
+                    _ => {}
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, wait).await.expect("a failure is told")
+    }
+}
+
+fn head(name: &str, internal: &str, external: Option<&str>) -> Value {
+    let labels = json!({"ray-node-type": "head", "ray-cluster-name": "c1"});
+    instance("us-central2-b", name, &labels, internal, external)
+}
+
+#[tokio::test]
+async fn the_address_is_googles_external_one_and_asked_for_again_at_each_connection() {
+    let world = World::new().await;
+    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
+    let mut started = world.start();
+    started.failure().await;
+    assert!(world.reached().last().unwrap().contains("34.0.0.1"), "{:?}", world.reached());
+    // The head was recreated elsewhere.
+    world.heads(&[head("h2", "10.0.0.2", Some("34.0.0.2"))]);
+    started.supervisor.ask(&world.spec.name, Request::Reconnect);
+    started.failure().await;
+    assert!(world.reached().last().unwrap().contains("34.0.0.2"), "{:?}", world.reached());
+    started.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_file_may_ask_for_internal_addresses() {
+    let mut world = World::new().await;
+    world.spec.google.internal_ips = true;
+    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
+    let mut started = world.start();
+    started.failure().await;
+    assert!(world.reached().last().unwrap().contains("10.0.0.1"), "{:?}", world.reached());
+}
+
+#[tokio::test]
+async fn when_google_cannot_be_asked_ray_is() {
+    let grant = Fault::Grant { error: "invalid_grant", subtype: None };
+    let forbidden = Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" };
+    for (path, fault) in [("/token", grant), ("aggregated", forbidden), ("aggregated", Fault::Html(502))] {
+        let world = World::new().await;
+        world.double.fail(path, fault.clone());
+        let mut started = world.start();
+        started.failure().await;
+        assert!(world.reached().last().unwrap().contains("10.9.9.9"), "{fault:?}: {:?}", world.reached());
+    }
+    // Ray's word counts, too, where no project is named.
+    let mut world = World::new().await;
+    world.spec.google.project = None;
+    let mut started = world.start();
+    started.failure().await;
+    assert!(world.reached().last().unwrap().contains("10.9.9.9"), "{:?}", world.reached());
+    assert!(world.double.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_missing_login_is_told_before_ray_has_answered() {
+    let world = World::new().await;
+    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut options = world.options();
+    // As Ray does when it looks for the same login.
+    options.ray = vec![world.script("slow-ray", "exec sleep 600").display().to_string()];
+    let (updates, news) = mpsc::channel(256);
+    let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
+    let problem = Started { supervisor, news }.problem(|_| true).await;
+    assert!(problem.what.contains("expired or was revoked"), "{problem:?}");
+    assert!(
+        problem.hint.to_string().contains("gcloud auth application-default login")
+            && problem.hint.to_string().contains(MEANWHILE),
+        "{problem:?}"
+    );
+    assert!(world.reached().is_empty());
+}
+
+#[tokio::test]
+async fn when_neither_can_tell_both_say_why() {
+    let world = World::new().await;
+    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut options = world.options();
+    options.ray = vec!["/nowhere/ray".into()];
+    let (updates, news) = mpsc::channel(256);
+    let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
+    let problem = Started { supervisor, news }.failure().await;
+    assert!(
+        problem.what.contains("expired or was revoked") && problem.what.contains("/nowhere/ray"),
+        "{problem:?}"
+    );
+    assert!(
+        problem.hint.to_string().contains("application-default login")
+            && problem.hint.to_string().contains("clusters.c1.address")
+    );
+}
+
+#[tokio::test]
+async fn a_head_that_is_not_there_is_told_as_it_is() {
+    let mut stopped = head("h1", "10.0.0.1", None);
+    stopped["status"] = json!("TERMINATED");
+    let cases: [(Vec<Value>, &[&str], &str, &str); 4] = [
+        (vec![], &[], "no machine in hai-test has the head label of c1", "start-cluster"),
+        (vec![stopped], &[], "the head h1 in us-central2-b is terminated", "start-cluster"),
+        (vec![head("h1", "10.0.0.1", None)], &[], "h1 has no external address", "use_internal_ips"),
+        (vec![], &["us-east1-z"], "could not list us-east1-z", "wait"),
+    ];
+    for (heads, unreachable, what, hint) in cases {
+        let world = World::new().await;
+        world.heads(&heads);
+        world.double.state().unreachable = unreachable.iter().map(|z| (*z).to_owned()).collect();
+        let problem = world.start().failure().await;
+        assert!(problem.what.contains(what) && problem.hint.to_string().contains(hint), "{problem:?}");
+        assert!(world.reached().is_empty());
+    }
+}

@@ -1,0 +1,299 @@
+//! What a head may answer when it is not well, and what the client makes of it: a clear error each, no crash,
+//! nothing lost.
+
+use marin_tui::model::{JobStatus, ProblemKind, Secret, SubmissionId, Timestamp};
+use marin_tui::ray::{Client, Endpoint, Limits, LogEvent, Poller, RayError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+/// Stands where the server's answer to the client's key belongs (RFC 6455, section 4.2.2).
+const ACCEPT: &[u8] = b"{accept}";
+
+/// What the little server does with a connection, by the route asked for.
+type Answer = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
+
+/// Serves one request per connection with raw bytes; no bytes at all: it stalls.
+async fn serve(answer: Answer) -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(one(stream, answer.clone()));
+        }
+    });
+    Endpoint::Direct { dashboard: format!("http://127.0.0.1:{port}"), gcs: None }
+}
+
+async fn one(mut stream: TcpStream, answer: Answer) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        if stream.read_exact(&mut byte).await.is_err() {
+            return;
+        }
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    for forbidden in ["origin:", "referer:", "sec-websocket-extensions:"] {
+        assert!(!head.to_lowercase().contains(forbidden), "{head}");
+    }
+    let mut bytes = answer(head.split_whitespace().nth(1).unwrap());
+    let key =
+        head.lines().find_map(|l| l.to_lowercase().starts_with("sec-websocket-key: ").then(|| &l[19..]));
+    if let (Some(key), Some(at)) = (key, bytes.windows(ACCEPT.len()).position(|w| w == ACCEPT)) {
+        bytes.splice(at..at + ACCEPT.len(), derive_accept_key(key.as_bytes()).into_bytes());
+    }
+    if bytes.is_empty() {
+        std::future::pending::<()>().await;
+    }
+    // A client that has read enough hangs up; that is its right.
+    let _ = stream.write_all(&bytes).await;
+}
+
+fn http(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+fn json(body: &str) -> Vec<u8> {
+    http("200 OK", "application/json; charset=utf-8", body.as_bytes())
+}
+
+async fn client(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Client {
+    limited(Limits::default(), answer).await
+}
+
+async fn limited(limits: Limits, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Client {
+    Client::with_limits(serve(Arc::new(answer)).await, Some(Secret::new("t")), limits).unwrap()
+}
+
+async fn version_of(bytes: Vec<u8>) -> RayError {
+    client(move |_| bytes.clone()).await.version().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn what_is_not_ray_is_said_to_be_not_ray() {
+    let page = http("200 OK", "text/html", b"<!doctype html><h1>Welcome to nginx</h1>");
+    let error = version_of(page).await;
+    assert!(matches!(error, RayError::NotRay(_)), "{error}");
+    assert_eq!(error.problem(Timestamp::now()).kind, ProblemKind::NotRay);
+    let unlabelled = http("200 OK", "application/json", b"<html>proxy error</html>");
+    assert!(matches!(version_of(unlabelled).await, RayError::NotRay(_)));
+    let login = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/login\r\nContent-Length: 0\r\n\r\n";
+    assert!(matches!(version_of(login.to_vec()).await, RayError::NotRay(_)));
+    let other = http("404 Not Found", "text/html", b"<html>nope</html>");
+    assert!(matches!(version_of(other).await, RayError::NotRay(_)));
+}
+
+#[tokio::test]
+async fn half_an_answer_is_an_error() {
+    assert!(matches!(version_of(json(r#"{"version": "4", "ray_ver"#)).await, RayError::Malformed { .. }));
+    assert!(matches!(version_of(json("{}")).await, RayError::Malformed { .. }));
+    let cut =
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{\"ray_version\": ";
+    assert!(matches!(version_of(cut.to_vec()).await, RayError::Silent(_)));
+    assert!(matches!(version_of(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()).await, RayError::Silent(_)));
+}
+
+#[tokio::test]
+async fn a_traceback_shrinks_to_its_last_line() {
+    let body =
+        b"Traceback (most recent call last):\n  File \"/opt/ray/x.py\", line 3\nValueError: too many cooks\n";
+    let error = version_of(http("500 Internal Server Error", "text/plain", body)).await;
+    assert_eq!(error, RayError::Status { code: 500, message: "ValueError: too many cooks".to_owned() });
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let missing = http("401 Unauthorized", "text/plain", b"Unauthorized: Missing authentication token");
+    assert_eq!(version_of(missing).await, RayError::TokenMissing);
+    let wrong = http("403 Forbidden", "text/plain", b"Forbidden: Invalid authentication token");
+    assert_eq!(version_of(wrong).await, RayError::TokenRefused);
+    let profiling =
+        http("403 Forbidden", "text/plain", b"Profiling is disabled by default for security reasons.");
+    assert!(matches!(version_of(profiling).await, RayError::Forbidden(_)));
+}
+
+#[tokio::test]
+async fn a_stalled_answer_times_out() {
+    let impatient = Limits { call: Duration::from_secs(1), ..Limits::default() };
+    let error = limited(impatient, |_| Vec::new()).await.version().await.unwrap_err();
+    assert!(matches!(error, RayError::Silent(_)), "{error}");
+    assert_eq!(error.problem(Timestamp::now()).kind, ProblemKind::DashboardSilent);
+}
+
+#[tokio::test]
+async fn a_refused_connection_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let endpoint = Endpoint::Direct { dashboard: format!("http://127.0.0.1:{port}"), gcs: None };
+    let error = Client::new(endpoint, None).unwrap().version().await.unwrap_err();
+    assert!(matches!(&error, RayError::Silent(why) if why.contains("refused")), "{error}");
+}
+
+#[tokio::test]
+async fn a_huge_answer_is_refused_and_a_large_one_is_not() {
+    let body = |size: usize| {
+        let mut body = vec![b' '; size];
+        body.extend_from_slice(br#"{"ray_version": "2.60.0"}"#);
+        body
+    };
+    let endless = move |_: &str| [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &body(2 << 20)].concat();
+    let small = Limits { body: 1 << 20, ..Limits::default() };
+    assert_eq!(limited(small, endless).await.version().await, Err(RayError::TooLarge(1 << 20)));
+    let announced = move |_: &str| http("200 OK", "application/json", &body(2 << 20));
+    assert_eq!(limited(small, announced).await.version().await, Err(RayError::TooLarge(1 << 20)));
+    let large = move |_: &str| http("200 OK", "application/json", &body(50 << 20));
+    assert!(limited(Limits::default(), large).await.version().await.is_ok());
+}
+
+/// A head of which one part is broken.
+fn partly_broken(route: &str) -> Vec<u8> {
+    match route.split('?').next().unwrap() {
+        "/api/version" => json(r#"{"ray_version": "2.60.0", "session_name": "session_1"}"#),
+        "/api/v0/nodes" => json(
+            r#"{"result": true, "data": {"result": {"num_filtered": 3, "result": [
+                {"node_id": "00000000000000000000000000000000000000000000000000000001", "node_ip": "10.0.0.1",
+                 "is_head_node": true, "state": "ALIVE", "resources_total": {"CPU": NaN, "TPU": "4"}},
+                {"node_id": "0101", "state": "ALIVE"}, null]}}}"#,
+        ),
+        "/api/jobs/" => json(r#"[{"submission_id": "a", "status": "RUNNING", "start_time": Infinity}, 7]"#),
+        "/api/jobs/a" => json(r#"{"submission_id": "a", "status": "SUCCEEDED"}"#),
+        _ => http(
+            "500 Internal Server Error",
+            "text/plain",
+            b"500 Internal Server Error\n\nServer got itself in trouble",
+        ),
+    }
+}
+
+#[tokio::test]
+async fn a_broken_part_costs_that_part_only() {
+    let mut poller = Poller::new(client(partly_broken).await);
+    let snapshot = poller.refresh().await.unwrap();
+    assert_eq!(snapshot.nodes.len(), 1, "a row without a real id is left out");
+    assert_eq!(snapshot.nodes[0].resources.get("TPU").map(|r| r.total), Some(4.0));
+    assert_eq!((snapshot.jobs.len(), snapshot.jobs[0].status), (1, JobStatus::Running));
+    assert!(snapshot.missing.iter().any(|m| m.starts_with("autoscaler:") && m.contains("trouble")));
+    let again = poller.refresh().await.unwrap();
+    assert!(Arc::ptr_eq(&again.nodes, &snapshot.nodes) && Arc::ptr_eq(&again.jobs, &snapshot.jobs));
+}
+
+#[tokio::test]
+async fn a_dead_gcs_falls_back_to_the_dashboard() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let Endpoint::Direct { dashboard, .. } = serve(Arc::new(partly_broken)).await else { unreachable!() };
+    let endpoint = Endpoint::Direct { dashboard, gcs: Some(closed.to_string()) };
+    let mut poller = Poller::new(Client::new(endpoint, None).unwrap());
+    assert_eq!(poller.refresh().await.unwrap().nodes.len(), 1);
+    assert!(!poller.over_gcs());
+    let asked = poller.client().meter().gcs.requests();
+    poller.refresh().await.unwrap();
+    assert_eq!(poller.client().meter().gcs.requests(), asked, "it is left alone for a while");
+}
+
+/// A text frame of a server (RFC 6455, section 5.2).
+fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x80 | opcode];
+    match payload.len() {
+        n @ 0..126 => bytes.push(n as u8),
+        n if n < 1 << 16 => {
+            bytes.push(126);
+            bytes.extend_from_slice(&(n as u16).to_be_bytes());
+        }
+        n => {
+            bytes.push(127);
+            bytes.extend_from_slice(&(n as u64).to_be_bytes());
+        }
+    }
+    [&bytes, payload].concat()
+}
+
+fn switched(frames: &[Vec<u8>]) -> Vec<u8> {
+    let head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ";
+    [&head[..], ACCEPT, b"\r\n\r\n", &frames.concat()].concat()
+}
+
+#[tokio::test]
+async fn who_does_not_answer_our_key_speaks_no_websocket() {
+    let accept = str::from_utf8(ACCEPT).unwrap();
+    for theirs in ["", "AAAA"] {
+        let client = client(move |_| {
+            let answer = String::from_utf8(switched(&[])).unwrap().replace(accept, theirs);
+            [answer.into_bytes(), frame(1, b"from a cache\n")].concat()
+        });
+        let mut tail = client.await.follow_job(&SubmissionId("a".into()), 10);
+        let Some(LogEvent::Interrupted(why)) = tail.next().await else { panic!("it is believed") };
+        assert!(why.contains("does not support WebSocket"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_breaks_off_goes_on_where_it_was() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    let client = client(move |route| {
+        if !route.ends_with("/logs/tail") {
+            return partly_broken(route);
+        }
+        let done = frame(8, &1000u16.to_be_bytes());
+        match count.fetch_add(1, Ordering::SeqCst) {
+            // Breaks in the middle of a line, and of a character.
+            0 => switched(&[frame(1, b"one\n"), frame(1, b"two\nthr")]),
+            1 => switched(&[frame(1, b"one\ntwo\nthree\nfour\n"), frame(8, &1001u16.to_be_bytes())]),
+            _ => switched(&[frame(1, b"one\n"), frame(1, b"two\nthree\nfour\n"), frame(1, b"five"), done]),
+        }
+    })
+    .await;
+    let mut tail = client.follow_job(&SubmissionId("a".into()), 1000);
+    let (mut lines, mut interruptions) = (Vec::new(), 0);
+    let end = loop {
+        match tail.next().await.unwrap() {
+            LogEvent::Lines(more) => lines.extend(more),
+            LogEvent::Interrupted(_) => interruptions += 1,
+            end => break end,
+        }
+    };
+    assert_eq!((lines.join(" "), end), ("one two three four five".to_owned(), LogEvent::Complete));
+    assert_eq!((interruptions, connections.load(Ordering::SeqCst)), (2, 3));
+}
+
+#[tokio::test]
+async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
+    let client = client(move |route| {
+        if !route.ends_with("/logs/tail") {
+            return partly_broken(route);
+        }
+        let mut long = vec![b'x'; 1 << 20];
+        long.extend_from_slice(b"\n\x1b[31mred\x1b[0m\n");
+        switched(&[frame(1, &long), frame(8, &1000u16.to_be_bytes())])
+    })
+    .await;
+    let mut tail = client.follow_job(&SubmissionId("a".into()), 10);
+    let Some(LogEvent::Lines(lines)) = tail.next().await else { panic!("no lines") };
+    assert!(lines[0].len() < 20_000 && lines[0].ends_with("bytes more)"));
+    assert_eq!(lines[1], "red");
+    assert_eq!(tail.next().await, Some(LogEvent::Complete));
+}
+
+#[test]
+fn addresses_that_cannot_be_used_are_refused_at_once() {
+    for dashboard in ["", "127.0.0.1:8265", "ftp://x", "http://"] {
+        let endpoint = Endpoint::Direct { dashboard: dashboard.to_owned(), gcs: None };
+        assert!(matches!(Client::new(endpoint, None), Err(RayError::Setup(_))), "{dashboard:?}");
+    }
+    // With certificate authorities or without: https is a matter of this machine, never a crash.
+    let https = Endpoint::Direct { dashboard: "https://127.0.0.1:1".to_owned(), gcs: None };
+    assert!(matches!(Client::new(https, None), Ok(_) | Err(RayError::Setup(_))));
+    let endpoint = Endpoint::Direct { dashboard: "http://127.0.0.1:1".to_owned(), gcs: None };
+    let error = Client::new(endpoint, Some(Secret::new("hunter2\n"))).unwrap_err();
+    assert!(!error.to_string().contains("hunter2"));
+}

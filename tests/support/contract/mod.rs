@@ -1,0 +1,376 @@
+//! One contract for all heads: `tests/simulated` runs every check against the simulated head, `tests/real` against a
+//! real Ray, the newest and the oldest supported.
+
+mod raw;
+
+use futures_util::StreamExt;
+use marin_tui::demo::{Head, Scenario};
+use marin_tui::model::{AutoscalerVersion, Counted, JobId, JobIds, JobStatus, Secret, Work};
+use marin_tui::ray::Endpoint;
+pub use raw::{call, fields};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio_tungstenite::tungstenite::{self, Message};
+
+pub const TOKEN: &str = "contract-token";
+const KV: &str = "/ray.rpc.InternalKVGcsService";
+pub const CLUSTER_STATUS: &str = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus";
+pub const NODE_INFO: &str = "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo";
+pub const ALIVE: &str = "/ray.rpc.NodeInfoGcsService/CheckAlive";
+
+/// A head, real or not, with a job in each of three states.
+pub struct Target {
+    pub http: Client,
+    pub dashboard: String,
+    pub gcs: String,
+    pub running: String,
+    pub ended: String,
+    pub waiting: String,
+}
+
+impl Target {
+    pub fn new(dashboard: String, gcs: String) -> Self {
+        // A second installation is refused and changes nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        let (running, ended, waiting) = ("runs".into(), "ended".into(), "waits".into());
+        Self { http, dashboard, gcs, running, ended, waiting }
+    }
+
+    fn bare(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("http://{}{path}", self.dashboard))
+    }
+
+    pub fn ask(&self, method: Method, path: &str) -> RequestBuilder {
+        self.bare(method, path).bearer_auth(TOKEN)
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        answer(self.ask(Method::GET, path)).await
+    }
+
+    pub async fn value(&self, path: &str) -> Value {
+        let (status, body) = self.get(path).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    pub async fn call(&self, path: &str, message: &[u8]) -> bytes::Bytes {
+        call(&self.gcs, Some(TOKEN), path, message).await.unwrap()
+    }
+
+    pub async fn submit(&self, id: &str, more: Value) {
+        let mut body = json!({"submission_id": id});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, text) = answer(self.ask(Method::POST, "/api/jobs/").body(body.to_string())).await;
+        assert_eq!((status, text), (200, format!(r#"{{"job_id": "{id}", "submission_id": "{id}"}}"#)));
+    }
+
+    pub async fn becomes(&self, id: &str, status: &str) {
+        until(&format!("job {id} is {status}"), async || {
+            self.value(&format!("/api/jobs/{id}")).await["status"] == status
+        })
+        .await;
+    }
+}
+
+async fn answer(request: RequestBuilder) -> (u16, String) {
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
+}
+
+/// Waits until a condition holds; says which when it never does.
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds().await {
+        assert!(Instant::now() < deadline, "it never came to this: {what}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+pub async fn simulated(autoscaler: AutoscalerVersion) -> (Head, Target) {
+    simulated_as(Scenario { autoscaler, ..Scenario::default() }).await
+}
+
+/// A cluster of that kind, without dead nodes.
+pub async fn simulated_as(scenario: Scenario) -> (Head, Target) {
+    let token = Some(Secret::new(TOKEN));
+    let head = Head::start(Scenario { dead: 0, jobs: 100, token, ..scenario }).await.unwrap();
+    let mut target = Target::new(head.dashboard.to_string(), head.gcs.to_string());
+    target.ended = head.submissions(JobStatus::Succeeded).remove(0);
+    target.submit("runs", json!({"entrypoint": "sleep 600", "metadata": {"owner": "me"}})).await;
+    target.submit("waits", json!({"entrypoint": "true", "entrypoint_resources": {"nowhere": 1}})).await;
+    target.becomes("runs", "RUNNING").await;
+    (head, target)
+}
+
+/// Ray's token check.
+async fn tokens(t: &Target) {
+    let none = answer(t.bare(Method::GET, "/api/jobs/")).await;
+    assert_eq!(none, (401, "Unauthorized: Missing authentication token".into()));
+    let forbidden = (403, "Forbidden: Invalid authentication token".to_owned());
+    for wrong in ["Bearer wrong", "bearer contract-token", "contract-token", "Bearer  contract-token"] {
+        let given = answer(t.bare(Method::GET, "/api/version").header("Authorization", wrong)).await;
+        assert_eq!(given, forbidden, "{wrong}");
+    }
+    let both = t.ask(Method::GET, "/api/version").header("X-Ray-Authorization", "Bearer wrong");
+    assert_eq!(answer(both).await.0, 200, "Authorization decides");
+    let other = t.bare(Method::GET, "/api/version").header("X-Ray-Authorization", format!("Bearer {TOKEN}"));
+    assert_eq!(answer(other).await.0, 200);
+    let cookie =
+        t.bare(Method::GET, "/api/version").header("Cookie", format!("ray-authentication-token={TOKEN}"));
+    assert_eq!(answer(cookie).await.0, 200);
+    let mode = answer(t.bare(Method::GET, "/api/authentication_mode")).await;
+    assert_eq!(mode, (200, r#"{"authentication_mode": "token"}"#.into()));
+    assert_eq!(answer(t.bare(Method::GET, "/nope")).await.0, 401, "404 proves that one is authenticated");
+}
+
+/// Statuses and words of what is not there or not allowed.
+async fn refusals(t: &Target) {
+    let text = |status: u16, words: &str| (status, words.to_owned());
+    let trouble = text(500, "500 Internal Server Error\n\nServer got itself in trouble");
+    assert_eq!(t.get("/nope").await, text(404, "404: Not Found"));
+    assert_eq!(t.get("/api/jobs").await, text(404, "404: Not Found"), "the slash matters");
+    assert_eq!(answer(t.ask(Method::DELETE, "/api/version")).await, text(405, "405: Method Not Allowed"));
+    let unknown = text(404, "Job unknown-1 does not exist");
+    assert_eq!(t.get("/api/jobs/unknown-1").await, unknown);
+    assert_eq!(t.get("/api/jobs/unknown-1/logs").await, unknown);
+    assert_eq!(answer(t.ask(Method::POST, "/api/jobs/unknown-1/stop")).await, unknown);
+    let stop_ended = format!("/api/jobs/{}/stop", t.ended);
+    assert_eq!(answer(t.ask(Method::POST, &stop_ended)).await, text(200, r#"{"stopped": false}"#));
+    assert_eq!(t.get(&format!("/api/jobs/{}/logs", t.waiting)).await, text(200, r#"{"logs": ""}"#));
+    let again = json!({"entrypoint": "true", "submission_id": t.running}).to_string();
+    let (status, words) = answer(t.ask(Method::POST, "/api/jobs/").body(again)).await;
+    assert_eq!(status, 500);
+    let taken = format!("Job with submission_id {} already exists", t.running);
+    assert!(words.contains(&format!("\nValueError: {taken}")) && words.ends_with("\n.\n"), "{words}");
+    let (status, words) = answer(t.ask(Method::POST, "/api/jobs/").body("{}")).await;
+    assert_eq!(status, 400);
+    assert!(words.trim_end().ends_with("missing 1 required positional argument: 'entrypoint'"), "{words}");
+
+    assert_eq!(t.get("/api/v0/nodes?limit=10001").await.0, 400);
+    assert_eq!(t.get("/api/v0/tasks?limit=abc").await.0, 400);
+    assert_eq!(t.get("/api/v0/nodes?filter_keys=nope&filter_predicates=%3D&filter_values=x").await.0, 400);
+    assert_eq!(t.get("/api/v0/nodes?filter_keys=state").await, trouble);
+    let (status, words) = t.get("/nodes?view=details").await;
+    assert_eq!((status, words.contains("Unknown view details")), (500, true));
+
+    assert_eq!(t.get("/api/v0/logs").await.0, 400);
+    assert_eq!(t.get("/api/v0/logs?node_ip=10.99.99.99").await.0, 404);
+    assert_eq!(t.get(&format!("/api/v0/logs?node_id={}", "ab".repeat(28))).await, trouble);
+    let node = head_id(t).await;
+    assert_eq!(t.get(&format!("/api/v0/logs/file?node_id={node}")).await, trouble);
+    let nope = format!("/api/v0/logs/file?node_id={node}&filename=nope.log");
+    let mut answer = t.get(&nope).await;
+    // A busy Ray may end the answer before its node has said that the file is missing: an empty 200.
+    for _ in 0..10 {
+        if answer.0 == 200 && answer.1.is_empty() {
+            answer = t.get(&nope).await;
+        }
+    }
+    assert_eq!(answer.0, 500, "{}", answer.1);
+    assert!(answer.1.starts_with("A file is not found at: "), "{}", answer.1);
+}
+
+pub async fn head_id(t: &Target) -> String {
+    let nodes = t.value("/api/v0/nodes").await;
+    let rows = nodes["data"]["result"]["result"].as_array().unwrap();
+    let head = rows.iter().find(|n| n["is_head_node"] == true).unwrap();
+    head["node_id"].as_str().unwrap().to_owned()
+}
+
+/// Log files of a node, and the live log of a job.
+async fn logs(t: &Target) {
+    let node = head_id(t).await;
+    let found = t.value(&format!("/api/v0/logs?node_id={node}&glob=*monitor*")).await;
+    let monitor = found["data"]["result"]["autoscaler"].as_array().unwrap();
+    assert!(monitor.contains(&json!("monitor.log")), "{found}");
+    let lines = t.get(&format!("/api/v0/logs/file?node_id={node}&filename=monitor.log&lines=2")).await;
+    assert_eq!((lines.0, lines.1.lines().count()), (200, 2), "{}", lines.1);
+
+    let (text, code) = tail(t, &t.ended).await.unwrap();
+    let whole = t.value(&format!("/api/jobs/{}/logs", t.ended)).await;
+    assert_eq!(
+        Some(text.as_str()),
+        whole["logs"].as_str(),
+        "the tail begins at the beginning and leaves nothing out"
+    );
+    assert_eq!(code, Some(1000));
+    assert_eq!(tail(t, "unknown-1").await.unwrap_err(), 404);
+    let mut request = t.bare(Method::GET, &format!("/api/jobs/{}/logs/tail", t.ended));
+    for (name, value) in UPGRADE {
+        request = request.header(name, value);
+    }
+    assert_eq!(request.send().await.unwrap().status(), 401, "the handshake needs the token too");
+}
+
+const UPGRADE: [(&str, &str); 4] = [
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Version", "13"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+];
+
+/// All text that the live log of a job sends until it closes, and the code of the close; or the handshake's status.
+async fn tail(t: &Target, id: &str) -> Result<(String, Option<u16>), u16> {
+    let mut request = t.ask(Method::GET, &format!("/api/jobs/{id}/logs/tail"));
+    for (name, value) in UPGRADE {
+        request = request.header(name, value);
+    }
+    let response = request.send().await.unwrap();
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(response.status().as_u16());
+    }
+    let accept = response.headers()["sec-websocket-accept"].to_str().unwrap().to_owned();
+    assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "RFC 6455's own example");
+    let io = response.upgrade().await.unwrap();
+    let role = tungstenite::protocol::Role::Client;
+    let mut socket = tokio_tungstenite::WebSocketStream::from_raw_socket(io, role, None).await;
+    let mut text = String::new();
+    while let Some(message) = socket.next().await {
+        match message.unwrap() {
+            Message::Text(frame) => {
+                assert!(frame.lines().count() <= 10, "{} lines in a frame", frame.lines().count());
+                text.push_str(&frame);
+            }
+            Message::Close(close) => return Ok((text, close.map(|c| c.code.into()))),
+            other => panic!("{other:?}"),
+        }
+    }
+    Ok((text, None))
+}
+
+/// Statuses of the GCS.
+async fn gcs(t: &Target) {
+    for token in [None, Some("wrong")] {
+        let refused = call(&t.gcs, token, CLUSTER_STATUS, b"").await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::Unauthenticated);
+        assert_eq!(refused.message(), "InvalidAuthToken: Authentication token is missing or incorrect");
+    }
+    let unknown = call(&t.gcs, Some(TOKEN), "/ray.rpc.Nope/Nope", b"").await.unwrap_err();
+    assert_eq!(unknown.code(), tonic::Code::Unimplemented);
+
+    // InternalKVGet {1: "nope", 2: "job"} -> {1: {1: 17, 2: "Failed to find the key"}}
+    let missing = t.call(&format!("{KV}/InternalKVGet"), b"\x0a\x04nope\x12\x03job").await;
+    let status = fields(&missing).into_iter().find(|f| f.0 == 1).unwrap().2;
+    assert_eq!(fields(&status)[0].2[0], 17);
+    assert_eq!(fields(&status)[1].2, b"Failed to find the key");
+
+    let keys = t.call(&format!("{KV}/InternalKVKeys"), b"\x0a\x17_ray_internal_job_info_\x12\x03job").await;
+    let keys: Vec<_> =
+        fields(&keys).into_iter().filter(|f| f.0 == 2).map(|f| String::from_utf8(f.2).unwrap()).collect();
+    for id in [&t.running, &t.ended, &t.waiting] {
+        assert!(keys.contains(&format!("_ray_internal_job_info_{id}")), "{id} is not in {keys:?}");
+    }
+    // Every node id has 28 bytes, and a dead or unknown one is an answer, not an error.
+    let nodes = fields(&t.call(NODE_INFO, b"").await);
+    let ids: Vec<_> = nodes.iter().filter(|f| f.0 == 2).map(|f| fields(&f.2)[0].2.len()).collect();
+    assert!(!ids.is_empty() && ids.iter().all(|n| *n == 28), "{ids:?}");
+    let request = [b"\x0a\x1c".as_slice(), &[1; 28]].concat();
+    let alive = fields(&t.call(ALIVE, &request).await);
+    assert_eq!(alive.iter().find(|f| f.0 == 3).unwrap().2[0], 0, "an id that nobody has is not alive");
+}
+
+/// What is said of one job must be the same on both channels.
+async fn one_job_two_channels(t: &Target) {
+    for id in [&t.running, &t.ended, &t.waiting] {
+        let job = t.value(&format!("/api/jobs/{id}")).await;
+        let info = stored_job(t, id).await;
+        for key in [
+            "status",
+            "entrypoint",
+            "message",
+            "error_type",
+            "start_time",
+            "end_time",
+            "metadata",
+            "driver_node_id",
+            "driver_exit_code",
+        ] {
+            assert_eq!(job[key], info[key], "{key} of {id}");
+        }
+    }
+}
+
+pub async fn stored_job(t: &Target, id: &str) -> Value {
+    let key = format!("_ray_internal_job_info_{id}");
+    let request = [&[0x0a, key.len() as u8], key.as_bytes(), b"\x12\x03job"].concat();
+    let reply = fields(&t.call(&format!("{KV}/InternalKVGet"), &request).await);
+    serde_json::from_slice(&reply.into_iter().find(|f| f.0 == 2).unwrap().2).unwrap()
+}
+
+/// A package is uploaded by HTTP, told of by HTTP, and read by gRPC; one that was written by gRPC is there, too.
+async fn packages(t: &Target) {
+    let route = "/api/packages/gcs/_ray_pkg_00c0ffee00c0ffee.zip";
+    let uri = "gcs://_ray_pkg_00c0ffee00c0ffee.zip";
+    assert_eq!(t.get(route).await, (404, format!("Package {uri} does not exist")));
+    assert_eq!(answer(t.ask(Method::PUT, route).body("not a zip")).await, (200, String::new()));
+    assert_eq!(t.get(route).await, (200, String::new()));
+    let get = [&[0x0a, uri.len() as u8], uri.as_bytes()].concat();
+    let read = async || fields(&t.call(&format!("{KV}/InternalKVGet"), &get).await);
+    assert_eq!(read().await.iter().find(|f| f.0 == 2).unwrap().2, b"not a zip");
+    let put = [&get[..], b"\x12\x05again\x18\x01"].concat();
+    t.call(&format!("{KV}/InternalKVPut"), &put).await;
+    assert_eq!(read().await.iter().find(|f| f.0 == 2).unwrap().2, b"again");
+}
+
+/// Only ended jobs can be forgotten.
+async fn deletion(t: &Target) {
+    let (status, words) = answer(t.ask(Method::DELETE, &format!("/api/jobs/{}", t.running))).await;
+    assert_eq!(status, 500);
+    assert!(words.contains("in a non-terminal state RUNNING"), "{words}");
+    assert_eq!(answer(t.ask(Method::DELETE, "/api/jobs/unknown-1")).await.0, 404);
+    t.submit("goes", json!({"entrypoint": "sleep 600"})).await;
+    t.becomes("goes", "RUNNING").await;
+    assert_eq!(answer(t.ask(Method::POST, "/api/jobs/goes/stop")).await.0, 200);
+    t.becomes("goes", "STOPPED").await;
+    let deleted = answer(t.ask(Method::DELETE, "/api/jobs/goes")).await;
+    assert_eq!(deleted, (200, r#"{"deleted": true}"#.to_owned()));
+    assert_eq!(t.get("/api/jobs/goes").await.0, 404);
+}
+
+/// What the first driver that runs does, as the console reads it.
+pub async fn work(t: &Target) -> Work {
+    let endpoint = Endpoint::Direct { dashboard: format!("http://{}", t.dashboard), gcs: None };
+    let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
+    let jobs = t.value("/api/jobs/").await;
+    let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
+    let driver = running.find_map(|job| job["job_id"].as_str()).unwrap();
+    client.work(&JobIds { driver: Some(JobId(driver.into())), submission: None }).await.unwrap()
+}
+
+/// Lists and summaries tell the same of a driver's tasks and actors.
+async fn a_drivers_work(t: &Target) {
+    until("lists and summaries agree", async || {
+        let work = work(t).await;
+        let in_state = |all: &[Counted], wanted: &str| -> u64 {
+            let states = all.iter().flat_map(|c| &c.states);
+            states.filter(|(state, _)| state.raw() == wanted).map(|(_, n)| n).sum()
+        };
+        let waiting: u64 = work.waits.iter().map(|w| w.count).sum();
+        assert!(work.waits.iter().all(|w| w.since.is_some() && !w.shape.is_empty()), "{work:?}");
+        let runs = in_state(&work.tasks, "RUNNING") > 0;
+        waiting == in_state(&work.tasks, "PENDING_NODE_ASSIGNMENT")
+            && (runs || waiting > 0)
+            && (!runs || !work.holds.is_empty())
+            && work.actors.iter().any(|c| c.name.raw() == "Holder")
+            && in_state(&work.actors, "ALIVE") == 1
+    })
+    .await;
+    let nobody = t
+        .value("/api/v0/actors/summarize?filter_keys=job_id&filter_predicates=%3D&filter_values=ff000000")
+        .await;
+    assert_eq!(nobody["data"]["result"]["result"]["node_id_to_summary"]["cluster"]["summary"], json!({}));
+}
+
+pub async fn every_check(t: &Target) {
+    tokens(t).await;
+    refusals(t).await;
+    logs(t).await;
+    gcs(t).await;
+    one_job_two_channels(t).await;
+    packages(t).await;
+    deletion(t).await;
+    a_drivers_work(t).await;
+}

@@ -1,0 +1,135 @@
+//! Events in, state and effects out: what keys, the mouse and news do, without a terminal and without a cluster.
+
+mod fixes;
+mod fleet;
+mod form;
+mod jobs;
+mod keys;
+mod mouse;
+mod operate;
+mod screen;
+mod tpus;
+mod workers;
+
+use crate::sample::*;
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use marin_tui::app::actions::ACTIONS;
+use marin_tui::app::{
+    App, Area, ClusterPage, Context, Dialog, Effect, Event, Listing, Outcome, Pane, Sum, Target, View,
+};
+use marin_tui::model::*;
+use marin_tui::ui::{Colors, Theme, draw};
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use std::sync::Arc;
+use std::time::Duration;
+
+const CLUSTER: &str = "marin-us-central2";
+/// In the order of the jobs pane: what has not ended first, newest first.
+const JOBS: [&str; 6] = [
+    "eval-tulu-99",
+    "tokenize-fineweb-a28167",
+    "04000000",
+    "ray-run-alice-exp1395_qwen3_32b-4f1c",
+    "dclm-run-02",
+    "exp600_tootsie-77a1",
+];
+
+/// Draws a frame as the loop does; returns what the app asks for then, and the footer.
+fn paint(app: &mut App, width: u16, height: u16) -> (Vec<Effect>, String) {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let mut areas = None;
+    terminal.draw(|frame| areas = Some(draw(frame, app, &Theme::new(Colors::None), NOW))).unwrap();
+    let effects = app.drawn(areas.unwrap());
+    let buffer = terminal.backend().buffer();
+    let footer = (0..width).map(|x| buffer[(x, height - 1)].symbol()).collect();
+    (effects, footer)
+}
+
+fn footer(app: &mut App) -> String {
+    paint(app, 200, 60).1
+}
+
+/// The state of the page of the cluster on the screen.
+fn page(app: &App) -> &ClusterPage {
+    app.page_of(app.view().place().unwrap()).unwrap()
+}
+
+fn selected(app: &App) -> Option<String> {
+    page(app).jobs.selected(app.fleet()).map(|row| row.job.key.to_string())
+}
+
+/// What identifies each row of a table, from the first to the last.
+fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
+    let word = |target| match target {
+        Target::Cluster(place) => app.clusters()[place].name().to_string(),
+        Target::Broken(_) => "broken".to_owned(),
+        Target::Node(place, id) => app.clusters()[place].node(&id).unwrap().name.to_string(),
+        Target::Job(_, key) => key.to_string(),
+        Target::Tpu(_, name) => name.to_string(),
+    };
+    (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()
+}
+
+fn rows(app: &App) -> Vec<String> {
+    keys(app, &page(app).jobs)
+}
+
+/// The lines of the page that shows a thing in full.
+fn details(app: &App) -> Vec<(String, String)> {
+    let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
+    marin_tui::app::details::lines(&app.look(NOW), page).1
+}
+
+fn asks(request: Request) -> Effect {
+    Effect::Ask(ClusterName::new(CLUSTER), request)
+}
+
+/// The order by which the dialog begins it, once that was confirmed and allowed for jobs of these people.
+fn begins(task: Task, others: Others) -> Order {
+    let confirmed = match task {
+        Task::Restart { .. } | Task::Stop => Confirmed::Typed(CLUSTER.into()),
+        _ => Confirmed::Yes,
+    };
+    let now = !task.kind().is_of_cluster();
+    Order::Begin(task, Consent { others, now, confirmed, ..Consent::default() })
+}
+
+/// What is meant by who resumes the restart that is shown.
+fn meant() -> Consent {
+    Consent { means: Some(OperationKind::Restart), ..Consent::default() }
+}
+
+fn id(name: &str) -> SubmissionId {
+    SubmissionId(name.into())
+}
+
+fn said(app: &App) -> &str {
+    &app.toasts().said().next().unwrap().text
+}
+
+fn point(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {
+    app.update(Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }), NOW)
+}
+
+const CLICK: MouseEventKind = MouseEventKind::Down(MouseButton::Left);
+
+/// Where the parts of the screen are, from a frame that was drawn.
+fn areas(app: &App, width: u16, height: u16) -> marin_tui::app::Areas {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let mut areas = None;
+    terminal.draw(|frame| areas = Some(draw(frame, app, &Theme::new(Colors::None), NOW))).unwrap();
+    areas.unwrap()
+}
+
+fn jobs_snapshot(ids: &[u8]) -> Snapshot {
+    let jobs = ids.iter().map(|n| {
+        Arc::new(job(&format!("job-{n}"), JobStatus::Running, ["alice", "bo"][usize::from(n % 2)], 60))
+    });
+    Snapshot { jobs: Arc::new(jobs.collect()), ..snapshot() }
+}
+
+fn asks_focus(name: &str) -> Effect {
+    Effect::Ask(ClusterName::new(name), Request::Focus(true))
+}

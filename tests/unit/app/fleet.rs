@@ -1,0 +1,412 @@
+//! The fleet: rows by issue, totals and alerts, all nodes and all jobs.
+
+use super::*;
+use marin_tui::app::Paces;
+use marin_tui::diagnose::{FindingKind, Severity};
+use marin_tui::model::cloud::CloudView;
+
+const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
+
+fn ask(name: &str, request: Request) -> Effect {
+    Effect::Ask(ClusterName::new(name), request)
+}
+
+/// Four clusters that are up, none with trouble of its own.
+fn fleet() -> App {
+    let mut app = app(&NAMES);
+    for name in NAMES {
+        tell(&mut app, name, News::Link(up()));
+        tell(&mut app, name, News::Snapshot(Arc::new(calm(name))));
+    }
+    app
+}
+
+/// A state without any trouble: nodes and jobs that carry the cluster's name.
+fn calm(name: &str) -> Snapshot {
+    let mut calm = snapshot();
+    let first = name.as_bytes()[0];
+    let mut nodes = vec![node(first, "tpu_worker", 4.0, 4.0), node(first + 100, "tpu_worker", 4.0, 0.0)];
+    nodes[0].name = format!("{name}-0").into();
+    nodes[1].name = format!("{name}-1").into();
+    calm.nodes = Arc::new(nodes);
+    calm.jobs = Arc::new(vec![
+        Arc::new(job(&format!("{name}-run"), JobStatus::Running, "alice", u64::from(first))),
+        Arc::new(job(&format!("{name}-old"), JobStatus::Failed, "bo", 9000 + u64::from(first))),
+    ]);
+    let report = Arc::make_mut(&mut calm.autoscaler);
+    report.demands.clear();
+    report.failures.clear();
+    report.pending.clear();
+    report.types.clear();
+    calm
+}
+
+fn order(app: &App) -> Vec<&str> {
+    let list = &app.pages().clusters;
+    let place = |p| list.target_at(app.fleet(), p).unwrap().place();
+    let name = |place: usize| app.clusters()[place].name().as_str();
+    (0..list.len()).map(|p| place(p).map_or("broken", name)).collect()
+}
+
+fn under_cursor(app: &App) -> &str {
+    app.meant().unwrap().name().as_str()
+}
+
+fn gone() -> Link {
+    let problem = problem(ProblemKind::Unreachable, "it cannot be reached", "look");
+    Link::Retrying { problem, at: NOW.plus(Duration::from_secs(8)) }
+}
+
+#[test]
+fn trouble_comes_first_and_equals_stay_where_they_are() {
+    let mut app = fleet();
+    assert_eq!(order(&app), NAMES);
+    press(&mut app, "j");
+    assert_eq!(under_cursor(&app), "beta");
+    tell(&mut app, "delta", News::Link(gone()));
+    assert_eq!(order(&app), ["delta", "alpha", "beta", "gamma"]);
+    assert_eq!(under_cursor(&app), "beta", "the selection stays with its cluster");
+    // Trying again mends nothing yet, and the row does not jump at each try.
+    let trying = Link::Connecting { phase: Phase::Tunnel, since: NOW };
+    tell(&mut app, "delta", News::Link(trying));
+    assert_eq!((order(&app)[0], app.fleet().alerts()), ("delta", 1));
+    tell(&mut app, "gamma", News::Link(gone()));
+    assert_eq!(order(&app), ["gamma", "delta", "alpha", "beta"], "as they were listed");
+    for name in ["gamma", "delta"] {
+        tell(&mut app, name, News::Link(up()));
+    }
+    assert_eq!((order(&app), app.fleet().alerts()), (NAMES.to_vec(), 0));
+}
+
+#[test]
+fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
+    let mut app = fleet();
+    press(&mut app, "<enter>");
+    let of = |app: &mut App| {
+        let panes = areas(app, 120, 40);
+        let cluster = app.current().unwrap();
+        (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), panes.nodes, panes.jobs)
+    };
+    let well = of(&mut app);
+    tell(&mut app, "alpha", News::Link(gone()));
+    let broken = of(&mut app);
+    assert_ne!(broken, well);
+    tell(&mut app, "alpha", News::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }));
+    assert_eq!(of(&mut app), broken);
+    tell(&mut app, "alpha", News::Link(up()));
+    assert_eq!(of(&mut app), well);
+}
+
+#[test]
+fn what_is_read_seldom_on_purpose_is_not_stale() {
+    let minutes = |n: u64| Duration::from_secs(n * 60);
+    let paces = Paces { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
+    let mut app = fleet().reading_every(paces);
+    tell(&mut app, "alpha", News::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))));
+    let at = |age: Duration| calm("alpha").taken.plus(age);
+    let stale = |app: &App, age: Duration| app.clusters()[0].is_stale(at(age));
+    assert!(!stale(&app, minutes(19)) && stale(&app, minutes(20)), "in the list");
+    assert_eq!(app.fresh(), minutes(20));
+    press(&mut app, "<enter>");
+    assert!(!stale(&app, minutes(1)) && stale(&app, minutes(2)), "on the screen");
+    press(&mut app, "q");
+    assert!(!stale(&app, minutes(19)), "in the list again");
+    let tpus = &app.clusters()[0].tpus;
+    assert!(!tpus.is_stale(NOW.plus(minutes(119))) && tpus.is_stale(NOW.plus(minutes(120))));
+    let usual = fleet();
+    assert!(!stale(&usual, Duration::from_secs(29)) && stale(&usual, Duration::from_secs(30)));
+}
+
+#[test]
+fn the_fleet_can_be_sorted_by_a_column_and_turned_round() {
+    let mut app = fleet();
+    let mut large = calm("gamma");
+    let nodes = Arc::make_mut(&mut large.nodes);
+    nodes.extend((1..9).map(|n| node(n, "tpu_worker", 4.0, 1.0)));
+    tell(&mut app, "gamma", News::Snapshot(Arc::new(large)));
+    press(&mut app, ">");
+    assert_eq!(order(&app), ["alpha", "beta", "delta", "gamma"], "by name");
+    press(&mut app, "I");
+    assert_eq!(order(&app), ["gamma", "delta", "beta", "alpha"]);
+    press(&mut app, ">");
+    assert_eq!(order(&app), ["gamma", "alpha", "beta", "delta"], "by nodes");
+    press(&mut app, "<<");
+    assert_eq!(order(&app), NAMES, "by issue again");
+}
+
+#[test]
+fn totals_count_what_is_known() {
+    let mut app = fleet();
+    let all = app.fleet().totals();
+    assert_eq!((all.clusters, all.up, all.nodes, all.running), (4, 4, 8, 4));
+    assert_eq!(all.tpus, Sum { used: Some(16.0), is_least: false, all: 32.0 });
+    tell(&mut app, "alpha", News::Link(gone()));
+    assert_eq!((app.fleet().totals().up, app.fleet().totals().nodes), (3, 8), "what was known stays");
+}
+
+#[test]
+fn use_that_is_not_known_is_not_counted_as_none() {
+    let mut app = fleet();
+    let unknown = |app: &mut App, name: &str| {
+        let mut state = calm(name);
+        for node in Arc::make_mut(&mut state.nodes) {
+            for resource in &mut node.resources.0 {
+                resource.used = None;
+            }
+        }
+        tell(app, name, News::Snapshot(Arc::new(state)));
+    };
+    unknown(&mut app, "beta");
+    assert_eq!(app.fleet().totals().tpus, Sum { used: Some(12.0), is_least: true, all: 32.0 });
+    for name in ["alpha", "gamma", "delta"] {
+        unknown(&mut app, name);
+    }
+    assert_eq!(app.fleet().totals().tpus, Sum { used: None, is_least: true, all: 32.0 });
+}
+
+#[test]
+fn an_alert_anywhere_changes_the_screen_of_every_cluster() {
+    let mut app = fleet();
+    press(&mut app, "<enter>");
+    paint(&mut app, 120, 40);
+    tell(&mut app, "delta", News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
+    assert!(!app.is_dirty(), "another cluster's way is not on the screen");
+    tell(&mut app, "delta", News::Link(gone()));
+    assert!(app.is_dirty());
+    assert!(paint(&mut app, 120, 40).1.contains("⚑ 1 alert"));
+}
+
+#[test]
+fn leaving_returns_to_the_same_row_and_scroll() {
+    let names: Vec<String> = (0..60).map(|n| format!("cluster-{n:02}")).collect();
+    let mut app = app(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    paint(&mut app, 80, 24);
+    press(&mut app, &"j".repeat(40));
+    press(&mut app, "kkk");
+    paint(&mut app, 80, 24);
+    let before = (app.pages().clusters.cursor(), app.pages().clusters.window(app.pages().clusters.height()));
+    assert!(before.1 > 0);
+    press(&mut app, "<enter>");
+    assert_eq!(app.view().clone(), View::Cluster(37));
+    paint(&mut app, 80, 24);
+    press(&mut app, "q");
+    paint(&mut app, 80, 24);
+    assert_eq!(
+        (app.pages().clusters.cursor(), app.pages().clusters.window(app.pages().clusters.height())),
+        before
+    );
+}
+
+#[test]
+fn an_idle_fleet_draws_nothing() {
+    let mut app = fleet();
+    paint(&mut app, 200, 60);
+    for name in NAMES {
+        let again = Snapshot { taken: NOW, ..calm(name) };
+        tell(&mut app, name, News::Snapshot(Arc::new(again)));
+    }
+    assert!(!app.is_dirty(), "the same again");
+    let next = |app: &App| app.next_change(NOW).unwrap();
+    assert!(next(&app) > Duration::from_secs(20), "{:?}", next(&app));
+    let refused = problem(ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() }, "x", "");
+    tell(&mut app, "alpha", News::Link(Link::Stopped { problem: refused }));
+    assert!(next(&app) > Duration::from_secs(20), "nothing counts there: {:?}", next(&app));
+    tell(&mut app, "alpha", News::Link(gone()));
+    assert!(next(&app) <= Duration::from_secs(1), "a countdown does");
+}
+
+/// Snapshots of a cluster whose demand nobody meets, every 15 s.
+fn starve(app: &mut App, name: &str, secs: u64) {
+    for at in (0..=secs).step_by(15) {
+        let mut state = calm(name);
+        state.taken = NOW.plus(Duration::from_secs(at));
+        let report = Arc::make_mut(&mut state.autoscaler);
+        report.reported = Some(state.taken);
+        report.demands = vec![Demand {
+            shape: vec![("TPU".into(), 4.0)],
+            count: 37,
+            kind: DemandKind::Task,
+            infeasible: false,
+        }];
+        tell(app, name, News::Snapshot(Arc::new(state)));
+    }
+}
+
+#[test]
+fn a_stuck_autoscaler_is_an_alert_once_it_was_seen_to_be_stuck() {
+    let mut app = fleet();
+    starve(&mut app, "gamma", 165);
+    let found = |app: &App| app.clusters()[2].says().map(|f| (f.kind, f.severity));
+    assert_eq!((found(&app), app.fleet().alerts()), (Some((FindingKind::Unmet, Severity::Warn)), 0));
+    assert_eq!(order(&app)[0], "gamma");
+    starve(&mut app, "delta", 180);
+    assert_eq!(app.fleet().alerts(), 1);
+    assert_eq!(order(&app), ["delta", "gamma", "alpha", "beta"], "the worse first");
+}
+
+fn all_nodes(app: &App) -> Vec<String> {
+    keys(app, &app.pages().nodes)
+}
+
+fn all_jobs(app: &App) -> Vec<String> {
+    keys(app, &app.pages().jobs)
+}
+
+#[test]
+fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
+    let mut app = fleet();
+    press(&mut app, "N");
+    assert_eq!((app.view().clone(), all_nodes(&app).len()), (View::Nodes, 8));
+    press(&mut app, "/gam");
+    assert_eq!(all_nodes(&app), ["gamma-0", "gamma-1"], "a cluster's name is filtered by, too");
+    press(&mut app, "<esc>>");
+    assert_eq!(all_nodes(&app)[..3], ["alpha-0", "alpha-1", "beta-0"], "by cluster");
+    press(&mut app, "I");
+    assert_eq!(all_nodes(&app)[0], "gamma-0");
+    press(&mut app, "J");
+    assert_eq!(app.view().clone(), View::Jobs);
+    assert_eq!(
+        all_jobs(&app)[..4],
+        ["alpha-run", "beta-run", "delta-run", "gamma-run"],
+        "newest running first"
+    );
+    press(&mut app, "<esc>");
+    assert_eq!(app.view().clone(), View::Clusters);
+    press(&mut app, "J");
+    assert_eq!(press(&mut app, "q"), [], "q leads to the fleet first");
+    assert_eq!(app.view().clone(), View::Clusters);
+}
+
+#[test]
+fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
+    let mut app = fleet();
+    press(&mut app, "J/delta<enter>j");
+    let effects = press(&mut app, "<enter>");
+    assert!(effects.contains(&ask("delta", Request::Focus(true))), "{effects:?}");
+    let stream = app.log().unwrap().stream();
+    let follow = Request::Follow(stream, LogSource::Job(id("delta-old")));
+    assert!(effects.contains(&ask("delta", follow)), "its log, and no other job's: {effects:?}");
+    assert_eq!(app.view().clone(), View::Log(3));
+    press(&mut app, "q");
+    assert_eq!((app.view().clone(), app.pages().jobs.cursor()), (View::Jobs, 1));
+    assert_eq!(app.pages().jobs.filter().text(), "delta");
+    press(&mut app, "N/beta-1<enter><enter>");
+    assert_eq!((app.view().clone(), app.pane()), (View::Cluster(1), Pane::Nodes));
+    assert_eq!(app.meant_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
+    // A filter of the cluster's own that hides the row gives way.
+    press(&mut app, "/beta-0<enter>qkq");
+    press(&mut app, "N<enter>");
+    assert_eq!(app.meant_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
+}
+
+#[test]
+fn actions_on_a_row_of_all_name_its_cluster() {
+    let mut app = fleet();
+    press(&mut app, "J/beta-run<enter>");
+    press(&mut app, "s");
+    let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text == "beta"));
+    assert_eq!(press(&mut app, "y"), [ask("beta", Request::StopJob(id("beta-run")))]);
+    assert_eq!(press(&mut app, "!"), [Effect::SshHead(ClusterName::new("beta"))]);
+    assert!(matches!(&press(&mut app, "y")[..], [Effect::Copy { text, .. }] if text == "beta-run"));
+    press(&mut app, "d");
+    assert!(details(&app).iter().any(|(_, text)| text == "beta-run"));
+    press(&mut app, "<esc>");
+    let effects = press(&mut app, "l");
+    let stream = app.log().unwrap().stream();
+    let follow = Request::Follow(stream, LogSource::Job(id("beta-run")));
+    assert_eq!(effects, [ask("beta", follow), ask("beta", Request::Focus(true))]);
+}
+
+#[test]
+fn the_selection_among_all_follows_its_row_through_news() {
+    let mut app = fleet();
+    press(&mut app, "Jjjj");
+    let chosen = |app: &App| app.meant_job().map(|(_, j)| j.key.to_string());
+    assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
+    let mut more = calm("alpha");
+    Arc::make_mut(&mut more.jobs).push(Arc::new(job("alpha-new", JobStatus::Running, "x", 1)));
+    tell(&mut app, "alpha", News::Snapshot(Arc::new(more)));
+    assert_eq!(all_jobs(&app).len(), 9);
+    assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
+    let none = Snapshot { jobs: Arc::default(), ..calm("gamma") };
+    tell(&mut app, "gamma", News::Snapshot(Arc::new(none)));
+    assert_eq!(all_jobs(&app).len(), 7);
+    assert!(chosen(&app).is_some(), "another row has the cursor");
+}
+
+#[test]
+fn machine_figures_of_all_are_asked_of_each_cluster_and_taken_back() {
+    let mut app = fleet();
+    press(&mut app, "N");
+    let asked = |effects: Vec<Effect>| {
+        let one = |e: Effect| match e {
+            Effect::Ask(name, Request::Visible(ids)) => (name.to_string(), ids.len()),
+            other => panic!("{other:?}"),
+        };
+        effects.into_iter().map(one).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let all = |n: usize| NAMES.map(|name| (name.to_owned(), n)).into();
+    assert_eq!(asked(paint(&mut app, 120, 40).0), all(2));
+    assert_eq!(paint(&mut app, 120, 40).0, []);
+    press(&mut app, "q");
+    assert_eq!(asked(paint(&mut app, 120, 40).0), all(0));
+}
+
+#[test]
+fn a_click_among_all_selects_and_the_second_opens() {
+    let mut app = fleet();
+    press(&mut app, "N");
+    paint(&mut app, 120, 40);
+    let rows = areas(&app, 120, 40).table.unwrap().rows;
+    assert_eq!(point(&mut app, CLICK, rows.x, rows.y + 2), []);
+    assert_eq!(app.pages().nodes.cursor(), 2);
+    point(&mut app, MouseEventKind::ScrollDown, rows.x, rows.y);
+    assert_eq!(app.pages().nodes.cursor(), 5);
+    point(&mut app, CLICK, rows.x, rows.y + 5);
+    assert!(matches!(app.view().clone(), View::Cluster(_)));
+}
+
+#[test]
+fn an_only_cluster_can_be_left_for_what_it_was_opened_from() {
+    let mut app = shown();
+    press(&mut app, "cN<enter>");
+    assert_eq!(app.view().clone(), View::Cluster(0));
+    press(&mut app, "q");
+    assert_eq!(app.view().clone(), View::Nodes);
+    assert_eq!(press(&mut app, "q"), []);
+    assert_eq!(app.view().clone(), View::Clusters);
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+}
+
+#[test]
+fn a_cluster_is_described_with_everything_found() {
+    let mut app = fleet();
+    starve(&mut app, "alpha", 180);
+    press(&mut app, "d");
+    let lines = details(&app);
+    let at = lines.iter().position(|(label, _)| label == "autoscaler stuck").unwrap();
+    assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
+    assert!(lines[at + 1].0 == "hint" && lines[at + 1].1.contains("monitor.log"));
+}
+
+#[test]
+fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
+    let restarted = |name: &str| Snapshot { session: "another".into(), jobs: Arc::default(), ..calm(name) };
+    let mut app = fleet();
+    tell(&mut app, "beta", News::Snapshot(Arc::new(restarted("beta"))));
+    let found = &app.clusters()[1].findings[0];
+    assert_eq!((found.kind, found.severity), (FindingKind::Restarted, Severity::Bad));
+    assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
+    assert_eq!(order(&app)[0], "beta");
+    assert!(
+        said(&app).contains("beta: Ray was restarted outside this console; 1 job lost"),
+        "{}",
+        said(&app)
+    );
+    // An operation of ours is under way on another one.
+    let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
+    app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);
+    tell(&mut app, "gamma", News::Snapshot(Arc::new(restarted("gamma"))));
+    assert!(app.clusters()[2].findings.iter().all(|f| f.kind != FindingKind::Restarted));
+}

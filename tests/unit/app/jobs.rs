@@ -1,0 +1,334 @@
+//! The jobs: selection, filter, stopping, logs.
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Rows(Vec<u8>),
+    Key(&'static str),
+    Draw(u16),
+}
+
+/// Keys come one by one: a filter is live, so that half of it may let fewer rows pass than the whole.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    const KEYS: &[&str] =
+        &["j", "j", "k", "G", "g", ">", "<", "I", "/", "1", "!", "b", "o", "<enter>", "<esc>", "<backspace>"];
+    let rows = proptest::collection::vec(0u8..30, 0..25).prop_map(Step::Rows);
+    let keys = || proptest::sample::select(KEYS).prop_map(Step::Key);
+    let step = prop_oneof![rows, keys(), keys(), keys(), (10u16..50).prop_map(Step::Draw)];
+    proptest::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_selection_follows_its_job(steps in steps()) {
+        let mut app = shown();
+        for step in steps {
+            let before = selected(&app);
+            let mut moves = false;
+            match step {
+                Step::Rows(mut ids) => {
+                    ids.sort_unstable();
+                    ids.dedup();
+                    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&ids))));
+                }
+                // The nodes pane is another table, the log another page.
+                Step::Key("1" | "<enter>") if app.prompt().is_none() => {}
+                Step::Key(key) => {
+                    moves = "jkGg".contains(key);
+                    press(&mut app, key);
+                }
+                Step::Draw(height) => {
+                    paint(&mut app, 120, height);
+                }
+            }
+            let rows = rows(&app);
+            if let Some(before) = before.filter(|b| rows.contains(b) && !moves) {
+                prop_assert_eq!(selected(&app), Some(before));
+            } else {
+                prop_assert_eq!(selected(&app).is_some(), !rows.is_empty());
+            }
+            let on_cursor = app.meant_job().map(|(_, j)| j).map(|j| j.key.to_string());
+            prop_assert_eq!(selected(&app), on_cursor);
+        }
+    }
+}
+
+#[test]
+fn a_filter_is_live_inverts_and_esc_restores_it() {
+    let mut app = shown();
+    assert_eq!(rows(&app), JOBS);
+    press(&mut app, "/TUL");
+    assert_eq!(rows(&app), ["eval-tulu-99"]);
+    press(&mut app, "<backspace><backspace><backspace>!tul");
+    assert_eq!(rows(&app), JOBS[1..]);
+    press(&mut app, "<enter>/x");
+    assert_eq!(app.prompt().unwrap().text, "!tulx");
+    press(&mut app, "<esc>");
+    assert_eq!(rows(&app), JOBS[1..], "the filter that was in force is back");
+    press(&mut app, "<esc>");
+    assert_eq!(rows(&app), JOBS, "esc outside the prompt clears it");
+    press(&mut app, "1/tpu_slice<enter>");
+    assert_eq!((page(&app).nodes.len(), page(&app).jobs.len()), (2, 6), "each table has its own");
+}
+
+#[test]
+fn stopping_asks_first_and_only_yes_stops() {
+    let mut app = shown();
+    for refusal in ["<enter>", "<esc>", "q", "<tab><tab><enter>"] {
+        press(&mut app, "s");
+        assert_eq!(app.context(), Context::Ask);
+        let Some(Dialog::Ask { on_yes, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+        assert!(!on_yes, "cancel has the focus");
+        let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+        assert!(told("eval-tulu-99") && told(CLUSTER), "{lines:?}");
+        assert_eq!(press(&mut app, refusal), [], "{refusal}");
+        assert!(app.dialog().is_none());
+    }
+    for consent in ["y", "<tab><enter>"] {
+        press(&mut app, "s");
+        assert_eq!(press(&mut app, consent), [asks(Request::StopJob(id("eval-tulu-99")))]);
+        assert!(app.dialog().is_none());
+    }
+}
+
+#[test]
+fn the_job_that_was_asked_about_is_stopped_wherever_the_rows_went() {
+    let mut app = shown();
+    press(&mut app, "s");
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2, 3]))));
+    assert_eq!(press(&mut app, "y"), [asks(Request::StopJob(id("eval-tulu-99")))]);
+}
+
+#[test]
+fn what_cannot_be_stopped_is_refused_with_the_reason() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "jjs"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("started by hand"), "{}", said(&app));
+    assert_eq!(press(&mut app, "jjs"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("has already ended (failed)"), "{}", said(&app));
+}
+
+#[test]
+fn a_stop_is_watched_until_the_job_is_seen_ended() {
+    let mut app = shown();
+    let outcome = |app: &mut App, outcome| {
+        tell(app, CLUSTER, News::JobStop { id: id("eval-tulu-99"), outcome });
+        app.current().unwrap().stopping.contains(&id("eval-tulu-99"))
+    };
+    assert!(outcome(&mut app, JobStopOutcome::Asked));
+    assert!(!outcome(&mut app, JobStopOutcome::StillThere(JobStatus::Running)));
+    assert!(said(&app).contains("still running"));
+    outcome(&mut app, JobStopOutcome::Asked);
+    assert!(!outcome(&mut app, JobStopOutcome::Ended("stopped".into())));
+    assert!(said(&app).contains("has ended (stopped)"));
+    let unknown = |watching| JobStopOutcome::Unknown { why: "timed out".into(), watching };
+    assert!(outcome(&mut app, unknown(true)), "it is watched on");
+    assert!(said(&app).contains("cannot tell whether"), "{}", said(&app));
+    assert!(!outcome(&mut app, unknown(false)));
+}
+
+#[test]
+fn the_newest_running_jobs_log_opens_by_itself() {
+    let mut app = app(&[CLUSTER]);
+    assert_eq!(app.start(None), [asks(Request::Focus(true))]);
+    let none_runs = Snapshot { jobs: Arc::default(), ..snapshot() };
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(none_runs))), []);
+    let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    let stream = app.log().unwrap().stream();
+    assert_eq!(effects, [asks(Request::Follow(stream, LogSource::Job(id("eval-tulu-99"))))]);
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1])))), [], "it stays open");
+}
+
+#[test]
+fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
+    let mut app = shown();
+    let old = app.log().unwrap().stream();
+    let effects = press(&mut app, "jl");
+    let new = app.log().unwrap().stream();
+    assert_ne!(old, new);
+    let source = LogSource::Job(id(JOBS[1]));
+    assert_eq!(effects, [asks(Request::Unfollow(old)), asks(Request::Follow(new, source))]);
+    assert!(app.log().unwrap().is_empty());
+    let batch =
+        |stream, line: &str| News::Log(LogBatch { stream, lines: vec![line.into()], end: LogEnd::Open });
+    tell(&mut app, CLUSTER, batch(old, "late"));
+    tell(&mut app, CLUSTER, batch(new, "mine"));
+    let log = &app.log().unwrap();
+    assert_eq!((log.len(), log.line(0)), (1, Some("mine")));
+    assert_eq!(app.view().clone(), View::Log(0), "in the whole window");
+    assert_eq!(press(&mut app, "<esc>jl"), [], "a driver started by hand has no log");
+    assert!(said(&app).contains("Ray keeps no log"));
+    assert_eq!(
+        (app.log().unwrap().stream(), app.view().clone()),
+        (new, View::Cluster(0)),
+        "the open log stays"
+    );
+    assert_eq!(press(&mut app, "kl"), [], "what is open goes on where it is");
+    assert_eq!(app.view().clone(), View::Log(0));
+}
+
+#[test]
+fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
+    let mut app = shown();
+    press(&mut app, "4");
+    for name in ["monitor.log", "monitor.out", "monitor.err", "monitor.log"] {
+        let before = app.log().unwrap().stream();
+        let effects = press(&mut app, "l");
+        let now = app.log().unwrap().stream();
+        let follow = Request::Follow(now, LogSource::Monitor(name.into()));
+        assert_eq!(effects, [asks(Request::Unfollow(before)), asks(follow)]);
+    }
+    press(&mut app, "1gg");
+    assert_eq!(press(&mut app, "l"), [], "dead nodes stand first");
+    assert!(said(&app).contains("cannot be read"));
+    // After the two that were lost.
+    let effects = press(&mut app, "jjl");
+    let head = NodeId::from_bytes(&[9; 28]).unwrap();
+    let file = LogSource::File { node: head, name: "raylet.out".into() };
+    assert!(matches!(&effects[..], [_, Effect::Ask(_, Request::Follow(_, f))] if *f == file), "{effects:?}");
+}
+
+#[test]
+fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
+    let mut app = shown();
+    // The third is a driver, which cannot be marked.
+    press(&mut app, "   ");
+    assert_eq!(app.marked(), 2);
+    assert!(said(&app).contains("started by hand"), "{}", said(&app));
+    press(&mut app, "j<down> ");
+    assert_eq!(app.marked(), 3, "one that has ended is marked, too");
+    press(&mut app, "s");
+    let Some(Dialog::Ask { lines, title, on_yes: false, .. }) = app.dialog() else {
+        panic!("{:?}", app.dialog())
+    };
+    assert_eq!(*title, format!("Stop 2 jobs on {CLUSTER}?"));
+    let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+    assert!(
+        told(JOBS[0]) && told(JOBS[1]) && told("bo") && told("1 of the marked jobs have ended"),
+        "{lines:?}"
+    );
+    assert_eq!(press(&mut app, "<esc>"), []);
+    assert_eq!(app.marked(), 3, "who cancels keeps the marks");
+    // Jobs that have gone are marked no longer.
+    let mut fewer = snapshot();
+    fewer.jobs = Arc::new(fewer.jobs.iter().filter(|j| j.key.to_string() != JOBS[4]).cloned().collect());
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(fewer)));
+    let mut effects = press(&mut app, "sy");
+    effects.sort_by_key(|e| format!("{e:?}"));
+    assert_eq!(effects, [asks(Request::StopJob(id(JOBS[0]))), asks(Request::StopJob(id(JOBS[1])))]);
+    assert_eq!(app.marked(), 0);
+}
+
+#[test]
+fn ended_jobs_are_deleted_and_esc_takes_marks_away() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "x"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("has not ended; stop it first"), "{}", said(&app));
+    press(&mut app, "jjjj x");
+    let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text.contains(JOBS[4])), "{lines:?}");
+    assert_eq!(press(&mut app, "y"), [asks(Request::DeleteJob(id(JOBS[4])))]);
+    let outcome = News::JobDelete { id: id(JOBS[4]), outcome: Err("no route".into()) };
+    let noted = tell(&mut app, CLUSTER, outcome);
+    assert!(said(&app).contains("was not deleted: no route"));
+    let note = (format!("delete-job {}", JOBS[4]), "not deleted: no route".to_owned());
+    assert_eq!(noted, [Effect::Note(ClusterName::new(CLUSTER), note.0, note.1)]);
+    press(&mut app, "<esc>gg ");
+    assert_eq!(app.marked(), 1);
+    press(&mut app, "<esc>");
+    assert_eq!(app.marked(), 0);
+    // On the page of all jobs those of every cluster count.
+    press(&mut app, " cJs");
+    assert_eq!(app.marked(), 1);
+    let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text.contains(JOBS[1])), "{lines:?}");
+}
+
+/// The rows of the job's page.
+fn told(app: &App) -> Vec<String> {
+    details(app).iter().map(|(label, text)| format!("{label}: {text}")).collect()
+}
+
+#[test]
+fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
+    let mut app = shown();
+    let asked = press(&mut app, "d");
+    let driver = JobId("0a000000".into());
+    let ids = app.meant_job().map(|(_, j)| j).unwrap().ids();
+    assert_eq!((&ids.driver, ids.submission.is_some()), (&Some(driver), true));
+    let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(ids.clone()));
+    assert_eq!(asked, [request]);
+    let before = told(&app);
+    assert!(before.contains(&"holds: asking Ray...".to_owned()), "{before:?}");
+
+    let answer = |job: &JobIds, work| News::Work { job: job.clone(), work };
+    let another = JobIds { driver: Some(JobId("0b000000".into())), ..ids.clone() };
+    tell(&mut app, CLUSTER, answer(&another, Ok(Box::new(work()))));
+    assert_eq!(told(&app), before, "another driver's");
+    tell(&mut app, CLUSTER, answer(&ids, Ok(Box::new(work()))));
+    let after = told(&app);
+    assert!(after.contains(&"holds: TPU 16, CPU 1".to_owned()), "{after:?}");
+    assert!(after.contains(&"waits for: 3 times TPU 4, CPU 1, for 22m".to_owned()), "{after:?}");
+    tell(&mut app, CLUSTER, answer(&ids, Err("too late".into())));
+    assert_eq!(told(&app), after);
+
+    press(&mut app, "<esc>");
+    press(&mut app, "d");
+    tell(&mut app, CLUSTER, answer(&ids, Err("Ray returned HTTP 500: \u{1b}[31mno".into())));
+    assert!(told(&app).contains(&"holds: ? (Ray returned HTTP 500: ·[31mno)".to_owned()));
+}
+
+#[test]
+fn nothing_is_asked_about_a_job_that_has_ended() {
+    let mut app = shown();
+    press(&mut app, "G");
+    assert!(app.meant_job().map(|(_, j)| j).unwrap().status.is_ended());
+    assert_eq!(press(&mut app, "d"), []);
+    assert!(!told(&app).iter().any(|row| row.starts_with("holds")));
+}
+
+#[test]
+fn a_driver_that_has_ended_is_not_told_to_be_ended() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    let driver = JobKey::Driver(JobId("05000000".into()));
+    let ended = Job { key: driver, ..job("05000000", JobStatus::Succeeded, "bo", 60) };
+    let state = Snapshot { jobs: Arc::new(vec![Arc::new(ended)]), ..snapshot() };
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    for keys in ["s", "x"] {
+        press(&mut app, keys);
+        assert!(app.dialog().is_none());
+        assert!(
+            said(&app).contains("has ended (succeeded)") && !said(&app).contains("end its"),
+            "{}",
+            said(&app)
+        );
+    }
+}
+
+#[test]
+fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
+    let mut app = shown();
+    press(&mut app, "jl");
+    let followed = id(JOBS[1]);
+    let stream = app.log().unwrap().stream();
+    // As while Ray is restarted: the job is not there.
+    let mut without = (*app.current().unwrap().snapshot).clone();
+    let with = without.clone();
+    without.jobs = Arc::new(
+        with.jobs.iter().filter(|job| job.submission_id() != Some(&followed)).cloned().collect::<Vec<_>>(),
+    );
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(without.clone())));
+    let failed = LogEnd::Failed("Job does not exist".into());
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines: Vec::new(), end: failed.clone() }));
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(without))), []);
+    let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with.clone())));
+    let again = app.log().unwrap().stream();
+    let source = LogSource::Job(followed);
+    assert_eq!(effects, [asks(Request::Unfollow(stream)), asks(Request::Follow(again, source))]);
+    // It fails once more, and nothing has changed since.
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream: again, lines: Vec::new(), end: failed }));
+    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with))), []);
+}

@@ -1,0 +1,332 @@
+//! Keys, palette, help and footer, and the ways in and out.
+
+use super::*;
+
+#[test]
+fn every_action_is_in_the_keymap_the_help_and_the_palette() {
+    let mut app = shown();
+    press(&mut app, "?");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help: {:?}", app.dialog()) };
+    for d in ACTIONS {
+        let keys: Vec<String> = app.keymap().keys_of(d.action).collect();
+        assert!(!keys.is_empty(), "{} has no key", d.name);
+        let line = lines.iter().find(|(_, text)| text.ends_with(&format!("({})", d.name)));
+        let (shown, _) = line.unwrap_or_else(|| panic!("{} is not in the help", d.name));
+        assert_eq!(*shown, keys.join(" "));
+    }
+    press(&mut app, "<esc>");
+    let mut reached = Vec::new();
+    for (keys, context) in [
+        ("1", Context::Nodes),
+        ("2", Context::Jobs),
+        ("3", Context::Log),
+        ("4", Context::Autoscaler),
+        ("c", Context::Clusters),
+        ("N", Context::AllNodes),
+        ("J", Context::AllJobs),
+        ("T", Context::Tpus),
+    ] {
+        press(&mut app, keys);
+        assert_eq!(app.context(), context);
+        let offered = app.commands();
+        for d in ACTIONS {
+            assert_eq!(offered.iter().any(|c| c == d.name), d.contexts.contains(&context), "{}", d.name);
+        }
+        assert!(offered.contains(&format!("cluster {CLUSTER}")));
+        reached.extend(offered);
+    }
+    // A dialog has no palette over it, so that what only answers a dialog is the one thing left.
+    let out_of_reach = ACTIONS.iter().filter(|d| !reached.iter().any(|c| c == d.name));
+    let answers = ["resume", "roll-forward", "abandon", "cancel", "accept"];
+    assert_eq!(out_of_reach.map(|d| d.name).collect::<Vec<_>>(), answers);
+}
+
+#[test]
+fn the_palette_runs_what_the_key_runs() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, ":refr<tab><enter>"), [asks(Request::Refresh)]);
+    press(&mut app, ":pane-1<enter>:stop-job<enter>");
+    assert!(app.dialog().is_none() && said(&app).contains("is not available here"), "{}", said(&app));
+    press(&mut app, ":no-such<enter>");
+    assert!(said(&app).contains("no action `no-such`"));
+    assert_eq!(press(&mut app, ":q<enter>"), [Effect::Quit]);
+}
+
+#[test]
+fn the_footer_offers_only_what_can_be_done_now() {
+    let mut app = shown();
+    let text = footer(&mut app);
+    assert!(text.contains("s stop") && text.contains("l log") && text.contains("? help"), "{text}");
+    for absent in ["reconnect", "host key", "c fleet", "q quit"] {
+        assert!(!text.contains(absent), "{absent} in: {text}");
+    }
+    for unstoppable in [2, 4, 5] {
+        press(&mut app, &format!("gg{}", "j".repeat(unstoppable)));
+        assert_eq!(selected(&app).unwrap(), JOBS[unstoppable]);
+        assert!(!footer(&mut app).contains("s stop"), "{}", JOBS[unstoppable]);
+    }
+    press(&mut app, "4");
+    let text = footer(&mut app);
+    assert!(!text.contains("stop") && !text.contains("filter"), "nothing to stop or filter there: {text}");
+    press(&mut app, "3");
+    assert!(footer(&mut app).contains("f follow"));
+    let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    let text = footer(&mut app);
+    assert!(text.contains("r reconnect"), "{text}");
+    assert!(!text.contains("dashboard") && !text.contains("ssh"), "{text}");
+    press(&mut app, "2ggs");
+    assert!(app.dialog().is_some());
+    press(&mut app, "<esc>gg/");
+    assert!(footer(&mut app).contains("filter (! inverts)"));
+}
+
+#[test]
+fn an_empty_cluster_offers_nothing_to_do_with_a_selection() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot::default())));
+    for pane in ["1", "2"] {
+        press(&mut app, pane);
+        let text = footer(&mut app);
+        for absent in ["stop", "log", "describe", "copy", "open"] {
+            assert!(!text.contains(&format!(" {absent} ")), "{absent} in: {text}");
+        }
+        assert_eq!(press(&mut app, "sldyjkGgg<enter>"), []);
+        assert!(app.dialog().is_none());
+    }
+}
+
+#[test]
+fn pasted_text_presses_no_keys() {
+    let mut app = shown();
+    assert_eq!(app.update(Event::Paste("sqy\x03".into()), NOW), []);
+    assert!(app.dialog().is_none() && app.prompt().is_none());
+    press(&mut app, "s");
+    assert_eq!(app.update(Event::Paste("y\n".into()), NOW), []);
+    assert!(app.dialog().is_some());
+    press(&mut app, "<esc>/");
+    assert_eq!(app.update(Event::Paste("tul\x1b\nmore".into()), NOW), []);
+    assert_eq!(app.prompt().unwrap().text, "tul");
+    assert_eq!(rows(&app), ["eval-tulu-99"]);
+}
+
+#[test]
+fn esc_leaves_the_innermost_and_never_the_console() {
+    let mut app = shown();
+    press(&mut app, "/tul<enter>z");
+    tell(&mut app, CLUSTER, News::JobStop { id: id("x"), outcome: JobStopOutcome::Failed("no".into()) });
+    press(&mut app, "?");
+    press(&mut app, "<esc>");
+    assert!(app.dialog().is_none() && app.toasts().shown().len() == 1);
+    assert!(rows(&app).len() < 6);
+    press(&mut app, "<esc>");
+    assert!(app.toasts().shown().is_empty() && rows(&app).len() == 6, "a message takes no key");
+    assert!(app.is_zoomed());
+    press(&mut app, "<esc>");
+    assert!(!app.is_zoomed());
+    assert_eq!(press(&mut app, "<esc><esc>"), []);
+    assert_eq!(app.view().clone(), View::Cluster(0), "an only cluster has no list above it");
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+}
+
+#[test]
+fn among_several_clusters_back_and_q_lead_to_the_list() {
+    for leave in ["<esc>", "q", "c"] {
+        let mut app = app(&["a", "b", "c"]);
+        assert_eq!(app.start(None), []);
+        assert_eq!(app.view().clone(), View::Clusters);
+        let ask = |name: &str, request| Effect::Ask(ClusterName::new(name), request);
+        assert_eq!(press(&mut app, "j<enter>"), [ask("b", Request::Focus(true))]);
+        assert_eq!(app.view().clone(), View::Cluster(1));
+        press(&mut app, "?");
+        assert_eq!(press(&mut app, "q"), [], "q closes a dialog first");
+        assert_eq!(press(&mut app, leave), [ask("b", Request::Focus(false))]);
+        assert_eq!((app.view().clone(), app.pages().clusters.cursor()), (View::Clusters, 1));
+        assert_eq!(press(&mut app, "<esc>"), []);
+        assert_eq!(
+            press(&mut app, ":cluster c<enter>"),
+            [ask("c", Request::Focus(true))],
+            "the palette goes there at once"
+        );
+        assert_eq!(
+            press(&mut app, ":cluster a<enter>"),
+            [ask("c", Request::Focus(false)), ask("a", Request::Focus(true))]
+        );
+        assert_eq!(press(&mut app, "cq"), [ask("a", Request::Focus(false)), Effect::Quit]);
+    }
+    let mut app = app(&["a", "b"]);
+    assert_eq!(press(&mut app, "<enter>/x<^c>"), [asks_focus("a"), Effect::Quit], "ctrl-c always quits");
+}
+
+#[test]
+fn an_effect_of_every_action_that_concerns_a_cluster_names_it() {
+    let mut app = shown();
+    let name = ClusterName::new(CLUSTER);
+    assert_eq!(
+        press(&mut app, "to!"),
+        [Effect::CopyToken(name.clone()), Effect::OpenDashboard(name.clone()), Effect::SshHead(name)]
+    );
+}
+
+#[test]
+fn a_key_that_means_nothing_here_says_where_it_does() {
+    let mut app = shown();
+    press(&mut app, "4");
+    for (key, words) in [
+        ("s", "s is not available here; it is stop-job in the jobs pane, all jobs or a job's page"),
+        ("x", "clean-preempted in the TPUs"),
+        ("w", "w is not available here; it is wrap in the log pane"),
+        (" ", "space is not available here; it is mark in "),
+    ] {
+        assert_eq!(press(&mut app, key), []);
+        assert!(said(&app).contains(words), "{}", said(&app));
+        press(&mut app, "<esc>");
+    }
+    press(&mut app, "T");
+    press(&mut app, "T");
+    assert_eq!(app.toasts().shown(), [], "there it is");
+    press(&mut app, "<esc>4u");
+    assert_eq!(app.toasts().shown(), [], "that means nothing anywhere");
+    press(&mut app, "dd");
+    assert!(app.dialog().is_none() && said(&app).contains("describe in"));
+    press(&mut app, ":stop-job<enter>");
+    let refused = "`stop-job` is not available here; use it in the jobs pane, all jobs or a job's page";
+    assert!(said(&app).contains(refused), "{}", said(&app));
+    // In a dialog nothing is said.
+    press(&mut app, "<esc>?");
+    let before = said(&app).to_owned();
+    press(&mut app, "x");
+    assert_eq!(said(&app), before);
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help") };
+    let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();
+    assert_eq!(zoom.1, "in the log pane: Toggle wrapping of long lines  (wrap)");
+    let fleet = &mut super::app(&["a", "b"]);
+    for (key, words) in [("z", "zoom in a cluster's panes"), ("1", "pane-1 in a cluster's panes")] {
+        press(fleet, key);
+        assert!(said(fleet).contains(words), "{}", said(fleet));
+    }
+    // Keys that mean something, and find nothing.
+    press(fleet, "/nowhere<enter>n");
+    assert!(fleet.dialog().is_none() && said(fleet).contains("submit: no row selected"), "{}", said(fleet));
+    press(fleet, "d");
+    assert!(fleet.dialog().is_none() && said(fleet).contains("describe: no row selected"));
+}
+
+#[test]
+fn a_name_that_fits_no_cluster_or_many_is_told_so() {
+    let names =
+        ["marin-us-central1", "marin-us-central2", "marin-us-east1", "marin-us-east5", "marin-us-west4"];
+    let mut app = app(&names);
+    press(&mut app, ":cluster us<enter>");
+    let could = "`us` is ambiguous: marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; type more";
+    assert!(said(&app).contains(could), "{}", said(&app));
+    press(&mut app, ":cluster foo<enter>");
+    assert!(said(&app).contains("no cluster `foo`"), "{}", said(&app));
+    assert_eq!(app.view().clone(), View::Clusters);
+    press(&mut app, ":cluster us-west<enter>");
+    assert_eq!(app.view().clone(), View::Cluster(4), "a beginning that only one has");
+}
+
+#[test]
+fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
+    let mut app = shown();
+    let stream = app.log().unwrap().stream();
+    let lines =
+        ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(String::from).to_vec();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    press(&mut app, "3z");
+    let text = footer(&mut app);
+    assert!(text.contains("/ search") && !text.contains("/ filter"), "{text}");
+    let at = |app: &App| {
+        let log = &app.log().unwrap();
+        (0..log.len()).filter(|i| log.is_at(*i)).map(|i| log.line(i).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    press(&mut app, "n");
+    assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
+    press(&mut app, "<esc>/WAITING for<enter>");
+    assert_eq!((at(&app), app.toasts().shown().len()), (vec!["still waiting for a slice".to_owned()], 0));
+    press(&mut app, "N");
+    assert_eq!((at(&app), app.toasts().shown().len()), (vec!["waiting for a slice".to_owned()], 0));
+    press(&mut app, "N");
+    assert_eq!(at(&app), ["still waiting for a slice"], "as less does");
+    assert!(said(&app).contains("`waiting for`: continued at the last match"), "{}", said(&app));
+    press(&mut app, "n");
+    assert_eq!(at(&app), ["waiting for a slice"]);
+    assert!(said(&app).contains("`waiting for`: continued at the first match"), "{}", said(&app));
+    assert!(!app.log().unwrap().follows(), "a match does not scroll away");
+    press(&mut app, "/<^u>nowhere<enter>");
+    assert!(said(&app).contains("no match for `nowhere`"));
+}
+
+#[test]
+fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
+    let names = ["a", "b", "c"];
+    let mut app = app(&names);
+    let ports = |note: &str| News::Ports { open: LocalPorts::new(), notes: vec![note.to_owned()] };
+    tell(&mut app, "a", ports("8265 is in use by ssh (pid 7), using 8300"));
+    assert!(said(&app).contains("a: 8265 is in use by ssh"), "{}", said(&app));
+    for name in names {
+        tell(&mut app, name, ports("8265 is in use by ssh (pid 7), using 8300"));
+    }
+    let shown: Vec<&str> = app.toasts().shown().iter().map(|t| t.text.as_str()).collect();
+    assert_eq!(shown, ["3 clusters use other local ports than usual; m lists them"]);
+    assert_eq!(app.toasts().said().len(), 3, "once for each cluster");
+}
+
+#[test]
+fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
+    let up = |token_auth| {
+        News::Link(Link::Up { since: NOW, latency: None, gcs: true, token_auth, dashboard: None })
+    };
+    let open = |port| News::Ports { open: [(Service::Gcs, port)].into(), notes: Vec::new() };
+    tell(&mut app, CLUSTER, up(true));
+    tell(&mut app, CLUSTER, open(6380));
+    assert!(
+        said(&app).contains("GCS 127.0.0.1:6380") && !said(&app).contains("every user"),
+        "{}",
+        said(&app)
+    );
+    tell(&mut app, CLUSTER, up(false));
+    tell(&mut app, CLUSTER, open(6381));
+    assert!(said(&app).contains("any user of this machine can use the open ports"), "{}", said(&app));
+    assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(false))]);
+    tell(&mut app, CLUSTER, News::Ports { open: LocalPorts::new(), notes: Vec::new() });
+    assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
+}
+
+#[test]
+fn a_cluster_that_runs_is_not_offered_to_be_started() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "S"), []);
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(lines[0], (CLUSTER.to_owned(), "already running, with 4 jobs that have not ended".to_owned()));
+    press(&mut app, "<esc>");
+    let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    press(&mut app, "S");
+    assert!(matches!(app.dialog(), Some(Dialog::Plan(_))));
+}
+
+#[test]
+fn the_page_before_is_one_key_away() {
+    let mut app = app(&["a", "b"]);
+    app.start(None);
+    press(&mut app, "-");
+    assert_eq!(app.view().clone(), View::Clusters);
+    press(&mut app, "j<enter>");
+    assert_eq!(app.view().clone(), View::Cluster(1));
+    press(&mut app, "q");
+    press(&mut app, "J-");
+    assert_eq!(app.view().clone(), View::Clusters);
+    press(&mut app, "-");
+    assert_eq!(app.view().clone(), View::Jobs);
+    press(&mut app, ":cluster a<enter>-");
+    assert_eq!(app.view().clone(), View::Jobs);
+    let focus = Effect::Ask(ClusterName::new("a"), Request::Focus(true));
+    assert!(press(&mut app, "-").contains(&focus), "it is read often again");
+    assert_eq!(app.view().clone(), View::Cluster(0));
+}

@@ -1,0 +1,342 @@
+//! Operations on whole clusters: asked about, run, watched, resumed.
+
+use super::*;
+use marin_tui::app::plan::{Looked, Spot};
+use marin_tui::app::running::Stand;
+use marin_tui::app::{Keymap, Listed};
+
+fn orders(order: Order) -> Effect {
+    Effect::Operate(ClusterName::new(CLUSTER), order)
+}
+
+fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+}
+
+fn affected(id: &str, owner: &str, fate: Restoration) -> AffectedJob {
+    AffectedJob { fate, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 60)) }
+}
+
+fn previewed(owners: &[&str]) -> OperationNews {
+    let jobs =
+        owners.iter().enumerate().map(|(i, o)| affected(&format!("job-{i}"), o, Restoration::Back)).collect();
+    OperationNews::Previewed(
+        Task::Restart { preserve: true },
+        Preview { jobs, me: "alice".into(), trouble: None },
+    )
+}
+
+/// What runs is not offered to be started.
+fn lose(app: &mut App) {
+    let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
+    tell(app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+}
+
+fn plan(app: &App) -> &marin_tui::app::Plan {
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    plan
+}
+
+fn restart() -> Operation {
+    Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
+}
+
+fn stand(app: &App) -> &Stand {
+    &app.current().unwrap().running.as_ref().unwrap().stand
+}
+
+#[test]
+fn a_restart_begins_with_the_name_typed_and_nothing_less() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "R"), [orders(Order::Look(Task::Restart { preserve: true }))]);
+    assert_eq!((app.context(), plan(&app).spot), (Context::Plan, Spot::Cancel));
+    let open: Vec<String> = plan(&app).preview.jobs.iter().map(|j| j.key.to_string()).collect();
+    assert_eq!(open.len(), 4, "what the console remembers is shown while it is looked: {open:?}");
+    // Cancel has the focus.
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(app.dialog().is_none());
+
+    press(&mut app, "R");
+    hears(&mut app, previewed(&["alice"]));
+    press(&mut app, "<tab><tab>");
+    assert_eq!(plan(&app).spot, Spot::Name);
+    press(&mut app, "marin-us-centralq<backspace>");
+    assert_eq!(press(&mut app, "<enter><enter>"), []);
+    assert!(plan(&app).said.contains("full name"), "{}", plan(&app).said);
+    press(&mut app, "<tab><tab><tab>");
+    app.update(Event::Paste("2\nrm -rf".into()), NOW);
+    assert_eq!(plan(&app).name, CLUSTER, "one line is pasted");
+    assert_eq!(
+        press(&mut app, "<enter><enter>"),
+        [orders(begins(Task::Restart { preserve: true }, Others::default()))]
+    );
+    assert_eq!(app.context(), Context::Progress);
+}
+
+#[test]
+fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
+    let mut app = shown();
+    press(&mut app, "R");
+    hears(&mut app, previewed(&["alice", "bo", "carol"]));
+    let spots = [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Name, Spot::Go];
+    assert_eq!(plan(&app).spots(), spots);
+    press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(plan(&app).said.contains("jobs of bo, carol"), "{}", plan(&app).said);
+    press(&mut app, "<tab><tab><tab> <tab><tab>");
+    assert!(plan(&app).others && plan(&app).spot == Spot::Go);
+    let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
+    assert_eq!(press(&mut app, "<enter>"), [orders(begins(Task::Restart { preserve: true }, others))]);
+}
+
+#[test]
+fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
+    let mut app = shown();
+    press(&mut app, "R");
+    let unowned = |id: &str| AffectedJob { owner: None, ..affected(id, "", Restoration::Back) };
+    let seen = |jobs| {
+        let preview = Preview { jobs, me: "alice".into(), trouble: None };
+        OperationNews::Previewed(Task::Restart { preserve: true }, preview)
+    };
+    hears(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
+    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Name, Spot::Go]);
+    press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(plan(&app).said.contains("unknown owner (raysubmit_1)"), "{}", plan(&app).said);
+    let [Effect::Copy { text, .. }] = &press(&mut app, "<tab>y")[..] else { panic!("nothing is copied") };
+    assert!(text.contains("raysubmit_1 (owner unknown): will be restored"), "{text}");
+    press(&mut app, "<tab><tab> ");
+    assert!(plan(&app).others);
+    // Another one of whom nobody knows whose it is: it was not meant.
+    hears(&mut app, seen(vec![unowned("raysubmit_1"), unowned("raysubmit_2")]));
+    assert!(!plan(&app).others);
+    press(&mut app, " <tab><tab>");
+    let unowned =
+        ["raysubmit_1", "raysubmit_2"].map(|id| JobKey::Submission(SubmissionId(id.into()))).to_vec();
+    let others = Others { people: Vec::new(), unowned };
+    assert_eq!(press(&mut app, "<enter>"), [orders(begins(Task::Restart { preserve: true }, others))]);
+}
+
+#[test]
+fn the_announcement_names_every_job_and_its_fate() {
+    let mut app = shown();
+    press(&mut app, "R");
+    let lost = affected("04000000", "bo", Restoration::Lost("started by hand".into()));
+    let jobs = vec![affected("train\x1b-1", "alice", Restoration::Back), lost];
+    hears(
+        &mut app,
+        OperationNews::Previewed(
+            Task::Restart { preserve: true },
+            Preview { jobs, me: "alice".into(), trouble: None },
+        ),
+    );
+    let effects = press(&mut app, "y");
+    let [Effect::Copy { what, text }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(what, "announcement");
+    assert!(
+        text.contains("restart marin-us-central2") && text.contains("train·-1 (alice): will be restored"),
+        "{text}"
+    );
+    assert!(text.contains("04000000 (bo): will be lost: started by hand"), "{text}");
+}
+
+#[test]
+fn without_saving_the_jobs_it_is_another_operation() {
+    let mut app = shown();
+    press(&mut app, "R");
+    hears(&mut app, previewed(&["alice"]));
+    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(Task::Restart { preserve: false }))]);
+    assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).looked == Looked::Looking);
+}
+
+#[test]
+fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
+    let mut app = shown();
+    lose(&mut app);
+    press(&mut app, "S");
+    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
+    paint(&mut app, 120, 40);
+    let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
+    let begun = point(&mut app, CLICK, go.x + 2, go.y);
+    assert_eq!(begun, [orders(begins(Task::Start, Others::default()))]);
+    press(&mut app, "<esc>S");
+    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
+    paint(&mut app, 120, 40);
+    assert_eq!(point(&mut app, CLICK, cancel.x + 2, cancel.y), []);
+    assert!(app.dialog().is_none());
+    press(&mut app, "nhalf a command");
+    paint(&mut app, 120, 40);
+    point(&mut app, CLICK, 0, 0);
+    assert_eq!(app.context(), Context::Form, "what was typed is not lost by a click beside it");
+}
+
+#[test]
+fn what_cannot_begin_is_said_with_its_mend_and_cannot_be_pressed() {
+    let mut app = shown();
+    lose(&mut app);
+    press(&mut app, "S");
+    let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
+    hears(&mut app, OperationNews::Refused(OperationKind::Start, Refusal::new(Gate::NotOffered, refused)));
+    assert_eq!(plan(&app).spots(), [Spot::Cancel]);
+    press(&mut app, "<tab><tab>");
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(app.dialog().is_none());
+}
+
+/// What came since is refused by the service, and allowed by a person who has read it: never by the same key again.
+#[test]
+fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
+    let mut app = shown();
+    let stopped = Standing {
+        operation: restart(),
+        since: before(600),
+        done: Vec::new(),
+        why: String::new(),
+        saved: None,
+        elsewhere: false,
+    };
+    hears(&mut app, OperationNews::Standing(Some(stopped)));
+    assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
+    let allowed = Order::Resume(Consent { unknown: true, ..meant() });
+    let refusal = Refusal {
+        gate: Gate::UnknownJobs,
+        problem: problem(
+            ProblemKind::Unreachable,
+            "cannot determine affected jobs on marin-us-central2",
+            "wait",
+        ),
+        allow: Some(Box::new(allowed.clone())),
+    };
+    let refused = OperationNews::Refused(OperationKind::Restart, refusal);
+    hears(&mut app, refused.clone());
+    assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
+    assert!(app.dialog().is_none());
+    press(&mut app, "p");
+    hears(&mut app, refused.clone());
+    assert_eq!(press(&mut app, "y"), [orders(allowed)]);
+    assert_eq!(app.context(), Context::Progress);
+    // Who looks elsewhere is told, and nothing waits for a key that is meant for something else.
+    press(&mut app, "<esc>");
+    hears(&mut app, refused);
+    assert!(
+        app.dialog().is_none() && said(&app).contains("cannot determine affected jobs"),
+        "{}",
+        said(&app)
+    );
+}
+
+#[test]
+fn progress_is_watched_left_and_opened_again() {
+    let mut app = shown();
+    hears(&mut app, OperationNews::Began(restart()));
+    press(&mut app, "p");
+    assert_eq!(app.context(), Context::Progress);
+    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
+    assert!(app.next_change(NOW).unwrap() <= Duration::from_secs(1), "it counts");
+    assert_eq!(press(&mut app, "c"), [orders(Order::Cancel)]);
+    assert_eq!(*stand(&app), Stand::Cancelling);
+    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
+    assert_eq!(*stand(&app), Stand::Works, "it came too late");
+    assert_eq!(press(&mut app, "c"), []);
+    assert!(said(&app).contains("changes have been made"), "{}", said(&app));
+    press(&mut app, "<esc><esc>");
+    assert!(app.dialog().is_none());
+    // Nothing else begins meanwhile.
+    press(&mut app, "X");
+    assert_eq!(app.context(), Context::Progress);
+    press(&mut app, "<esc><esc>");
+    let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
+    assert_eq!(app.fleet().alerts(), 0, "a cluster that is being restarted is expected to be away");
+    let answer = Progress::Done(StepName::Answer, "session".into());
+    assert_eq!(hears(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
+    assert_eq!(hears(&mut app, OperationNews::Ended(OperationEnd::Done)), [asks(Request::Refresh)]);
+    assert!(said(&app).contains("restart marin-us-central2: done"), "{}", said(&app));
+}
+
+#[test]
+fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
+    let standing = |done: &[StepName], elsewhere| Standing {
+        operation: restart(),
+        since: before(600),
+        done: done.iter().map(|s| (*s, String::new())).collect(),
+        why: "10.0.0.7 cannot be cleared".into(),
+        saved: Some("/state/backups/x".into()),
+        elsewhere,
+    };
+    let before_clear = [StepName::Check, StepName::Look, StepName::Backup, StepName::Stop];
+    let mut app = shown();
+    hears(&mut app, OperationNews::Standing(Some(standing(&before_clear[..2], true))));
+    assert!(app.dialog().is_none(), "another program is at it: nothing is asked");
+    press(&mut app, "p");
+    assert_eq!(press(&mut app, "r"), [], "it is not ours to resume");
+    press(&mut app, "<esc>");
+    hears(&mut app, OperationNews::Standing(None));
+
+    let mut app = shown();
+    hears(&mut app, OperationNews::Standing(Some(standing(&before_clear, false))));
+    assert_eq!(app.context(), Context::Progress, "it comes up by itself");
+    assert_eq!(app.watched().unwrap().brief(), "restart 5/9 interrupted");
+    assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
+    assert_eq!(press(&mut app, "f"), [orders(Order::Forward(meant()))]);
+    assert_eq!(press(&mut app, "a<enter>"), [], "cancel has the focus");
+    assert_eq!(press(&mut app, "pay"), [orders(Order::Abandon)]);
+    hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
+    assert!(said(&app).contains(": abandoned"));
+
+    // What comes after the stop rests on it.
+    let mut app = shown();
+    hears(&mut app, OperationNews::Standing(Some(standing(&before_clear[..3], false))));
+    assert_eq!(press(&mut app, "f"), []);
+    assert!(said(&app).contains("cannot skip"), "{}", said(&app));
+}
+
+#[test]
+fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
+    let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    // Written by hand: a list that is read from the table would agree with whatever stands there.
+    let changing = [
+        "restart",
+        "start",
+        "stop-cluster",
+        "add-worker",
+        "remove-worker",
+        "init-worker",
+        "resume",
+        "roll-forward",
+        "abandon",
+        "cancel",
+        "stop-job",
+        "delete-job",
+        "submit",
+        "resubmit",
+        "clean-preempted",
+    ];
+    for name in changing {
+        let action = marin_tui::app::Action::named(name).unwrap();
+        assert_eq!(app.act(action, NOW), [], "{name}");
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} refused: read-only")));
+    }
+    for d in ACTIONS.iter().filter(|d| !changing.contains(&d.name)) {
+        assert!(!d.action.changes_a_cluster(), "{} is refused; is it in the list above?", d.name);
+    }
+    assert!(!footer(&mut app).contains("R restart"));
+    // What is told of an operation can still be seen.
+    hears(&mut app, OperationNews::Began(restart()));
+    press(&mut app, "p");
+    assert_eq!(app.context(), Context::Progress);
+}
+
+#[test]
+fn quitting_in_the_middle_asks() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+    hears(&mut app, OperationNews::Began(restart()));
+    assert_eq!(press(&mut app, "q"), []);
+    assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
+    assert_eq!(press(&mut app, "qy"), [Effect::Quit]);
+    assert_eq!(press(&mut app, "<^c>"), [Effect::Quit], "at once");
+}

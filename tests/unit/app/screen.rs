@@ -1,0 +1,147 @@
+//! What is asked for and drawn, and when; messages and questions that come by themselves.
+
+use super::*;
+
+fn many_nodes() -> Snapshot {
+    let nodes = (1..=100).map(|n| node(n, "tpu_worker", 4.0, 1.0)).collect();
+    Snapshot { nodes: Arc::new(nodes), ..snapshot() }
+}
+
+#[test]
+fn machine_figures_are_asked_for_rows_on_the_screen_only() {
+    let mut app = shown();
+    press(&mut app, "1");
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(many_nodes())));
+    let visible = |effects: &[Effect]| match effects {
+        [Effect::Ask(_, Request::Visible(ids))] => {
+            ids.iter().map(|id| id.as_bytes().to_vec()).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    let (effects, _) = paint(&mut app, 200, 60);
+    let first = visible(&effects);
+    let height = page(&app).nodes.height();
+    assert_eq!(first.len(), height);
+    assert!(height < 60);
+    assert_eq!(paint(&mut app, 200, 60).0, [], "nothing new to ask");
+    press(&mut app, "G");
+    let last = visible(&paint(&mut app, 200, 60).0);
+    assert!(last.len() == height && last.iter().all(|n| !first.contains(n)));
+    press(&mut app, "3z");
+    assert!(visible(&paint(&mut app, 200, 60).0).is_empty(), "no node on the screen");
+    let mut app = shown();
+    let asked = visible(&paint(&mut app, 200, 60).0);
+    assert!(!asked.is_empty() && asked.iter().all(|n| ![20, 21].contains(&n[0])), "the dead have no figures");
+}
+
+#[test]
+fn an_idle_screen_changes_only_when_a_clock_text_on_it_does() {
+    let mut app = shown();
+    // The sample was taken a second ago, and `NOW` is a full minute.
+    let from = |app: &App, ms: i64| app.next_change(Timestamp::from_millis(NOW.as_millis() + ms)).unwrap();
+    assert_eq!(NOW.as_millis() % 60_000, 0);
+    assert_eq!(from(&app, 0), Duration::from_secs(4), "then the data is five seconds old");
+    assert_eq!(from(&app, 4000), Duration::from_secs(1), "from there on its age counts");
+    let ahead = Snapshot { taken: NOW.plus(Duration::from_secs(59)), ..snapshot() };
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(ahead)));
+    assert_eq!(from(&app, 58_000), Duration::from_secs(2), "the minute");
+    app.update(
+        Event::Done(Outcome::Copied("copied".into())),
+        Timestamp::from_millis(NOW.as_millis() + 53_500),
+    );
+    assert_eq!(from(&app, 58_000), Duration::from_millis(500), "the toast goes");
+    let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    assert!(from(&app, 1000) <= Duration::from_secs(1), "a countdown is on the screen");
+}
+
+#[test]
+fn the_same_snapshot_again_draws_nothing() {
+    let mut app = shown();
+    paint(&mut app, 200, 60);
+    let again = Snapshot { taken: NOW, ..snapshot() };
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(again)));
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, "another", News::Snapshot(Arc::new(snapshot())));
+    assert!(!app.is_dirty());
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    assert!(app.is_dirty());
+}
+
+#[test]
+fn errors_stay_and_other_messages_go() {
+    let mut app = shown();
+    let say = |app: &mut App, outcome| app.update(Event::Done(outcome), NOW);
+    say(&mut app, Outcome::Failed("it broke".into()));
+    for n in 0..6 {
+        say(&mut app, Outcome::Copied(format!("copied {n}")));
+    }
+    let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+    assert!(shown(&app).contains(&"it broke".to_owned()), "good news drive no error out: {:?}", shown(&app));
+    let at = |ms| NOW.plus(Duration::from_millis(ms));
+    app.update(Event::Tick, at(4999));
+    assert!(shown(&app).len() > 1);
+    app.update(Event::Tick, at(5000));
+    assert_eq!(shown(&app), ["it broke"]);
+    app.update(Event::Tick, at(3_600_000));
+    assert_eq!(shown(&app), ["it broke"]);
+    press(&mut app, "<esc>");
+    assert_eq!(shown(&app), [""; 0]);
+    press(&mut app, "m");
+    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert!(lines.iter().any(|(_, text)| text == "it broke"), "all is kept for the list of messages");
+}
+
+#[test]
+fn a_changed_host_key_asks_by_itself_and_yes_trusts_what_was_offered() {
+    let changed = || ProblemKind::HostKeyChanged { known: "SHA256:old".into(), offered: "SHA256:new".into() };
+    let stopped =
+        || News::Link(Link::Stopped { problem: problem(changed(), "the host key has changed", "compare") });
+    let mut app = shown();
+    assert_eq!(tell(&mut app, CLUSTER, stopped()), []);
+    let Some(Dialog::Ask { on_yes: false, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let told: String = lines.iter().map(|(_, t)| t.as_str()).collect();
+    assert!(told.contains("SHA256:old") && told.contains("SHA256:new"));
+    assert_eq!(press(&mut app, "<enter>"), [], "enter cancels");
+    assert!(app.dialog().is_none());
+    assert!(footer(&mut app).contains("h host key"));
+    assert_eq!(press(&mut app, "hy"), [asks(Request::TrustHostKey("SHA256:new".into()))]);
+    // What is being typed must not answer a question that comes up meanwhile.
+    let mut app = shown();
+    press(&mut app, "/y");
+    tell(&mut app, CLUSTER, stopped());
+    assert!(app.dialog().is_none());
+    assert_eq!(press(&mut app, "y"), []);
+}
+
+fn figures(secs: i64) -> Physical {
+    // The machine's clock is an hour wrong.
+    let sampled = Some(Timestamp::from_millis(NOW.as_millis() + (3600 + secs) * 1000));
+    Physical { sampled, cpu_percent: Some(77.0), memory: None, disk: None, tpus: Vec::new() }
+}
+
+#[test]
+fn machine_figures_that_stand_still_are_not_shown_for_ever() {
+    let mut app = shown();
+    press(&mut app, "1z");
+    paint(&mut app, 120, 40);
+    let id = snapshot().nodes[0].id;
+    let at = |secs: i64| Timestamp::from_millis(NOW.as_millis() + secs * 1000);
+    let tell = |app: &mut App, sample: i64, secs: i64| {
+        let news = News::Physical(vec![(id, figures(sample))]);
+        app.update(Event::Update(Update { cluster: ClusterName::new(CLUSTER), news }), at(secs));
+    };
+    let seen = |app: &App, secs: i64| {
+        let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+        terminal.draw(|f| _ = draw(f, app, &Theme::new(Colors::None), at(secs))).unwrap();
+        terminal.backend().to_string().contains("77%")
+    };
+    tell(&mut app, 0, 0);
+    assert!(seen(&app, 29) && !seen(&app, 30));
+    assert!(app.next_change(at(29)).unwrap() <= Duration::from_secs(1), "the screen changes by itself");
+    // An agent that lives samples again; one that is dead is told of with its last sample.
+    tell(&mut app, 28, 28);
+    assert!(seen(&app, 57));
+    tell(&mut app, 28, 57);
+    assert!(!seen(&app, 58));
+}

@@ -1,0 +1,230 @@
+//! The view of a cluster's TPUs: how it opens, what its keys do, and what news make of it.
+
+use super::*;
+use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
+use marin_tui::reconcile::Standing;
+
+fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
+    TpuVm {
+        id: None,
+        name: name.into(),
+        accelerator_type: "v4-8".into(),
+        state,
+        unhealthy: None,
+        hosts: vec![host.into()],
+        external: vec![None],
+        capacity: Capacity::Preemptible,
+        queued_resource: None,
+        created: Some(before(9000)),
+        ray_cluster: Some(CLUSTER.into()),
+        ray_type: None,
+    }
+}
+
+/// Hosts .1 and .2 and .3 are alive in the sample's Ray.
+fn cloud() -> News {
+    let vms = vec![
+        vm("ray-one", VmState::Ready, "10.130.0.1"),
+        vm("ray-ghost", VmState::Preempted, "10.130.0.2"),
+        vm("ray-leak", VmState::Preempted, "10.130.0.66"),
+        vm("ray-three", VmState::Ready, "10.130.0.3"),
+        vm("ray-late", VmState::Ready, "10.130.0.55"),
+    ];
+    News::Cloud(Ok(Arc::new(CloudView { vms, queued: Vec::new(), complete: true, asked: before(20) })))
+}
+
+fn names(app: &App) -> Vec<String> {
+    keys(app, app.listing().unwrap())
+}
+
+/// The sample cluster's TPUs on the screen.
+fn opened() -> App {
+    let mut app = super::shown();
+    press(&mut app, "T");
+    tell(&mut app, CLUSTER, cloud());
+    paint(&mut app, 120, 40);
+    app
+}
+
+fn toast(app: &App) -> String {
+    app.toasts().shown().last().map(|t| t.text.clone()).unwrap_or_default()
+}
+
+#[test]
+fn it_opens_on_the_cluster_that_is_meant_and_leads_back() {
+    let name = ClusterName::new(CLUSTER);
+    let asks = |requests: &[Request]| -> Vec<Effect> {
+        requests.iter().map(|r| Effect::Ask(name.clone(), r.clone())).collect()
+    };
+    let mut app = super::shown();
+    let opening = press(&mut app, "T");
+    assert_eq!(opening, asks(&[Request::Cloud]));
+    assert_eq!((app.view().clone(), app.context()), (View::Tpus(0), Context::Tpus));
+    press(&mut app, "q");
+    assert_eq!(app.view().clone(), View::Cluster(0));
+    let mut app = super::app(&[CLUSTER, "b"]);
+    press(&mut app, "T");
+    assert_eq!(app.view().clone(), View::Tpus(0));
+    assert_eq!(press(&mut app, "<esc>"), asks(&[Request::Focus(false)]));
+    assert_eq!(app.view().clone(), View::Clusters);
+    press(&mut app, ":tpus<enter>");
+    assert_eq!(app.view().clone(), View::Tpus(0), "from the palette too");
+    assert_eq!(press(&mut app, "<^r>"), asks(&[Request::Refresh, Request::Cloud]));
+}
+
+#[test]
+fn other_providers_have_no_such_view() {
+    let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let local = ClusterSpec { provider: marin_tui::model::Provider::Local, ..spec("lab") };
+    let mut app = App::new(vec![marin_tui::app::Listed::Cluster(local)], keymap);
+    app.start(None);
+    assert!(press(&mut app, "T").is_empty());
+    assert_eq!(app.view().clone(), View::Cluster(0));
+    assert!(toast(&app).contains("the provider of lab is local"), "{}", toast(&app));
+    assert!(!footer(&mut app).contains("tpus"));
+}
+
+#[test]
+fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
+    let mut app = opened();
+    assert_eq!(names(&app), ["ray-ghost", "ray-late", "ray-leak", "ray-one", "ray-three"]);
+    press(&mut app, ">>");
+    assert_eq!(names(&app), ["ray-ghost", "ray-late", "ray-leak", "ray-one", "ray-three"]);
+    press(&mut app, "I");
+    assert_eq!(names(&app)[0], "ray-three");
+    press(&mut app, "/holds<enter>");
+    assert_eq!(names(&app), ["ray-leak"]);
+    assert_eq!(press(&mut app, "y"), [Effect::Copy { what: "tpu name".into(), text: "ray-leak".into() }]);
+    press(&mut app, "d");
+    let lines = details(&app);
+    assert!(
+        lines.iter().any(|(l, t)| l == "hint" && t == "delete the preempted TPUs: x in the TPUs"),
+        "{lines:?}"
+    );
+    assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
+    press(&mut app, "<esc><esc>");
+    assert_eq!((names(&app).len(), app.view().clone()), (5, View::Tpus(0)), "the filter first");
+}
+
+#[test]
+fn a_login_goes_to_the_host_of_the_row() {
+    let mut app = opened();
+    let login = press(&mut app, "!");
+    let [Effect::SshHost(_, host)] = &login[..] else { panic!("{login:?}") };
+    assert_eq!((host.vm.raw(), host.internal.raw()), ("ray-ghost", "10.130.0.2"));
+    assert!(press(&mut app, "jj!").is_empty());
+    assert!(toast(&app).contains("ray-leak was preempted"), "{}", toast(&app));
+}
+
+#[test]
+fn leftovers_are_deleted_after_a_question_that_is_focused_on_no() {
+    let mut app = opened();
+    press(&mut app, "x");
+    let Some(Dialog::Ask { lines, on_yes: false, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let told: Vec<_> = lines.iter().map(|(_, t)| t.as_str()).collect();
+    assert!(told.contains(&"ray-leak  v4-8") && told.contains(&"ray-ghost  v4-8"), "{told:?}");
+    assert!(press(&mut app, "<enter>").is_empty(), "cancel was focused");
+    let effects = press(&mut app, "xy");
+    let [Effect::Ask(_, Request::CleanPreempted(left))] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(left.iter().map(|l| l.name.raw()).collect::<Vec<_>>(), ["ray-ghost", "ray-leak"]);
+    let left = left.clone();
+    assert!(press(&mut app, "x").is_empty() && app.dialog().is_none(), "not twice at once");
+    let failed = Cleaned::Failed { what: "permission denied by Google".into(), hint: "ask".into() };
+    let done = vec![(left[0].clone(), Cleaned::Deleted), (left[1].clone(), failed)];
+    tell(&mut app, CLUSTER, News::Cleaned(Ok(done)));
+    let said = toast(&app);
+    assert!(said.contains("1 of 2 deleted") && said.contains("ray-leak") && said.contains("ask"), "{said}");
+    press(&mut app, "x");
+    assert!(app.dialog().is_some(), "it can be tried again");
+}
+
+#[test]
+fn an_error_stands_beside_what_was_known_before() {
+    let mut app = opened();
+    let gone = problem(ProblemKind::Other, "Google cannot be reached", "check the network");
+    tell(&mut app, CLUSTER, News::Cloud(Err(gone)));
+    let tpus = &app.tpus().unwrap().tpus;
+    assert_eq!(names(&app).len(), 5);
+    assert!(tpus.is_stale(NOW) && tpus.problem().is_some());
+    tell(&mut app, CLUSTER, cloud());
+    assert!(!app.tpus().unwrap().tpus.is_stale(NOW));
+}
+
+#[test]
+fn a_missing_login_is_said_once_for_all_clusters() {
+    let mut app = super::app(&["a", "b"]);
+    let missing = || News::Cloud(Err(problem(ProblemKind::Login, "not logged in to Google Cloud", "log in")));
+    for cluster in ["a", "b", "a", "b"] {
+        tell(&mut app, cluster, missing());
+    }
+    let said = app.toasts().said().filter(|t| t.text.contains("not logged in")).count();
+    assert_eq!(said, 1);
+}
+
+#[test]
+fn without_ray_nothing_is_said_of_ray() {
+    let mut app = opened();
+    let gone = problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    let tpus = &app.tpus().unwrap().tpus;
+    let standings: Vec<_> = tpus.rows().iter().map(|r| r.standing).collect();
+    let (quota, up) = (Standing::EatsQuota, Standing::Up);
+    assert_eq!(standings, [quota, quota, up, up, up]);
+    // A try is no success: what Ray said before is as old as it was.
+    tell(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
+    let cluster = app.tpus().unwrap();
+    assert!(cluster.tpus.rows().iter().all(|r| r.standing != Standing::Ghost));
+    assert!(!cluster.tpus.knows_ray() && !cluster.snapshot.nodes.iter().any(|n| cluster.tpus.is_ghost(n)));
+    tell(&mut app, CLUSTER, News::Link(up_link()));
+    assert_eq!(app.tpus().unwrap().tpus.rows()[0].standing, Standing::Ghost);
+}
+
+fn up_link() -> Link {
+    crate::sample::up()
+}
+
+#[test]
+fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
+    let mut app = opened();
+    let cluster = app.tpus().unwrap();
+    let ghosts: Vec<_> = cluster.snapshot.nodes.iter().filter(|n| cluster.tpus.is_ghost(n)).collect();
+    assert_eq!(ghosts.iter().map(|n| n.address.raw()).collect::<Vec<_>>(), ["10.130.0.2"]);
+    let quota = cluster.findings.iter().find(|f| f.kind == marin_tui::diagnose::FindingKind::EatsQuota);
+    assert_eq!(quota.unwrap().short, "2 preempted TPUs hold quota, 8 chips");
+    press(&mut app, "q1z");
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
+    let seen = terminal.backend().to_string();
+    assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
+    press(&mut app, "/worker-02<enter>d");
+    let lines = details(&app);
+    assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone in Google Cloud"), "{lines:?}");
+}
+
+#[test]
+fn a_click_selects_a_row_and_a_second_one_opens_it() {
+    let mut app = opened();
+    let (effects, _) = paint(&mut app, 120, 40);
+    assert!(effects.is_empty());
+    let click = |app: &mut App, row| {
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        let mouse = MouseEvent { kind, column: 10, row, modifiers: KeyModifiers::NONE };
+        app.update(Event::Mouse(mouse), NOW);
+    };
+    // Header, border and titles stand above.
+    click(&mut app, 5);
+    assert_eq!(app.meant_slice().unwrap().name.raw(), "ray-leak");
+    click(&mut app, 5);
+    assert!(matches!(app.view(), View::Details(_)));
+}
+
+#[test]
+fn the_same_answer_again_draws_nothing_where_it_is_not_shown() {
+    let mut app = opened();
+    press(&mut app, "q");
+    paint(&mut app, 120, 40);
+    tell(&mut app, CLUSTER, cloud());
+    assert!(!app.is_dirty());
+    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(CloudView::default()))));
+    assert!(app.is_dirty(), "the ghost is none any more");
+}

@@ -1,0 +1,495 @@
+//! Workers by hand: the form, the dialogs, what their progress says.
+
+use super::*;
+use marin_tui::app::plan::{Looked, Spot};
+use marin_tui::app::running::{Over, Stand};
+use marin_tui::app::worker::{Offered, WorkerField, WorkerForm};
+use marin_tui::app::{Keymap, Listed};
+use marin_tui::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
+
+fn orders(order: Order) -> Effect {
+    Effect::Operate(ClusterName::new(CLUSTER), order)
+}
+
+fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+}
+
+fn form(app: &App) -> &WorkerForm {
+    let Some(Dialog::Worker(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    form
+}
+
+fn plan(app: &App) -> &marin_tui::app::Plan {
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    plan
+}
+
+fn offer() -> WorkerOffer {
+    let of = |name: &str, tpu: &str| WorkerType { name: name.into(), accelerator: tpu.into() };
+    WorkerOffer {
+        types: vec![
+            of("tpu_worker", "v4-8"),
+            of("tpu_slice_v4_32", "v4-32"),
+            of("tpu_slice_v5e_16", "v5e-16"),
+        ],
+        capacities: ["preemptible", "best-effort", "reserved"].map(String::from).to_vec(),
+        last: None,
+    }
+}
+
+fn queued(node_type: &str, capacity: &str, names: &[&str]) -> Task {
+    Task::AddWorker(NewWorker::Queued {
+        node_type: node_type.into(),
+        capacity: capacity.into(),
+        names: names.iter().map(|n| (*n).to_owned()).collect(),
+    })
+}
+
+fn remove(worker: &str, drain: Option<u64>) -> Task {
+    Task::RemoveWorker { worker: worker.into(), drain }
+}
+
+fn previewed(task: Task, owners: &[&str]) -> OperationNews {
+    let job = |(i, owner): (usize, &&str)| {
+        AffectedJob::of(&job(&format!("job-{i}"), JobStatus::Running, owner, 60))
+    };
+    let jobs = owners.iter().enumerate().map(job).collect();
+    OperationNews::Previewed(task, Preview { jobs, me: "alice".into(), trouble: None })
+}
+
+fn begun(app: &mut App, task: Task, steps: &[StepName]) {
+    hears(app, OperationNews::Began(Operation::new(task, ClusterName::new(CLUSTER))));
+    for (i, step) in steps.iter().enumerate() {
+        if i > 0 {
+            hears(app, OperationNews::Progress(Progress::Done(steps[i - 1], "seen".into())));
+        }
+        hears(app, OperationNews::Progress(Progress::Began(*step)));
+    }
+}
+
+fn stand(app: &App) -> Stand {
+    app.clusters()[0].running.as_ref().unwrap().stand.clone()
+}
+
+#[test]
+fn a_form_opens_at_once_from_the_fleet_and_every_pane() {
+    for place in ["", "1", "3", "4", "c", "cN", "cJ", "T"] {
+        let mut app = shown();
+        press(&mut app, place);
+        assert_eq!(press(&mut app, "a"), [orders(Order::Offer)], "{place}");
+        assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Looking), "{place}");
+        // What is typed meanwhile presses no keys.
+        assert_eq!(press(&mut app, "qjx"), []);
+        assert_eq!(app.context(), Context::Form, "{place}");
+        assert_eq!(press(&mut app, "<esc>"), []);
+        assert!(app.dialog().is_none());
+        hears(&mut app, OperationNews::Offered(Ok(offer())));
+        assert!(app.dialog().is_none(), "it was given up");
+    }
+    let mut app = shown();
+    press(&mut app, ":add-w<tab><enter>");
+    assert_eq!(form(&app).offered, Offered::Looking);
+}
+
+#[test]
+fn workers_are_chosen_named_looked_at_and_begun() {
+    let mut app = shown();
+    press(&mut app, "a");
+    let last =
+        NewWorker::Queued { node_type: "v4-32".into(), capacity: "reserved".into(), names: vec!["x".into()] };
+    hears(&mut app, OperationNews::Offered(Ok(WorkerOffer { last: Some(last), ..offer() })));
+    assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as it was the last time");
+    press(&mut app, "<right><tab><left><tab><backspace>2<tab>Mine");
+    assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.as_str()), (2, 1, "2"));
+    assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("lower-case letters"));
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), [], "nothing is sent that google would refuse");
+    assert_eq!(form(&app).focused(), Some(WorkerField::Name), "there it is wrong");
+    press(&mut app, "<^u>");
+    app.update(Event::Paste("mine\nrm".into()), NOW);
+    let task = queued("tpu_slice_v5e_16", "best-effort", &["mine-1", "mine-2"]);
+    assert_eq!(
+        press(&mut app, "<enter><enter>"),
+        [orders(Order::Look(task.clone()))],
+        "the last field leads on"
+    );
+    let spots = plan(&app).spots();
+    assert_eq!((plan(&app).spot, spots), (Spot::Cancel, vec![Spot::Cancel, Spot::Go]));
+    assert_eq!(press(&mut app, "<tab><enter>"), [], "not before it was looked");
+    // What was typed is there again.
+    press(&mut app, "<esc>");
+    assert_eq!(form(&app).name, "mine");
+    press(&mut app, "<enter>");
+    hears(&mut app, previewed(task.clone(), &[]));
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
+    assert_eq!(app.context(), Context::Progress);
+}
+
+#[test]
+fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<tab><tab><tab>mine");
+    let task = queued("tpu_worker", "preemptible", &["mine"]);
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Look(task.clone()))]);
+    press(&mut app, "?");
+    assert_eq!(app.context(), Context::Tell);
+    // Help over help is one help.
+    press(&mut app, "?");
+    hears(&mut app, previewed(task, &[]));
+    press(&mut app, "<esc>");
+    assert_eq!(plan(&app).looked, Looked::Seen, "it was looked meanwhile");
+    press(&mut app, "<esc>");
+    assert_eq!(form(&app).name, "mine", "and the form is there");
+    press(&mut app, "<esc>");
+    assert!(app.dialog().is_none());
+    // What a plan is refused for meanwhile is not lost either.
+    press(&mut app, "R?");
+    hears(
+        &mut app,
+        OperationNews::Refused(
+            OperationKind::Restart,
+            Refusal::new(Gate::NotOffered, problem(ProblemKind::Other, "no", "")),
+        ),
+    );
+    press(&mut app, "q");
+    assert!(matches!(&plan(&app).looked, Looked::Refused(p) if p.what == "no"));
+}
+
+#[test]
+fn a_late_second_offer_takes_nothing_back() {
+    let mut app = shown();
+    // Two forms one after the other have asked.
+    press(&mut app, "a<esc>a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<right><tab>");
+    let before = form(&app).clone();
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    assert_eq!(*form(&app), before);
+}
+
+#[test]
+fn a_name_is_made_up_when_none_is_written() {
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<backtab><enter>");
+    let Task::AddWorker(NewWorker::Queued { names, .. }) = &plan(&app).operation.task else { panic!() };
+    assert_eq!(names[..], [format!("ray-worker-manual-{:x}", NOW.as_millis())]);
+}
+
+#[test]
+fn a_host_of_a_local_cluster_is_added_by_its_address() {
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(WorkerOffer::default())));
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
+    assert!(form(&app).complaint(WorkerField::Address).unwrap().contains("enter the host"));
+    press(&mut app, "-oProxy");
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
+    press(&mut app, "<^u>10.0.0.7");
+    let task = Task::AddWorker(NewWorker::Host { address: "10.0.0.7".into() });
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Look(task))]);
+}
+
+#[test]
+fn an_offer_that_failed_stays_in_the_form_with_its_mend() {
+    let mut app = shown();
+    press(&mut app, "a");
+    let missing = problem(ProblemKind::Login, "not logged in to Google Cloud", "run gcloud");
+    hears(&mut app, OperationNews::Offered(Err(missing)));
+    assert!(matches!(form(&app).offered, Offered::Failed(_)));
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
+    assert!(app.dialog().is_none(), "cancel is all there is");
+}
+
+#[test]
+fn the_mouse_presses_the_buttons_of_the_form() {
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    paint(&mut app, 120, 40);
+    let [_, next] = areas(&app, 120, 40).buttons.unwrap();
+    point(&mut app, CLICK, 0, 0);
+    assert_eq!(app.context(), Context::Form, "what was typed is not lost by a click beside it");
+    assert_eq!(point(&mut app, CLICK, next.x + 2, next.y).len(), 1);
+    assert_eq!(app.context(), Context::Plan);
+}
+
+/// The nodes pane with that node selected.
+fn at_node(name: &str) -> App {
+    let mut app = shown();
+    press(&mut app, &format!("1/{name}<enter>"));
+    app
+}
+
+#[test]
+fn a_worker_is_removed_by_its_address_drained_or_at_once() {
+    let mut app = at_node("worker-03");
+    let drained = remove("10.130.0.3", Some(3600));
+    assert_eq!(press(&mut app, "D"), [orders(Order::Look(drained.clone()))]);
+    assert_eq!(
+        plan(&app).title(),
+        "remove worker worker-03fe4a1c, 10.130.0.3 (marin-us-central2)",
+        "as its row names it"
+    );
+    assert!(plan(&app).preview.jobs.is_empty(), "which jobs work there nobody knows yet");
+    hears(&mut app, previewed(drained.clone(), &["alice"]));
+    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Drain, Spot::Go], "no name is to be typed");
+    assert_eq!(plan(&app).spot, Spot::Cancel);
+    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(remove("10.130.0.3", None)))]);
+    assert_eq!(plan(&app).looked, Looked::Looking);
+    hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Look(drained.clone()))], "and back");
+    hears(&mut app, previewed(drained.clone(), &["alice"]));
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(drained, Others::default()))]);
+    // What was seen of another worker says nothing of this one.
+    let mut app = at_node("worker-03");
+    press(&mut app, "D<esc>");
+    press(&mut app, "<esc>/worker-02<enter>D");
+    hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &[]));
+    assert_eq!(plan(&app).looked, Looked::Looking);
+    // Ray has nothing there that could end first.
+    let mut app = at_node("worker-14");
+    assert_eq!(press(&mut app, "D"), [orders(Order::Look(remove("10.130.0.20", None)))]);
+    let mut app = shown();
+    press(&mut app, "cN/worker-02<enter>");
+    assert_eq!(press(&mut app, "D"), [orders(Order::Look(remove("10.130.0.2", Some(3600))))]);
+}
+
+#[test]
+fn other_peoples_jobs_on_a_worker_stand_in_the_way_and_so_do_new_ones() {
+    let mut app = at_node("worker-03");
+    press(&mut app, "D");
+    hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
+    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Drain, Spot::Others, Spot::Go]);
+    assert_eq!(press(&mut app, "<tab><tab><tab><enter>"), []);
+    assert!(plan(&app).said.contains("jobs of bo"), "{}", plan(&app).said);
+    press(&mut app, "<tab><tab><tab> ");
+    assert!(plan(&app).others);
+    press(&mut app, "<left> ");
+    hears(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
+    assert!(!plan(&app).others, "carol was not named when it was allowed");
+    press(&mut app, "<tab> <tab>");
+    let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
+    assert_eq!(press(&mut app, "<enter>"), [orders(begins(remove("10.130.0.3", None), others))]);
+}
+
+#[test]
+fn a_head_is_no_worker() {
+    let mut app = at_node("head");
+    assert_eq!(press(&mut app, "D"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("is the head") && said(&app).contains("X stops"));
+    assert_eq!(press(&mut app, "i"), []);
+    assert!(app.dialog().is_none() && said(&app).contains("R restarts"), "{}", said(&app));
+    let text = footer(&mut app);
+    assert!(!text.contains("D remove") && text.contains("a add worker"), "{text}");
+    press(&mut app, "<esc><esc>/worker-03<enter>");
+    assert!(footer(&mut app).contains("D remove"));
+}
+
+#[test]
+fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
+    let mut app = shown();
+    let vm = TpuVm {
+        id: None,
+        name: "ray-slice".into(),
+        accelerator_type: "v4-16".into(),
+        state: VmState::Ready,
+        unhealthy: None,
+        hosts: vec!["10.130.0.1".into(), "10.130.0.2".into()],
+        external: vec![None, None],
+        capacity: Capacity::Preemptible,
+        queued_resource: None,
+        created: None,
+        ray_cluster: Some(CLUSTER.into()),
+        ray_type: None,
+    };
+    let view = CloudView { vms: vec![vm], queued: Vec::new(), complete: true, asked: before(20) };
+    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
+    press(&mut app, "1/worker-02<enter>D");
+    assert_eq!(plan(&app).note, "it is one of the 2 hosts of ray-slice; all of them are affected");
+    let mut reborn = snapshot();
+    let mut nodes = (*reborn.nodes).clone();
+    let dead = nodes.iter_mut().find(|n| !n.state.is_alive()).unwrap();
+    dead.address = "10.130.0.3".into();
+    let name = dead.name.to_string();
+    reborn.nodes = Arc::new(nodes);
+    let mut app = shown();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(reborn)));
+    press(&mut app, &format!("1/{name}<enter>"));
+    for key in ["D", "i"] {
+        assert_eq!(press(&mut app, key), []);
+        assert!(app.dialog().is_none() && said(&app).contains("now belongs to worker-03"), "{}", said(&app));
+    }
+}
+
+#[test]
+fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
+    let mut app = at_node("worker-03");
+    let task = Task::InitWorker { worker: "10.130.0.3".into() };
+    assert_eq!(press(&mut app, "i"), [orders(Order::Look(task.clone()))]);
+    hears(&mut app, previewed(task.clone(), &[]));
+    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Go]);
+    assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
+}
+
+#[test]
+fn on_the_tpus_a_worker_goes_by_its_name() {
+    let vm = |name: &str, state, hosts: &[&str]| TpuVm {
+        id: None,
+        name: name.into(),
+        accelerator_type: "v4-8".into(),
+        state,
+        unhealthy: None,
+        hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
+        external: vec![None; hosts.len()],
+        capacity: Capacity::Preemptible,
+        queued_resource: None,
+        created: Some(before(9000)),
+        ray_cluster: Some(CLUSTER.into()),
+        ray_type: None,
+    };
+    let vms = vec![
+        vm("ray-one", VmState::Ready, &["10.130.0.1"]),
+        vm("ray-gone", VmState::Preempted, &["10.130.0.66"]),
+        vm("ray-coming", VmState::Coming, &[]),
+        vm("ray-two", VmState::Ready, &["10.130.0.2"]),
+    ];
+    let refused = QueuedResource {
+        name: "ray-no".into(),
+        state: QueuedState::Failed,
+        error: None,
+        accelerator_type: "v4-128".into(),
+        nodes: Vec::new(),
+        capacity: Capacity::Reserved,
+        created: None,
+        ray_cluster: Some(CLUSTER.into()),
+    };
+    let view = CloudView { vms, queued: vec![refused], complete: true, asked: before(20) };
+    let at = |filter: &str| {
+        let mut app = shown();
+        press(&mut app, "T");
+        tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view.clone()))));
+        press(&mut app, &format!("/{filter}<enter>"));
+        app
+    };
+    let looks = |task| [orders(Order::Look(task))];
+    assert_eq!(press(&mut at("ray-one"), "D"), looks(remove("ray-one", Some(3600))));
+    assert_eq!(press(&mut at("ray-no"), "D"), looks(remove("ray-no", None)));
+    assert_eq!(press(&mut at("ray-one"), "i"), looks(Task::InitWorker { worker: "ray-one".into() }));
+    // Alive in Ray, unknown to Google: all it has is an address.
+    assert_eq!(press(&mut at("10.130.0.3"), "i"), looks(Task::InitWorker { worker: "10.130.0.3".into() }));
+    for (name, why) in
+        [("ray-gone", "was preempted"), ("ray-no", "was refused"), ("ray-coming", "no host yet")]
+    {
+        let mut app = at(name);
+        assert_eq!(press(&mut app, "i"), [], "{name}");
+        assert!(said(&app).contains(why), "{}", said(&app));
+    }
+}
+
+#[test]
+fn the_form_and_the_dialogs_are_refused_to_who_only_reads() {
+    let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    press(&mut app, "1");
+    for (key, name) in [("a", "add-worker"), ("D", "remove-worker"), ("i", "init-worker")] {
+        assert_eq!(press(&mut app, key), []);
+        assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} refused: read-only")));
+    }
+}
+
+#[test]
+fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
+    use StepName::{Ask, Capacity};
+    let task = queued("tpu_worker", "preemptible", &["a"]);
+    let mut app = shown();
+    begun(&mut app, task.clone(), &[Ask]);
+    press(&mut app, "p");
+    assert_eq!(press(&mut app, "c"), [], "the request is on its way");
+    hears(&mut app, OperationNews::Progress(Progress::Done(Ask, "asked".into())));
+    hears(&mut app, OperationNews::Progress(Progress::Began(Capacity)));
+    let running = app.watched().unwrap();
+    assert_eq!((running.brief().as_str(), running.takes_down()), ("add worker 2/3", false));
+    assert_eq!(press(&mut app, "c"), [orders(Order::Cancel)]);
+    press(&mut app, "<esc>");
+    let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
+    let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
+    assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
+    assert_eq!(stand(&app), Stand::Over(Over::Cancelled(how)));
+    assert!(
+        said(&app).contains("the request stays with Google") && !said(&app).contains("nothing was changed")
+    );
+    // A cluster whose worker is being removed is not expected to be away.
+    let mut app = shown();
+    begun(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
+    let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
+    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
+    assert_eq!(app.fleet().alerts(), 1);
+    // Nothing else begins meanwhile.
+    assert_eq!(press(&mut app, "a"), []);
+    assert_eq!(app.context(), Context::Progress);
+}
+
+#[test]
+fn nothing_is_said_of_jobs_or_restarts_where_a_worker_is_meant() {
+    let tasks = [
+        queued("tpu_worker", "preemptible", &["a"]),
+        Task::AddWorker(NewWorker::Host { address: "10.0.0.7".into() }),
+        Task::InitWorker { worker: "10.0.0.7".into() },
+        remove("10.0.0.7", Some(3600)),
+    ];
+    for task in tasks {
+        let operation = Operation::new(task.clone(), ClusterName::new(CLUSTER));
+        let mut app = shown();
+        begun(&mut app, task, &operation.steps[..2]);
+        let failed = problem(ProblemKind::Other, "no route to 10.0.0.7", "hint it");
+        press(&mut app, "q");
+        assert!(app.dialog().is_some(), "quitting asks");
+        press(&mut app, "<esc>");
+        hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
+        let mut texts = vec![said(&app).to_owned()];
+        press(&mut app, "pa");
+        texts.push(format!("{:?}", app.dialog()));
+        assert_eq!(press(&mut app, "y"), [orders(Order::Abandon)]);
+        hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
+        texts.push(said(&app).to_owned());
+        for text in texts {
+            let untrue = ["restart", "jobs", "backup", "cluster stays", "stopped stays"];
+            assert!(untrue.iter().all(|w| !text.contains(w)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
+    let mut app = shown();
+    press(&mut app, "R");
+    let trouble = Some(problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "is it up?"));
+    let unseen = Preview { jobs: Vec::new(), me: "alice".into(), trouble };
+    hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
+    let spots = [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Blind, Spot::Name, Spot::Go];
+    assert_eq!(plan(&app).spots(), spots, "bo, carol and a driver by hand are known from before");
+    press(&mut app, "<tab><tab> <tab><tab>marin-us-central2<enter>");
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(plan(&app).said.contains("cannot determine affected jobs"), "{}", plan(&app).said);
+    press(&mut app, "<tab><tab><tab><tab> <tab><tab>");
+    let others = Others {
+        people: vec!["bo".into(), "carol".into()],
+        unowned: vec![JobKey::Driver(JobId("04000000".into()))],
+    };
+    let Order::Begin(task, consent) = begins(Task::Restart { preserve: true }, others) else { panic!() };
+    let order = Order::Begin(task, Consent { unknown: true, ..consent });
+    assert_eq!(press(&mut app, "<enter>"), [orders(order)]);
+    // Once it answers nothing is blind any more.
+    let mut app = shown();
+    press(&mut app, "X");
+    hears(&mut app, OperationNews::Previewed(Task::Stop, unseen));
+    assert!(plan(&app).is_blind());
+    hears(&mut app, previewed(Task::Stop, &[]));
+    assert!(!plan(&app).is_blind() && !plan(&app).spots().contains(&Spot::Blind));
+}

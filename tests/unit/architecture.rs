@@ -1,0 +1,362 @@
+//! Holds `src/` to its own map: imports go downward only, between rooms and between files; terminals, keys, colours and
+//! processes stay in their rooms.
+
+mod circles;
+
+use circles::{Arrows, arrows, circles};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Circles of files that are still there. The list only ever gets shorter: a circle that is untied leaves it.
+const CIRCLES: &[&[&str]] = &[
+    &[
+        "app.rs",
+        "app/actions.rs",
+        "app/column.rs",
+        "app/drawn.rs",
+        "app/fixes.rs",
+        "app/keymap.rs",
+        "app/list.rs",
+        "app/look.rs",
+        "app/offers.rs",
+        "app/paces.rs",
+        "app/pages.rs",
+        "app/pages/clusters.rs",
+        "app/pages/jobs.rs",
+        "app/pages/nodes.rs",
+        "app/pages/slices.rs",
+    ],
+    &[
+        "ui.rs",
+        "ui/alerts.rs",
+        "ui/autoscaler.rs",
+        "ui/buttons.rs",
+        "ui/chrome.rs",
+        "ui/details.rs",
+        "ui/dialog.rs",
+        "ui/fleet.rs",
+        "ui/form.rs",
+        "ui/log.rs",
+        "ui/plan.rs",
+        "ui/progress.rs",
+        "ui/table.rs",
+        "ui/tpus.rs",
+        "ui/worker.rs",
+    ],
+];
+
+/// Each room and the rooms it may import. A room that is missing here fails the test.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("regular", &[]),
+    ("replace", &[]),
+    ("proto", &[]),
+    ("config", &["regular", "replace", "model"]),
+    ("reconcile", &["model"]),
+    ("infra", &["config", "replace", "model"]),
+    ("token", &["regular", "replace", "model"]),
+    ("ssh", &["model"]),
+    ("ray", &["proto", "model"]),
+    ("gcp", &["model"]),
+    // Not `ray`: the simulated heads share the schema with the client, and none of its code.
+    ("demo", &["proto", "model"]),
+    ("supervisor", &["config", "token", "ssh", "ray", "gcp", "model"]),
+    ("diagnose", &["model"]),
+    ("operation", &["supervisor", "ssh", "ray", "gcp", "config", "replace", "model"]),
+    ("app", &["diagnose", "reconcile", "model"]),
+    ("ui", &["app", "diagnose", "reconcile", "model"]),
+    ("tui", &["ui", "app", "operation", "supervisor", "config", "model"]),
+    // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
+    (
+        "cli",
+        &[
+            "tui",
+            "ui",
+            "app",
+            "operation",
+            "supervisor",
+            "ray",
+            "gcp",
+            "demo",
+            "config",
+            "infra",
+            "token",
+            "reconcile",
+            "model",
+        ],
+    ),
+    ("main", &["cli"]),
+];
+
+fn sources() -> Vec<(String, PathBuf, String)> {
+    fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, out);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                out.push(path);
+            }
+        }
+    }
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    walk(&src, &mut files);
+    files.sort();
+    let room = |p: &Path| {
+        let first = p.strip_prefix(&src).unwrap().components().next().unwrap();
+        first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
+    };
+    files.into_iter().map(|p| (room(&p), p.clone(), fs::read_to_string(&p).unwrap())).collect()
+}
+
+/// The code without comments and without the test module that closes a file.
+fn code(text: &str) -> String {
+    let body = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    let line = |l: &str| l.split("//").next().unwrap_or_default().to_owned();
+    body.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Rooms named after `crate::` (or after the library's name, in `main`), also inside `use crate::{a, b::c}`.
+fn imported(text: &str) -> BTreeSet<String> {
+    let mut rooms = BTreeSet::new();
+    for prefix in ["crate::", "marin_tui::"] {
+        for (at, _) in text.match_indices(prefix) {
+            let rest = &text[at + prefix.len()..];
+            if let Some(group) = rest.strip_prefix('{') {
+                let mut depth = 0;
+                let mut word = String::new();
+                for c in group.chars() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => {
+                            rooms.insert(std::mem::take(&mut word));
+                            continue;
+                        }
+                        _ => {}
+                    }
+                    if depth == 0 {
+                        word.push(c);
+                    }
+                }
+                rooms.insert(word);
+            } else {
+                rooms.insert(rest.to_owned());
+            }
+        }
+    }
+    let ident =
+        |s: &String| s.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    rooms.iter().map(ident).filter(|s| !s.is_empty()).collect()
+}
+
+#[test]
+fn imports_go_downward_only() {
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        if room == "lib" {
+            continue;
+        }
+        let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+            wrong.push(format!("{}: room `{room}` is not in the table", path.display()));
+            continue;
+        };
+        for import in imported(&code(&text)) {
+            let known = ROOMS.iter().any(|(name, _)| *name == import);
+            if known && import != room && !allowed.contains(&import.as_str()) {
+                wrong.push(format!("{}: `{room}` imports `{import}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_name_each_other_in_no_circle() {
+    let arrows = arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let found = circles(&arrows);
+    let listed: BTreeSet<Vec<String>> =
+        CIRCLES.iter().map(|circle| circle.iter().map(|f| (*f).to_owned()).collect()).collect();
+    let tied = |circle: &Vec<String>| format!("a circle that is not in CIRCLES:\n{}", ties(&arrows, circle));
+    let gone = |circle: &Vec<String>| format!("untied, or smaller now; take it out of CIRCLES: {circle:?}");
+    let wrong: Vec<String> =
+        found.difference(&listed).map(tied).chain(listed.difference(&found).map(gone)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\nPut what two files share into a third one, or pass it in.",
+        wrong.join("\n")
+    );
+}
+
+/// Who names what of whom in a circle.
+fn ties(arrows: &Arrows, circle: &[String]) -> String {
+    let of = |from: &String| {
+        let to = arrows[from].iter().filter(|(to, _)| circle.contains(to));
+        to.map(|(to, names)| format!("  {from} -> {to}: {names:?}")).collect::<Vec<_>>()
+    };
+    circle.iter().flat_map(of).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn crates_stay_in_their_rooms() {
+    // (what the code may say, rooms that may say it)
+    const OWNERS: &[(&str, &[&str])] = &[
+        ("ratatui::", &["ui", "tui"]),
+        ("crossterm::", &["app", "tui"]),
+        ("tokio::", &["ssh", "ray", "gcp", "supervisor", "operation", "tui", "cli", "demo", "main"]),
+        ("reqwest::", &["ray", "gcp"]),
+        ("google_cloud", &["gcp"]),
+        ("tonic::", &["ray", "demo"]),
+        ("Command::new", &["ssh", "supervisor", "tui"]),
+        ("arboard::", &["tui"]),
+        ("Color::", &["ui"]),
+        ("println!", &["main", "cli"]),
+        ("SystemTime::now", &["model"]),
+        ("Timestamp::now", &["ssh", "ray", "supervisor", "operation", "tui", "cli", "demo", "main", "token"]),
+    ];
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        let code = code(&text);
+        for (word, rooms) in OWNERS {
+            if code.contains(word) && !rooms.contains(&room.as_str()) {
+                wrong.push(format!("{}: `{word}` belongs to {}", path.display(), rooms.join(", ")));
+            }
+        }
+        if room == "app"
+            && ["crossterm::terminal", "crossterm::cursor", "crossterm::execute"]
+                .iter()
+                .any(|w| code.contains(w))
+        {
+            wrong.push(format!("{}: app may use crossterm's key and mouse types only", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_gcs_gets_whole_node_ids_only() {
+    // An id of another length crashes the gcs_server: the client puts an id in one request alone, from a `NodeId`.
+    let client: String =
+        sources().iter().filter(|(room, ..)| room == "ray").map(|(.., text)| code(text) + "\n").collect();
+    assert!(!client.contains("node_ids") && !client.contains("node_selectors"));
+    let fields = client.split("Request {").skip(1).flat_map(|s| s.split('}').next().unwrap().lines());
+    let ids: Vec<&str> = fields.map(str::trim).filter(|l| l.contains("node_id")).collect();
+    assert_eq!(ids, ["node_id: bytes::Bytes::copy_from_slice(self.node.as_bytes()),"]);
+}
+
+#[test]
+fn commands_write_through_the_cleaner() {
+    // What a cluster says reaches a terminal through `cli/output.rs` alone, whose macros the whole room uses.
+    const STREAMS: &[&str] = &[
+        "io::stdout",
+        "io::stderr",
+        "to_writer",
+        "serde_json::to_string_pretty",
+        "std::print",
+        "std::eprint",
+    ];
+    let mut wrong = Vec::new();
+    for (room, path, text) in sources() {
+        if !matches!(room.as_str(), "cli" | "main") || path.ends_with("cli/output.rs") {
+            continue;
+        }
+        let code = code(&text);
+        let found = STREAMS.iter().filter(|word| code.contains(**word));
+        wrong.extend(found.map(|word| format!("{}: `{word}` belongs to cli/output.rs", path.display())));
+        if room == "main" && code.contains("println!") {
+            wrong.push(format!("{}: the standard macros do not clean", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let cli = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli.rs")).unwrap();
+    let first = cli.lines().find(|l| l.starts_with("mod ") || l.starts_with("pub mod "));
+    assert_eq!(first, Some("mod output;"), "its macros hold for the modules after it");
+}
+
+#[test]
+fn nothing_waits_by_the_wall_clock() {
+    // It can be set back while something waits: what is waited for is an `Instant`.
+    for (_, path, text) in sources() {
+        let waits = code(&text).lines().any(|l| l.contains("until(Timestamp::now())"));
+        assert!(!waits, "{} measures a wait by the wall clock", path.display());
+    }
+}
+
+#[test]
+fn parsers_of_hostile_input_are_fuzzed() {
+    // What comes from a cluster, from its files or from a crash, and who reads it.
+    const ENTRIES: &[(&str, &str)] = &[
+        ("config/fuzz.rs", "cluster_yaml"),
+        ("config/fuzz.rs", "marin_yaml"),
+        ("operation/journal.rs", "journal_lines"),
+        ("ray/fuzz.rs", "autoscaler_report"),
+        ("ray/fuzz.rs", "dashboard_jobs"),
+        ("ray/fuzz.rs", "dashboard_lists"),
+        ("ray/fuzz.rs", "dashboard_nodes"),
+        ("ray/fuzz.rs", "gcs_cluster_status"),
+        ("ray/fuzz.rs", "gcs_tables"),
+        ("ray/fuzz.rs", "log_bytes"),
+        ("ray/fuzz.rs", "status_text"),
+        ("ray/large.rs", "package_reply"),
+        ("ray/logs/socket.rs", "websocket_frames"),
+        ("ray/logs/socket.rs", "websocket_handshake"),
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (file, entry) in ENTRIES {
+        let text = fs::read_to_string(root.join("src").join(file)).unwrap();
+        assert!(
+            text.contains(&format!("#[test]\n    fn fuzz_{entry}()"))
+                || text.contains(&format!("#[test]\nfn fuzz_{entry}()")),
+            "{file}: {entry}"
+        );
+    }
+    let ci = fs::read_to_string(root.join(".ci/run")).unwrap();
+    assert!(ci.contains("step .ci/deny"), "the dependencies are not looked at");
+}
+
+#[test]
+fn a_room_begins_with_its_purpose() {
+    for (_, path, text) in sources() {
+        assert!(text.starts_with("//!"), "{} has no //! header", path.display());
+    }
+}
+
+#[test]
+fn the_scanner_follows_names_to_the_file_that_defines_them() {
+    const FILES: &[(&str, &str)] = &[
+        ("lib.rs", "pub mod a; pub mod b;"),
+        ("a.rs", "mod inner; pub use inner::Thing as Renamed; pub fn make() -> Renamed { crate::b::LOW }"),
+        (
+            "a/inner.rs",
+            "//! Not [`super::make`].\npub struct Thing; fn x() -> impl Sized + use<'_> { super::super::b::up!(1) }",
+        ),
+        (
+            "b.rs",
+            "use crate::a::{self, Renamed}; pub const LOW: u8 = 1;\n#[cfg(test)]\nmod tests { fn x() { crate::a::make() } }",
+        ),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("a")).unwrap();
+    for (file, text) in FILES {
+        fs::write(dir.path().join(file), text).unwrap();
+    }
+    let arrows = arrows(dir.path());
+    let all = arrows.iter().flat_map(|(from, to)| {
+        to.iter().map(move |(to, names)| format!("{from} {to} {}", names.iter().cloned().collect::<String>()))
+    });
+    assert_eq!(all.collect::<Vec<_>>(), ["a.rs a/inner.rs Thing", "a.rs b.rs LOW", "b.rs a/inner.rs Thing"]);
+    assert!(circles(&arrows).is_empty());
+    let back = "pub struct Thing; fn x() { super::make(); }";
+    fs::write(dir.path().join("a/inner.rs"), back).unwrap();
+    let found = circles(&circles::arrows(dir.path()));
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [["a.rs", "a/inner.rs", "b.rs"]]);
+}
+
+#[test]
+fn the_scanner_sees_what_it_should() {
+    let found = imported("use crate::{app::{App, View}, model::Job};\nlet x = crate::ray::Client::new();");
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["app", "model", "ray"]);
+}

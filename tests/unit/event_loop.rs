@@ -1,0 +1,246 @@
+//! The production loop, with a keyboard that the tests play and a terminal in memory: many news never keep a key
+//! waiting, and cost few frames.
+
+use crate::sample;
+use crossterm::event::{Event as Input, KeyCode, KeyEvent};
+use futures_util::Stream;
+use marin_tui::app::View;
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::model::*;
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token;
+use marin_tui::tui::{Exit, Inputs, Multiplexer, Performer, Place, event_loop, meanwhile};
+use marin_tui::ui::{Colors, Theme};
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+const CLUSTER: &str = "marin-us-central2";
+const DEADLINE: Duration = Duration::from_secs(30);
+const SIZE: (u16, u16) = (160, 50);
+
+/// What the loop wrote so far.
+#[derive(Clone)]
+struct Seen(Arc<Mutex<(vt100::Parser, usize)>>);
+
+impl Seen {
+    fn new() -> Self {
+        let (cols, rows) = (NonZero::new(SIZE.0).unwrap(), NonZero::new(SIZE.1).unwrap());
+        Self(Arc::new(Mutex::new((vt100::Parser::new(rows, cols, 0), 0))))
+    }
+
+    fn text(&self) -> String {
+        self.0.lock().unwrap().0.screen().contents()
+    }
+
+    /// Frames that changed anything.
+    fn frames(&self) -> usize {
+        self.0.lock().unwrap().1
+    }
+
+    async fn wait(&self, needle: &str) {
+        let end = Instant::now() + DEADLINE;
+        while !self.text().contains(needle) {
+            assert!(Instant::now() < end, "no {needle}; the screen:\n{}", self.text());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// One frame is kept back until it is whole, as the real terminal's buffer does.
+struct Screen {
+    seen: Seen,
+    frame: Vec<u8>,
+}
+
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.frame.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut seen = self.seen.0.lock().unwrap();
+        // Cells begin with a move; what only hides the cursor or resets colours is no frame.
+        seen.1 += usize::from(self.frame.contains(&b'H'));
+        seen.0.process(&std::mem::take(&mut self.frame));
+        Ok(())
+    }
+}
+
+/// A loop under way.
+struct Console {
+    keys: mpsc::UnboundedSender<Input>,
+    updates: mpsc::Sender<Update>,
+    quit: oneshot::Sender<()>,
+    seen: Seen,
+    stream: StreamId,
+    done: tokio::task::JoinHandle<Exit>,
+}
+
+impl Console {
+    /// No cluster is reached: the news are the tests' own.
+    fn start(home: &std::path::Path) -> Self {
+        Self::start_with(home, Vec::new(), token::Places::default())
+    }
+
+    fn start_with(home: &std::path::Path, clusters: Vec<ClusterSpec>, tokens: token::Places) -> Self {
+        let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
+        let options = Options::new(&Settings::default(), &Folders::new(&env), tokens);
+        let (updates, mut news) = mpsc::channel(256);
+        let (keys, mut pressed) = mpsc::unbounded_channel();
+        let (quit, quits) = oneshot::channel::<()>();
+        let seen = Seen::new();
+        let mut app = sample::shown();
+        let stream = app.log().unwrap().stream();
+        let screen = Screen { seen: seen.clone(), frame: Vec::new() };
+        let supervisor = Supervisor::start(clusters, options, &updates);
+        let done = tokio::spawn(async move {
+            let viewport = Viewport::Fixed(Rect::new(0, 0, SIZE.0, SIZE.1));
+            let backend = CrosstermBackend::new(screen);
+            let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
+            let place = Place { remote: true, multiplexer: Multiplexer::None };
+            let mut performer = Performer::new(supervisor, place);
+            let keys: std::pin::Pin<Box<dyn Stream<Item = io::Result<Input>> + Send>> =
+                Box::pin(futures_util::stream::poll_fn(move |cx| {
+                    pressed.poll_recv(cx).map(|key| key.map(Ok))
+                }));
+            let quit = Box::pin(async move { drop(quits.await) });
+            let mut inputs = Inputs { keys, quit, updates: &mut news };
+            let theme = Theme::new(Colors::Full);
+            let exit =
+                event_loop(&mut terminal, &mut app, &theme, &mut performer, &mut inputs).await.unwrap();
+            performer.shutdown().await;
+            assert_eq!(app.view().clone(), View::Cluster(0));
+            exit
+        });
+        Self { keys, updates, quit, seen, stream, done }
+    }
+
+    fn press(&self, key: char) {
+        self.keys.send(Input::Key(KeyEvent::from(KeyCode::Char(key)))).unwrap();
+    }
+
+    async fn line(&self, line: String) {
+        let batch = LogBatch { stream: self.stream, lines: vec![line], end: LogEnd::Open };
+        let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch) };
+        self.updates.send(update).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_answered_in_the_middle_of_a_flood() {
+    let home = tempfile::tempdir().unwrap();
+    let console = Console::start(home.path());
+    console.seen.wait("eval-tulu-99").await;
+    console.press('?');
+    let flood = async {
+        for n in 0_u64.. {
+            console.line(format!("line {n}")).await;
+        }
+    };
+    tokio::select! {
+        () = flood => {}
+        () = console.seen.wait("(stop-job)") => {}
+    }
+    console.press('q');
+    console.press('q');
+    let exit = tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap();
+    assert!(matches!(exit, Exit::Quit));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_costs_no_more_frames_than_an_eye_can_tell() {
+    const LINES: u128 = 20_000;
+    let home = tempfile::tempdir().unwrap();
+    let console = Console::start(home.path());
+    console.seen.wait("eval-tulu-99").await;
+    let (before, began) = (console.seen.frames(), Instant::now());
+    for n in 0..LINES {
+        console.line(format!("line {n}")).await;
+    }
+    console.seen.wait("line 19999").await;
+    let frames = (console.seen.frames() - before) as u128;
+    let most = began.elapsed().as_millis() / 16 + 2;
+    assert!(frames >= 1 && frames <= most, "{frames} frames, at most {most}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn news_that_change_nothing_draw_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let console = Console::start(home.path());
+    console.seen.wait("eval-tulu-99").await;
+    console.line("first".into()).await;
+    console.seen.wait("first").await;
+    let before = console.seen.frames();
+    for _ in 0..1000 {
+        let news = News::Cost(Cost::default());
+        console.updates.send(Update { cluster: ClusterName::new(CLUSTER), news }).await.unwrap();
+    }
+    console.line("last".into()).await;
+    console.seen.wait("last").await;
+    // Only the clock texts on the screen may draw meanwhile.
+    assert!(console.seen.frames() - before < 100, "{} frames", console.seen.frames() - before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_and_a_closed_keyboard_end_the_loop() {
+    let home = tempfile::tempdir().unwrap();
+    let console = Console::start(home.path());
+    console.seen.wait("eval-tulu-99").await;
+    console.quit.send(()).unwrap();
+    assert!(matches!(tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap(), Exit::Quit));
+    let console = Console::start(home.path());
+    drop(console.keys);
+    assert!(matches!(tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap(), Exit::Quit));
+}
+
+/// No cluster's task waits for the end of a login.
+#[tokio::test]
+async fn news_are_taken_in_while_another_program_has_the_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
+    let options = Options::new(&Settings::default(), &Folders::new(&env), token::Places::default());
+    let (updates, mut news) = mpsc::channel(4);
+    let supervisor = Supervisor::start(Vec::new(), options, &updates);
+    let place = Place { remote: true, multiplexer: Multiplexer::None };
+    let mut performer = Performer::new(supervisor, place);
+    let mut app = sample::shown();
+    let stream = app.log().unwrap().stream();
+    let all_are_told = async {
+        for number in 0..100 {
+            let batch = LogBatch { stream, lines: vec![format!("line {number}")], end: LogEnd::Open };
+            let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch) };
+            updates.send(update).await.unwrap();
+        }
+        "back from ssh"
+    };
+    let ended = meanwhile(all_are_told, &mut app, &mut performer, &mut news);
+    assert_eq!(tokio::time::timeout(DEADLINE, ended).await.unwrap(), "back from ssh");
+    performer.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_file_that_is_a_pipe_is_refused_and_keeps_no_key_waiting() {
+    let home = tempfile::tempdir().unwrap();
+    let pipe = home.path().join("token");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let places = token::Places { path_variable: Some(pipe.clone()), ..token::Places::default() };
+    let nowhere = HeadAddress::Direct { dashboard: "http://127.0.0.1:9".into(), gcs: None };
+    let spec = ClusterSpec { head: nowhere, ..sample::spec(CLUSTER) };
+    let console = Console::start_with(home.path(), vec![spec], places);
+    console.seen.wait("eval-tulu-99").await;
+    console.press('t');
+    console.seen.wait("it is not a regular").await;
+    console.press('?');
+    console.seen.wait("(stop-job)").await;
+    console.press('q');
+    console.press('q');
+    let exit = tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap();
+    assert!(matches!(exit, Exit::Quit));
+}

@@ -1,0 +1,13 @@
+//! What needs neither a cluster nor a process: the state of the screen, the event loop, configuration, and the rules that
+//! code, words and manual keep.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod app;
+mod architecture;
+mod config;
+mod event_loop;
+mod readme;
+#[path = "../support/sample.rs"]
+mod sample;
+mod words;
