@@ -162,9 +162,8 @@ impl Verb {
             of => format!("{command} {}", word(of)),
         };
         let again = |option: &str| match (of, target.operation) {
-            ("", Some(command)) => target.line(&format!("{command} {option}")),
             ("", None) => option.to_owned(),
-            (command, _) => target.line(&format!("{command} {option}")),
+            ("", Some(command)) | (command, _) => target.line(&format!("{command} {option}")),
         };
         Some(match self {
             Self::MonitorLog => target.line(&monitor("monitor.log")),
