@@ -16,6 +16,7 @@ mod end_jobs;
 mod event;
 mod feed;
 mod filter;
+mod fixes;
 mod fleet;
 pub mod form;
 mod forms;
@@ -80,10 +81,11 @@ pub use tpus::Tpus;
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, View};
 
-use crate::model::{ClusterName, Job, Link, Node, NodeId, StreamId, Timestamp};
+use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;
 use column::Kind;
 use crossterm::event::KeyEvent;
+use fixes::Ways;
 use keymap::Meaning;
 use line::Edit;
 use std::sync::Arc;
@@ -273,8 +275,13 @@ impl App {
             Some(Dialog::Plan(_)) => Context::Plan,
             Some(Dialog::Progress { .. }) => Context::Progress,
             Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
-            None => self.view().context(self.pane),
+            None => self.page_context(),
         }
+    }
+
+    /// The context of the page, also beneath a dialog.
+    fn page_context(&self) -> Context {
+        self.view().context(self.pane)
     }
 
     /// Whether the screen is out of date.
@@ -326,7 +333,34 @@ impl App {
 
     /// What cells depend on beside their row.
     pub fn look(&self, now: Timestamp) -> Look<'_> {
-        Look { fleet: &self.fleet, marks: &self.marks, keymap: &self.keymap, now, fresh: self.fresh() }
+        Look {
+            fleet: &self.fleet,
+            marks: &self.marks,
+            keymap: &self.keymap,
+            ways: self.ways(),
+            now,
+            fresh: self.fresh(),
+        }
+    }
+
+    fn ways(&self) -> Ways<'_> {
+        Ways { keymap: &self.keymap, read_only: self.read_only, page: self.page_context() }
+    }
+
+    /// The hint as the page shows it, also beneath a dialog.
+    pub fn hint(&self, hint: &Hint) -> String {
+        self.hint_in(hint, Some(self.page_context()))
+    }
+
+    /// The hint as the open dialog shows it.
+    pub fn dialog_hint(&self, hint: &Hint) -> String {
+        self.hint_in(hint, Some(self.context()))
+    }
+
+    /// The hint in a dialog of this context, which is about to be opened; without one, in a message that stays while
+    /// pages change.
+    fn hint_in(&self, hint: &Hint, here: Option<Context>) -> String {
+        self.ways().hint(hint, here)
     }
 
     /// The page on the screen.

@@ -310,3 +310,42 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ClusterName, OperationKind, Target, Verb};
+
+    #[test]
+    fn the_commands_of_hints_are_commands() {
+        let cluster = ClusterName::new("lab");
+        let read = |line: &str| {
+            let words = line.split_whitespace();
+            Arguments::try_parse_from(words).unwrap_or_else(|e| panic!("{line}: {e}"))
+        };
+        for kind in [OperationKind::Restart, OperationKind::Stop] {
+            let target = Target::of(&cluster).with(kind.command());
+            for verb in Verb::ALL.iter().filter(|verb| !verb.is_permission()) {
+                let of =
+                    if matches!(verb, Verb::Resume | Verb::SkipStep | Verb::Abandon) { "" } else { "w-1" };
+                let Some(line) = verb.command(of, target) else { continue };
+                let arguments = read(&line);
+                assert_eq!(arguments.global.sources.cluster.as_deref(), Some("lab"), "{line}");
+                assert!(arguments.command.is_some(), "{line}");
+            }
+        }
+        // Of several workers none is named, which the reader puts in.
+        read(&Verb::RemoveWorker.command("", Target::of(&cluster)).unwrap());
+        for (verb, command) in [
+            (Verb::TakeOver, "restart-cluster"),
+            (Verb::AllowOthers, "stop-cluster"),
+            (Verb::AllowUnknown, "restart-cluster"),
+            (Verb::Drain, "remove-worker w-1"),
+            (Verb::EndWork, "remove-worker w-1"),
+        ] {
+            let option = verb.command("", Target::default()).unwrap();
+            assert!(verb.is_permission());
+            read(&format!("marin-tui {command} {option}"));
+        }
+    }
+}

@@ -382,7 +382,7 @@ mod tests {
         for link in [&broken, &trying] {
             let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, &[]);
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
-            assert_eq!(found[0].hint, "write another");
+            assert_eq!(found[0].hint.to_string(), "write another");
         }
         let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true, dashboard: None };
         history.learn_link(&up);

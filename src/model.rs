@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod consent;
 pub mod digest;
 pub mod draft;
+pub mod fix;
 #[cfg(test)]
 pub(crate) mod fuzz;
 pub mod host;
@@ -40,6 +41,7 @@ pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLi
 pub use consent::{Confirmation, Confirmed, Consent, Gate, TakeOver};
 pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
+pub use fix::{Fix, Hint, Target, Verb};
 pub use host::{HostName, NotAHost, authority};
 pub use image::ImageName;
 pub use job::{Job, JobId, JobIds, JobKey, JobStatus, OWNER_UNKNOWN, SubmissionId};
@@ -48,7 +50,7 @@ pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
-pub use operation::{NewWorker, Operation, OperationKind, Progress, StepName, Task, runs_already};
+pub use operation::{NewWorker, Operation, OperationKind, Progress, Remains, StepName, Task, runs_already};
 pub use order::{OperationEnd, OperationNews, Order, Refusal, Standing, Touched};
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};

@@ -56,4 +56,4 @@ pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
 pub use worker::{Machine, WorkerFacts};
 
-use problem::trouble;
+use problem::{begin_again, of_head, resume_or_abandon, then_resume, trouble};

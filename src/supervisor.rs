@@ -49,7 +49,8 @@ pub use zones::Zones;
 
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Timestamp, Update,
+    ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Target, Timestamp,
+    Update,
 };
 use crate::ssh::{self, PortPlan};
 pub use care::{Fetched, TokenCare};
@@ -215,7 +216,7 @@ impl Supervisor {
                 ));
             }
             let command = visit(&spec, &options, Some(&host), head, None).await;
-            command.map_err(|p| if p.hint.is_empty() { p.what } else { format!("{}; {}", p.what, p.hint) })
+            command.map_err(|p| p.in_commands(Target::of(&spec.name)))
         }
     }
 

@@ -55,7 +55,8 @@ const EVERYWHERE: &[Context] = &[
     Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
     Progress, Form,
 ];
-const PAGES: &[Context] =
+/// The pages and their panes; everything else is a dialog.
+pub(super) const PAGES: &[Context] =
     &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info];
 const SCROLLED: &[Context] = &[
     Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,

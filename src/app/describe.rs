@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use crate::model::cloud::Capacity;
 use crate::model::time::brief;
 use crate::model::work::is_bytes;
-use crate::model::{DeathReason, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
+use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
 use crate::reconcile::{Row as Slice, Standing};
 
 /// Labels and texts, row by row.
@@ -33,12 +33,12 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", brief(at.age(now)))
 }
 
-/// The description of a node of that cluster; if Google contradicts Ray, that comes first.
-pub fn node(node: &Node, cluster: &Cluster, now: Timestamp) -> Lines {
+/// The description of a node of that cluster; if Google contradicts Ray, that comes first, with `words` for its hint.
+pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let physical = cluster.physical(&node.id, now);
     let mut lines = Vec::new();
     if cluster.tpus.is_ghost(node) {
-        let hint = Standing::Ghost.hint().unwrap_or_default();
+        let hint = words(&Standing::Ghost.hint(""));
         push(&mut lines, "ghost", format!("alive in Ray, gone in Google Cloud; {hint}"));
     }
     push(&mut lines, "name", node.name.to_string());
@@ -125,8 +125,8 @@ pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
     Some(brief(job.started?.age(job.ended.unwrap_or(now))))
 }
 
-/// The description of a cluster.
-pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
+/// The description of a cluster, with `words` for its hints.
+pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "name", c.name().to_string());
     let file =
@@ -141,13 +141,13 @@ pub fn cluster(c: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "session", c.snapshot.session.to_string());
     if let Some(p) = c.problem() {
         push(&mut lines, "problem", p.what.clone());
-        push(&mut lines, "hint", p.hint.clone());
+        push(&mut lines, "hint", words(&p.hint));
         push(&mut lines, "since", ago(p.since, now));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
         let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
         push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
-        push(&mut lines, "hint", finding.hint.clone());
+        push(&mut lines, "hint", words(&finding.hint));
     }
     for t in &c.spec.node_types {
         push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));
@@ -214,8 +214,8 @@ pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     lines
 }
 
-/// The description of a TPU slice or request.
-pub fn slice(row: &Slice, ray_known: bool, now: Timestamp) -> Lines {
+/// The description of a TPU slice or request, with `words` for its hint.
+pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let mut push = |label: &str, text: String| {
         if !text.is_empty() {
@@ -224,7 +224,7 @@ pub fn slice(row: &Slice, ray_known: bool, now: Timestamp) -> Lines {
     };
     push("name", row.name.to_string());
     push("status", row.standing.word().into());
-    push("hint", row.standing.hint().unwrap_or_default().into());
+    push("hint", words(&row.hint()));
     push("Google state", row.state.unwrap_or("not found").into());
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());

@@ -1,21 +1,23 @@
 //! A thing in full, as it is now: what its page shows.
 
 use super::describe::{self, Lines};
-use super::fleet::Fleet;
+use super::look::Look;
 use super::target::Target;
 use super::view::Details;
 use super::work;
-use crate::model::Timestamp;
+use crate::model::Hint;
 
 /// The title and the lines of a thing's page; one line when the thing is gone.
-pub fn lines(fleet: &Fleet, details: &Details, now: Timestamp) -> (&'static str, Lines) {
+pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
+    let (fleet, now) = (look.fleet, look.now);
+    let words = |hint: &Hint| look.hint(hint);
     let gone = |what: &str| vec![(String::new(), format!("{what} is no longer listed"))];
     let cluster = details.target.place().and_then(|place| fleet.clusters.get(place));
     match (&details.target, cluster) {
-        (Target::Cluster(_), Some(cluster)) => ("Cluster", describe::cluster(cluster, now)),
+        (Target::Cluster(_), Some(cluster)) => ("Cluster", describe::cluster(cluster, words, now)),
         (Target::Node(_, id), Some(cluster)) => {
             let node = cluster.node(id);
-            ("Node", node.map_or_else(|| gone("the node"), |node| describe::node(node, cluster, now)))
+            ("Node", node.map_or_else(|| gone("the node"), |node| describe::node(node, cluster, words, now)))
         }
         (Target::Job(_, key), Some(cluster)) => {
             let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
@@ -27,11 +29,15 @@ pub fn lines(fleet: &Fleet, details: &Details, now: Timestamp) -> (&'static str,
         (Target::Tpu(_, name), Some(cluster)) => {
             let slice = cluster.tpus.rows().iter().find(|row| row.name == *name);
             let knows_ray = cluster.tpus.knows_ray();
-            ("TPU", slice.map_or_else(|| gone("the TPU"), |slice| describe::slice(slice, knows_ray, now)))
+            (
+                "TPU",
+                slice.map_or_else(|| gone("the TPU"), |slice| describe::slice(slice, knows_ray, words, now)),
+            )
         }
         (Target::Broken(among), _) => {
             let Some((file, problem)) = fleet.broken.get(*among) else { return ("File", gone("the file")) };
-            let lines = [("file", file), ("problem", &problem.what), ("hint", &problem.hint)];
+            let hint = words(&problem.hint);
+            let lines = [("file", file), ("problem", &problem.what), ("hint", &hint)];
             ("Broken file", lines.map(|(label, text)| (label.to_owned(), text.clone())).to_vec())
         }
         (_, None) => ("", Vec::new()),

@@ -5,6 +5,7 @@
 
 use super::Cluster;
 use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::fix::Target;
 use crate::model::text::printable;
 use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Problem, Pulse, Timestamp};
 use std::collections::HashMap;
@@ -42,15 +43,16 @@ impl Feed {
     /// print, and each begins with the cluster's name.
     pub fn changes(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
         let said = self.said.entry(cluster.name().clone()).or_default();
+        let target = Target::of(cluster.name());
         let mut lines = Vec::new();
-        lines.extend(said.reach(cluster.link.as_ref()));
+        lines.extend(said.reach(cluster.link.as_ref(), target));
         said.operation(cluster, now, &mut lines);
         if cluster.known {
             let first = !std::mem::replace(&mut said.known, true);
             if first {
                 lines.push(at_first(cluster, now));
             }
-            said.issues(&cluster.findings, &mut lines);
+            said.issues(&cluster.findings, target, &mut lines);
             said.jobs(cluster.snapshot.jobs.iter().map(AsRef::as_ref), first, &mut lines);
         }
         lines.iter().map(|line| format!("{}: {}", cluster.name(), printable(line))).collect()
@@ -58,14 +60,14 @@ impl Feed {
 }
 
 impl Said {
-    fn reach(&mut self, link: Option<&Link>) -> Option<String> {
+    fn reach(&mut self, link: Option<&Link>, target: Target<'_>) -> Option<String> {
         let down = |problem: &Problem, for_good| Reach::Down { what: problem.what.clone(), for_good };
         let (reach, hint) = match link? {
             // An attempt is no news, its outcome is.
             Link::Connecting { .. } => return None,
-            Link::Up { .. } => (Reach::Up, ""),
-            Link::Retrying { problem, .. } => (down(problem, false), problem.hint.as_str()),
-            Link::Stopped { problem } => (down(problem, true), problem.hint.as_str()),
+            Link::Up { .. } => (Reach::Up, String::new()),
+            Link::Retrying { problem, .. } => (down(problem, false), problem.hint.in_commands(target)),
+            Link::Stopped { problem } => (down(problem, true), problem.hint.in_commands(target)),
         };
         if self.link.as_ref() == Some(&reach) {
             return None;
@@ -73,14 +75,14 @@ impl Said {
         let words = match (&reach, &self.link) {
             (Reach::Up, None) => "connected".to_owned(),
             (Reach::Up, Some(_)) => "reconnected".to_owned(),
-            (Reach::Down { what, for_good: false }, _) => hinted(format!("down, retrying: {what}"), hint),
-            (Reach::Down { what, for_good: true }, _) => hinted(format!("down: {what}"), hint),
+            (Reach::Down { what, for_good: false }, _) => hinted(format!("down, retrying: {what}"), &hint),
+            (Reach::Down { what, for_good: true }, _) => hinted(format!("down: {what}"), &hint),
         };
         self.link = Some(reach);
         Some(words)
     }
 
-    fn issues(&mut self, findings: &[Finding], lines: &mut Vec<String>) {
+    fn issues(&mut self, findings: &[Finding], target: Target<'_>, lines: &mut Vec<String>) {
         // A broken connection is said by itself.
         let told = |f: &&Finding| f.kind != FindingKind::Unreachable && f.severity != Severity::Info;
         let mut now: Vec<(FindingKind, Severity)> = Vec::new();
@@ -94,7 +96,7 @@ impl Said {
             if before.is_none_or(|(_, severity)| *severity != finding.severity) {
                 let issue = if finding.severity == Severity::Bad { "issue" } else { "warning" };
                 let words = format!("{issue}: {}: {}", finding.kind.word(), finding.long);
-                lines.push(hinted(words, &finding.hint));
+                lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
         }
         for (kind, _) in &self.issues {

@@ -1,10 +1,11 @@
 //! What cells depend on beside their row.
 
 use super::actions::Action;
+use super::fixes::Ways;
 use super::fleet::Fleet;
 use super::keymap::Keymap;
 use super::marks::Marks;
-use crate::model::Timestamp;
+use crate::model::{Hint, Timestamp};
 use std::time::Duration;
 
 /// The fleet as it is looked at now.
@@ -16,6 +17,8 @@ pub struct Look<'f> {
     pub marks: &'f Marks,
     /// The keys in force.
     pub keymap: &'f Keymap,
+    /// The ways to what hints say.
+    pub ways: Ways<'f>,
     /// The time of the frame.
     pub now: Timestamp,
     /// The age below which data is fresh.
@@ -26,5 +29,10 @@ impl Look<'_> {
     /// The first key of an action, as the screen shows it.
     pub fn key(&self, action: Action) -> String {
         self.keymap.keys_of(action).next().unwrap_or_default()
+    }
+
+    /// The hint as the page shows it.
+    pub fn hint(&self, hint: &Hint) -> String {
+        self.ways.hint(hint, Some(self.ways.page))
     }
 }

@@ -102,10 +102,11 @@ impl App {
                 (Tone::Info, format!("{cluster}: asked Ray to stop {id}; waiting for it to end"))
             }
             JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
-            JobStopOutcome::StillThere(word) => {
+            JobStopOutcome::StillThere(status) => {
                 // A waiting job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
-                let waits = *word == JobStatus::Pending.word();
+                let waits = *status == JobStatus::Pending;
                 let hint = if waits { " once it runs" } else { ", or stop its driver on its node" };
+                let word = status.word();
                 let text =
                     format!("Ray reported {id} as stopped, but the job is still {word}; try again{hint}");
                 (Tone::Bad, format!("{cluster}: {text}"))

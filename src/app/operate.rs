@@ -5,10 +5,10 @@ use super::line::Line;
 use super::plan::{Looked, Plan, Spot};
 use super::running::{Mark, Running, Stand};
 use super::workers::stays;
-use super::{Action, App, Cluster, Effect, Tone, describe};
+use super::{Action, App, Cluster, Context, Effect, Tone, describe};
 use crate::model::{
-    AffectedJob, ClusterName, Link, OperationEnd, OperationKind, OperationNews, Order, Progress, Refusal,
-    Request, Task, Timestamp, runs_already,
+    AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
+    Refusal, Request, Task, Timestamp, runs_already,
 };
 
 impl App {
@@ -70,7 +70,7 @@ impl App {
                 (name.to_string(), mark.brief(now)),
                 ("operator".to_owned(), format!("{} (process {})", mark.who, mark.process)),
                 ("started".to_owned(), describe::ago(mark.since(), now)),
-                ("hint".to_owned(), told.hint),
+                ("hint".to_owned(), self.hint_in(&told.hint, Some(Context::Tell))),
             ];
             self.dialog = Some(Dialog::tell("another operator's operation", lines.to_vec()));
         } else {
@@ -221,10 +221,13 @@ impl App {
             line("status", running.brief()),
         ];
         if let Stand::Stopped(_, Some(saved)) = &running.stand {
-            lines.push(line("jobs", format!("stay saved in {saved}; restore-jobs resubmits them")));
+            let later = Fix::restore_jobs(cluster, saved, "submit them again");
+            lines.push(line("jobs", format!("stay saved in {saved}")));
+            lines.push(line("hint", self.hint_in(&later.into(), Some(Context::Ask))));
         }
         lines.push(line("", String::new()));
-        lines.push(line("", stays(&running.operation.task, running.step()).to_owned()));
+        let stays = stays(&running.operation.task, running.step());
+        lines.push(line("", self.hint_in(&stays, Some(Context::Ask))));
         let question = Question::Abandon { cluster: cluster.clone() };
         let title = format!("Abandon the interrupted operation on {cluster}?");
         self.dialog = Some(Dialog::ask(question, title, lines, "Abandon"));
@@ -298,13 +301,15 @@ impl App {
         } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
             let lines = [
                 (name.to_string(), problem.what),
-                ("hint".to_owned(), problem.hint),
+                // The dialog gives the permission itself.
+                ("hint".to_owned(), self.hint_in(&problem.hint.without_permissions(), Some(Context::Ask))),
                 (String::new(), "Nothing has been changed yet. Allow it to continue anyway.".to_owned()),
             ];
             let question = Question::Allow { cluster: name.clone(), order };
             self.dialog = Some(Dialog::ask(question, kind.word(), lines.to_vec(), "Allow"));
         } else {
-            let text = format!("{name}: cannot start {}: {}; {}", kind.word(), problem.what, problem.hint);
+            let why = problem.joined(&self.hint_in(&problem.hint, None));
+            let text = format!("{name}: cannot start {}: {why}", kind.word());
             self.toasts.say(Tone::Bad, text, now);
             let watched = self.dialog.as_mut().map(Dialog::meant);
             if matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
@@ -345,7 +350,8 @@ impl App {
     fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
         let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
-        let stays = stays(&running.operation.task, running.step());
+        let task = running.operation.task.clone();
+        let stays = stays(&task, running.step());
         let of_cluster = running.operation.kind().is_of_cluster();
         let title = running.operation.title.clone();
         let workers = match running.marks.last() {
@@ -355,18 +361,21 @@ impl App {
         let (tone, text) = match end {
             OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
             OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
-            OperationEnd::Cancelled(how) => (Tone::Info, format!("{title}: {how}")),
+            OperationEnd::Cancelled(left) => {
+                let left = Hint::from(left.words()).and(left.hint(&task));
+                (Tone::Info, format!("{title}: cancelled; {}", self.hint_in(&left, None)))
+            }
             OperationEnd::Abandoned if of_cluster => {
                 (Tone::Info, format!("{title}: abandoned; any backup is kept"))
             }
-            OperationEnd::Abandoned => (Tone::Info, format!("{title}: abandoned; {stays}")),
+            OperationEnd::Abandoned => {
+                (Tone::Info, format!("{title}: abandoned; {}", self.hint_in(&stays, None)))
+            }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
                 let shows = self.key_of(Action::Progress);
-                let text = format!(
-                    "{title}: interrupted: {}; {}{saved}; {shows} shows it",
-                    problem.what, problem.hint
-                );
+                let why = problem.joined(&self.hint_in(&problem.hint, None));
+                let text = format!("{title}: interrupted: {why}{saved}; {shows} shows it");
                 (Tone::Bad, text)
             }
         };

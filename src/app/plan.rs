@@ -270,7 +270,7 @@ impl Plan {
     /// Why it cannot start now, if there is an obstacle.
     pub fn obstacle(&self) -> Option<String> {
         match &self.looked {
-            Looked::Refused(problem) => return Some(format!("{}; {}", problem.what, problem.hint)),
+            Looked::Refused(problem) => return Some(problem.what.clone()),
             Looked::Looking => return Some("still checking affected jobs".to_owned()),
             Looked::Seen => {}
         }

@@ -1,7 +1,9 @@
 //! An operation on a cluster or its workers as the screen shows it: its steps, its output and its status.
 
 use crate::model::text::log_line;
-use crate::model::{Consent, Operation, OperationEnd, Problem, Progress, Standing, StepName, Timestamp};
+use crate::model::{
+    Consent, Operation, OperationEnd, Problem, Progress, Remains, Standing, StepName, Timestamp,
+};
 use std::collections::VecDeque;
 
 /// Lines of output kept.
@@ -31,8 +33,30 @@ pub enum Stand {
     Elsewhere,
     /// Interrupted: the problem (none when its process was killed), and the folder of its saved jobs.
     Stopped(Option<Problem>, Option<String>),
-    /// Ended, with its outcome in words.
-    Over(&'static str),
+    /// Ended.
+    Over(Over),
+}
+
+/// The outcome of an operation that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// All steps are done.
+    Done,
+    /// Cancelled, which leaves this state.
+    Cancelled(Remains),
+    /// Abandoned.
+    Abandoned,
+}
+
+impl Over {
+    /// The outcome in one word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Cancelled(_) => "cancelled",
+            Self::Abandoned => "abandoned",
+        }
+    }
 }
 
 /// An operation that is running or interrupted, or has just ended.
@@ -115,9 +139,9 @@ impl Running {
             }
         }
         self.stand = match end {
-            OperationEnd::Done => Stand::Over("done"),
-            OperationEnd::Cancelled(how) => Stand::Over(how),
-            OperationEnd::Abandoned => Stand::Over("abandoned"),
+            OperationEnd::Done => Stand::Over(Over::Done),
+            OperationEnd::Cancelled(left) => Stand::Over(Over::Cancelled(left)),
+            OperationEnd::Abandoned => Stand::Over(Over::Abandoned),
             OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
         };
     }
@@ -150,8 +174,7 @@ impl Running {
             Stand::Works | Stand::Elsewhere => format!("{word}{place}"),
             Stand::Cancelling => format!("cancelling {word}"),
             Stand::Stopped(..) => format!("{word}{place} interrupted"),
-            // The first word is the outcome; what follows describes the state that is left.
-            Stand::Over(how) => format!("{word} {}", how.split([';', ':']).next().unwrap_or_default()),
+            Stand::Over(over) => format!("{word} {}", over.word()),
         }
     }
 
@@ -170,8 +193,8 @@ impl Running {
         self.stand == Stand::Works && self.left_behind().is_some()
     }
 
-    /// The state that is left if it is cancelled at the current step, in words.
-    pub fn left_behind(&self) -> Option<&'static str> {
+    /// The state that is left if it is cancelled at the current step.
+    pub fn left_behind(&self) -> Option<Remains> {
         self.step().and_then(|s| self.operation.cancelled_at(s))
     }
 

@@ -3,7 +3,7 @@
 use super::dialog::{Dialog, Question};
 use super::{App, Cluster, Effect, Tone, View};
 use crate::model::cloud::{CloudView, TpuHost};
-use crate::model::{Cleaned, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
+use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
 use crate::reconcile::Standing;
 use std::sync::Arc;
 
@@ -108,7 +108,8 @@ impl App {
             // One login serves all clusters, so that one message does.
             let told = |c: &Cluster| c.tpus.problem().is_some_and(|p| p.what == problem.what);
             if !self.fleet.clusters.iter().any(told) {
-                let text = format!("cannot list TPUs: {}; {}", problem.what, problem.hint);
+                let why = problem.joined(&self.hint_in(&problem.hint, None));
+                let text = format!("cannot list TPUs: {why}");
                 self.toasts.say(Tone::Info, text, now);
             }
         }
@@ -136,15 +137,15 @@ impl App {
         cluster.tpus.cleaning = false;
         let name = cluster.name().clone();
         let (tone, text) = match done {
-            Err(problem) => (Tone::Bad, format!("{}; {}", problem.what, problem.hint)),
-            Ok(done) => outcome(&done),
+            Err(problem) => (Tone::Bad, problem.joined(&self.hint_in(&problem.hint, None))),
+            Ok(done) => outcome(&done, |hint| self.hint_in(hint, None)),
         };
         self.toasts.say(tone, format!("{name}: {text}"), now);
         self.dirty = true;
     }
 }
 
-fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
+fn outcome(done: &[(Leftover, Cleaned)], words: impl Fn(&Hint) -> String) -> (Tone, String) {
     let count = |is: fn(&Cleaned) -> bool| done.iter().filter(|(_, c)| is(c)).count();
     let deleted = count(|c| matches!(c, Cleaned::Deleted | Cleaned::GoneAlready));
     let alone = count(|c| matches!(c, Cleaned::LeftAlone(_)));
@@ -156,7 +157,7 @@ fn outcome(done: &[(Leftover, Cleaned)]) -> (Tone, String) {
         Some((leftover, cleaned)) => {
             let more =
                 if failed.len() > 1 { format!(" (and {} more)", failed.len() - 1) } else { String::new() };
-            (Tone::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words()))
+            (Tone::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words(words)))
         }
     }
 }

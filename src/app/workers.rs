@@ -5,8 +5,8 @@ use super::plan::Plan;
 use super::worker::{Offered, WorkerForm};
 use super::{Action, App, Effect, Tone, Tpus};
 use crate::model::{
-    ClusterName, DRAIN_SECS, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
-    WorkerOffer,
+    ClusterName, DRAIN_SECS, Hint, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
+    Verb, WorkerOffer,
 };
 use crate::reconcile::{Row, Standing};
 use crossterm::event::KeyEvent;
@@ -153,31 +153,6 @@ impl App {
     pub(super) fn key_of(&self, action: Action) -> String {
         self.keymap.keys_of(action).next().unwrap_or_default()
     }
-
-    /// The keys for the options and commands that a hint for the command line names; empty when it names none.
-    pub fn keys_for(&self, hint: &str) -> String {
-        let key = |action| self.key_of(action);
-        let rows = |action| format!("{} on a row of nodes or TPUs", key(action));
-        let table = [
-            ("--resume", key(Action::Resume)),
-            ("--leave", key(Action::RollForward)),
-            ("--abandon", key(Action::Abandon)),
-            ("--take-over", "the takeover option of the confirmation".to_owned()),
-            ("--preserve-jobs", format!("{} and its first option", key(Action::Restart))),
-            ("--now", format!("{} and its first option", key(Action::RemoveWorker))),
-            ("add-worker", key(Action::AddWorker)),
-            ("--capacity", key(Action::AddWorker)),
-            ("remove-worker", rows(Action::RemoveWorker)),
-            ("init-worker", rows(Action::InitWorker)),
-            ("stop-cluster", key(Action::StopCluster)),
-            ("restart-cluster", key(Action::Restart)),
-            ("marin-tui tpus", key(Action::Tpus)),
-            ("marin-tui ssh", key(Action::Ssh)),
-        ];
-        let named = table.iter().filter(|(word, _)| hint.contains(word));
-        let said: Vec<String> = named.map(|(word, keys)| format!("{keys} for {word}")).collect();
-        if said.is_empty() { String::new() } else { format!("in this console: {}", said.join(", ")) }
-    }
 }
 
 /// The slice that a node is a host of, in words; empty when it is none, or Google was not asked.
@@ -208,23 +183,28 @@ fn hostless(row: &Row, remove: &str) -> String {
     }
 }
 
-/// The state that is left when an operation is abandoned at a step, in one sentence.
-pub(super) fn stays(task: &Task, step: Option<StepName>) -> &'static str {
+/// The state that is left when an operation is abandoned at a step, and what can be done about it.
+pub(super) fn stays(task: &Task, step: Option<StepName>) -> Hint {
     let asked = step != Some(StepName::Ask);
     match task.kind() {
         OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
-            "the host stays as it is now"
+            "the host stays as it is now".into()
         }
         OperationKind::AddWorker if asked => {
-            "Google keeps the request, and its TPU is billed once it exists; remove-worker deletes it"
+            Hint::from("Google keeps the request, and its TPU is billed once it exists")
+                .and(Verb::RemoveWorker.on(task.worker(), "delete it"))
         }
-        OperationKind::AddWorker => "a request that Google has is kept; remove-worker deletes it",
-        OperationKind::InitWorker => "the worker stays as it is now; what was started there keeps running",
-        OperationKind::RemoveWorker => {
-            "the worker stays as it is now; a drained worker takes no new work until Ray is started on it again"
+        OperationKind::AddWorker => Hint::from("a request that Google has is kept")
+            .and(Verb::RemoveWorker.on(task.worker(), "delete it")),
+        OperationKind::InitWorker => {
+            "the worker stays as it is now; what was started there keeps running".into()
         }
+        OperationKind::RemoveWorker => Hint::from("the worker stays as it is now").and(
+            Verb::InitWorker
+                .on(task.worker(), "a drained worker takes no new work until Ray is started on it again"),
+        ),
         OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
-            "the cluster stays as it is now: what was stopped stays stopped, what is up stays up"
+            "the cluster stays as it is now: what was stopped stays stopped, what is up stays up".into()
         }
     }
 }

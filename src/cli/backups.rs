@@ -3,7 +3,7 @@
 use super::{columns, output};
 use crate::config::{Env, Folders, Settings};
 use crate::model::time::brief;
-use crate::model::{ClusterName, Timestamp};
+use crate::model::{ClusterName, Target, Timestamp};
 use crate::operation::{Backup, backups, delete};
 use clap::Args;
 use serde_json::json;
@@ -61,7 +61,7 @@ pub(super) fn run(
         is_well &= outcome.is_ok();
         let outcome = match outcome {
             Ok(()) => "deleted".to_owned(),
-            Err(problem) => format!("failed: {}; {}", problem.what, problem.hint),
+            Err(problem) => format!("failed: {}", problem.in_commands(Target::default())),
         };
         let cluster = ClusterName::new(backup.cluster.as_deref().unwrap_or("?"));
         super::audit::write(

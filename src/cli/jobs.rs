@@ -209,7 +209,7 @@ async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) 
         .zip(outcomes)
         .map(|(id, outcome)| match outcome {
             JobStopOutcome::Ended(word) => (id, true, word),
-            JobStopOutcome::StillThere(word) => (id, false, still_there(&word)),
+            JobStopOutcome::StillThere(status) => (id, false, still_there(status)),
             JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
             JobStopOutcome::Failed(why) => (id, false, why),
             JobStopOutcome::Asked => (id, false, "stop requested".into()),
@@ -222,13 +222,13 @@ fn not_known(why: &str) -> String {
     format!("stop not confirmed: {why}; check with list-jobs once the head answers")
 }
 
-fn still_there(word: &str) -> String {
-    let hint = match word {
+fn still_there(status: JobStatus) -> String {
+    let hint = match status {
         // See ray-project/ray#58353.
-        "pending" => "Ray ignores stop requests for pending jobs; stop it once it is running",
+        JobStatus::Pending => "Ray ignores stop requests for pending jobs; stop it once it is running",
         _ => "try again",
     };
-    format!("stop requested, but the job is still {word}; {hint}")
+    format!("stop requested, but the job is still {}; {hint}", status.word())
 }
 
 async fn delete(

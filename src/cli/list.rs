@@ -2,7 +2,7 @@
 
 use super::{columns, output};
 use crate::config::{self, Config, Entry};
-use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Provider, Service};
+use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Provider, Service, Target};
 use crate::supervisor::usual_port;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -27,7 +27,7 @@ pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Resul
     columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "PORTS", "FILE"], &rows)?;
     for entry in entries() {
         if let Entry::Broken(broken) = entry {
-            writeln!(out, "broken: {}; {}", broken.problem.what, broken.problem.hint)?;
+            writeln!(out, "broken: {}", broken.problem.in_commands(Target::default()))?;
         }
     }
     Ok(())
@@ -56,7 +56,7 @@ fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<S
 fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json::Value {
     match entry {
         Entry::Broken(b) => {
-            serde_json::json!({"file": b.file, "error": b.problem.what, "hint": b.problem.hint})
+            serde_json::json!({"file": b.file, "error": b.problem.what, "hint": b.problem.hint.to_string()})
         }
         Entry::Cluster(spec) => {
             let head = match &spec.head {

@@ -3,7 +3,7 @@
 use super::reach::{Progress as Telling, Reach};
 use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::text::printable;
-use crate::model::{SubmissionId, Task};
+use crate::model::{SubmissionId, Target, Task};
 use crate::operation::{Backed, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -171,7 +171,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     }
     if !dry {
         if let Err(problem) = remember(&reach.folders.state, &dir) {
-            eprintln!("{}; {}", problem.what, problem.hint);
+            eprintln!("{}", problem.in_commands(Target::of(&reach.spec.name)));
         }
         reach.note("backup-jobs", &format!("{} jobs in {}", backed.kept.len(), dir.display()));
     }

@@ -3,7 +3,7 @@
 use super::GlobalArguments;
 use super::places::{make_folders, places};
 use crate::config::{self, Config, Entry, Env, Folders};
-use crate::model::{ClusterSpec, Phase, Problem, ProblemKind};
+use crate::model::{ClusterSpec, Phase, Problem, Target};
 use crate::operation::Environment;
 use crate::supervisor::{self, Connection, Note, Options, Session};
 use std::collections::BTreeMap;
@@ -120,13 +120,7 @@ impl Reach {
 
     /// Converts a problem to the error of a command.
     pub fn error(&self, problem: &Problem) -> anyhow::Error {
-        let Problem { what, hint, .. } = problem;
-        let hint = match &problem.kind {
-            ProblemKind::HostKeyChanged { offered, .. } => format!("; {hint}: --accept-host-key {offered}"),
-            _ if hint.is_empty() => String::new(),
-            _ => format!("; {hint}"),
-        };
-        anyhow::anyhow!("{}: {what}{hint}", self.spec.name)
+        anyhow::anyhow!("{}: {}", self.spec.name, problem.in_commands(Target::of(&self.spec.name)))
     }
 }
 

@@ -5,9 +5,9 @@ use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    AffectedJob, Confirmation, Confirmed, Consent, Gate, NewWorker, Operation, OperationEnd, OperationKind,
-    OperationMark, OperationNews, Order, Preview, Problem, Progress, Refusal, Restoration, Standing,
-    StepName, TakeOver, Task, Timestamp, Touched,
+    AffectedJob, Confirmation, Confirmed, Consent, Gate, Hint, NewWorker, Operation, OperationEnd,
+    OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal, Restoration, Standing,
+    StepName, TakeOver, Target, Task, Timestamp, Touched, Verb,
 };
 use crate::operation::{Call, Journals, News, Operations};
 use crate::supervisor::{self, Connection, ConnectionState};
@@ -187,7 +187,7 @@ impl Front<'_> {
                 eprintln!("{}", mark.refusal(Timestamp::now()).what);
             }
             if let Some(trouble) = &seen.trouble {
-                eprintln!("cannot determine affected jobs: {}; {}", trouble.what, trouble.hint);
+                eprintln!("cannot determine affected jobs: {}", trouble.in_commands(self.target()));
             }
             let calls = self.operations.dry_run(&self.reach.spec.name, &task).await;
             print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.options.arguments.json)?;
@@ -209,7 +209,10 @@ impl Front<'_> {
             match self.news.recv().await {
                 Some(News::Operation(_, news)) => return Ok(*news),
                 Some(News::Form(..)) => {}
-                None => anyhow::bail!("the operation ended unexpectedly; resume it with --resume"),
+                None => {
+                    let resume = Verb::Resume.to("resume it").in_commands(self.target());
+                    anyhow::bail!("the operation ended unexpectedly; {resume}")
+                }
             }
         }
     }
@@ -254,8 +257,8 @@ impl Front<'_> {
             let news = tokio::select! {
                 news = self.next() => news?,
                 () = &mut quit => {
-                    let command = self.options.kind.command();
-                    anyhow::ensure!(interrupted.is_none(), "interrupted; resume with {command} --resume");
+                    let resume = Verb::Resume.to("resume it").in_commands(self.target());
+                    anyhow::ensure!(interrupted.is_none(), "interrupted; {resume}");
                     interrupted = Some(Instant::now());
                     quit.set(crate::tui::quit_signals()?);
                     self.operations.order(&self.reach.spec.name, Order::Interrupt);
@@ -293,30 +296,33 @@ impl Front<'_> {
                 Ok(ExitCode::SUCCESS)
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
-            OperationEnd::Cancelled(how) => anyhow::bail!("{title}: {how}"),
-            OperationEnd::Stopped(Problem { what, hint, .. }, saved) => {
+            OperationEnd::Cancelled(left) => {
+                let left =
+                    Hint::from(left.words()).and(left.hint(&operation.task)).in_commands(self.target());
+                anyhow::bail!("{title}: cancelled; {left}")
+            }
+            OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
-                anyhow::bail!("{title} stopped: {what}; {hint}{saved}")
+                anyhow::bail!("{title} stopped: {}{saved}", problem.in_commands(self.target()))
             }
         }
     }
 
+    /// What the printed commands are for.
+    fn target(&self) -> Target<'_> {
+        Target::of(&self.reach.spec.name).with(self.options.kind.command())
+    }
+
     /// Reports a refusal with the options that would allow the operation.
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
-        let Refusal { gate, problem: Problem { what, hint, .. }, .. } = refusal;
+        let Refusal { gate, problem, .. } = refusal;
         let is_fine = *gate == Gate::RunsAlready;
         // A cluster that already runs is not an error: there is nothing to do.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
         print_rows(self.options, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.standing) {
             (Gate::Interrupted, Some(standing)) => stopped(standing),
-            (Gate::UnknownJobs, _) => {
-                format!("{what}; {hint}; or continue without knowing affected jobs: --others")
-            }
-            (Gate::RunsThere, _) => format!("{what}; wait: --drain; stop: --now"),
-            (Gate::OthersJobs, _) => format!("{what}; ask their owners, then use --others"),
-            _ if hint.is_empty() => what.clone(),
-            _ => format!("{what}; {hint}"),
+            _ => problem.in_commands(self.target()),
         };
         if is_fine {
             eprintln!("{words}");
@@ -404,19 +410,19 @@ fn stopped(standing: &Standing) -> String {
     let next = operation.next(&standing.done);
     let at = next.map_or_else(String::new, |step| format!(" at {}", operation.place(step)));
     let why = if standing.why.is_empty() { String::new() } else { format!(": {}", printable(&standing.why)) };
-    let command = operation.kind().command();
-    format!(
-        "{} was interrupted{at}{why}{}; resume: {command} --resume; abandon: {command} --abandon",
-        operation.title,
-        what_stays(standing)
-    )
+    let target = Target::of(&operation.cluster).with(operation.kind().command());
+    let next =
+        Hint::from([Verb::Resume.to("resume it"), Verb::Abandon.to("or abandon it")]).in_commands(target);
+    format!("{} was interrupted{at}{why}{}; {next}", operation.title, what_stays(standing))
 }
 
 fn what_stays(standing: &Standing) -> String {
     match (&standing.saved, &standing.operation.task) {
         (Some(folder), _) => format!("; jobs saved in {folder}"),
-        (None, Task::AddWorker(NewWorker::Queued { .. })) => {
-            "; the request stays with Google, delete it with remove-worker".to_owned()
+        (None, task @ Task::AddWorker(NewWorker::Queued { .. })) => {
+            let delete = Verb::RemoveNow.on(task.worker(), "delete it");
+            let delete = delete.in_commands(Target::of(&standing.operation.cluster));
+            format!("; the request stays with Google; {delete}")
         }
         (None, _) => String::new(),
     }

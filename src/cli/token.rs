@@ -4,7 +4,7 @@ use super::columns;
 use super::reach::runtime;
 use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
-use crate::model::{ClusterSpec, Problem, SecretName};
+use crate::model::{ClusterSpec, Problem, SecretName, Target};
 use crate::supervisor::{self, Fetched, TokenCare};
 use crate::token::{Places, Source};
 use anyhow::{Context, anyhow, bail};
@@ -120,8 +120,7 @@ impl<'a> TokenContext<'a> {
 
 /// Converts a problem to the error of a command.
 pub(super) fn failed(problem: &Problem) -> anyhow::Error {
-    let hint = if problem.hint.is_empty() { String::new() } else { format!("; {}", problem.hint) };
-    anyhow!("{}{hint}", problem.what)
+    anyhow!("{}", problem.in_commands(Target::default()))
 }
 
 /// Runs a subcommand of `token`.
@@ -166,7 +165,7 @@ fn status(context: &TokenContext, as_json: bool) -> anyhow::Result<()> {
             "project": secret.and_then(|s| s.project.as_ref()), "found": found.is_ok(),
             "from": found.as_ref().ok().map(|f| f.source.to_string()), "version": version,
             "others_can_read": exposed, "error": found.as_ref().err().map(|p| &p.what),
-            "hint": found.as_ref().err().map(|p| &p.hint),
+            "hint": found.as_ref().err().map(|p| p.hint.in_commands(Target::of(&spec.name))),
         }));
         let warning = if exposed { " (others can read it: chmod 600)" } else { "" };
         rows.push(vec![

@@ -2,7 +2,7 @@
 
 use super::demand::{Room, Want, coming, failing_now, plural};
 use super::{Finding, FindingKind, History, Severity};
-use crate::model::{Autoscaler, AutoscalerVersion, PendingNode, Snapshot, Timestamp};
+use crate::model::{Autoscaler, AutoscalerVersion, Fix, Hint, PendingNode, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
 /// An autoscaler that launches nothing for unmet demand for that long is stuck. It works through its loop
@@ -26,7 +26,7 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
         (silent.is_none() && failing.is_none()).then(|| still(report, &want, snapshot, history)).flatten();
     let error = (!report.error.is_empty()).then(|| {
         let what = report.error.to_string();
-        let hint = "read monitor.log (l in the autoscaler pane) for details";
+        let hint = Verb::MonitorLog.to("read monitor.log for details");
         Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, hint)
     });
     let moving = moving(report, &want, history);
@@ -43,9 +43,10 @@ fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Fin
     let short = format!("{}, no autoscaler reports", want.words());
     let scales = report.types.iter().any(|t| t.max > Some(0));
     let (severity, hint) = if scales {
-        (Severity::Warn, "read monitor.log (l in the autoscaler pane): is monitor.py running on the head?")
+        let aim = "read monitor.log, and check that monitor.py is running on the head";
+        (Severity::Warn, Verb::MonitorLog.to(aim))
     } else {
-        (Severity::Info, "it is met when nodes become free or are added by hand")
+        (Severity::Info, "it is met when nodes become free or are added by hand".into())
     };
     Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, hint))
 }
@@ -60,7 +61,10 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
         "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in each loop; the pending \
          nodes and demands shown are as old"
     );
-    let hint = "read monitor.log (l in the autoscaler pane); if its last lines are old or repeat an error, restart the cluster (R)";
+    let hint = [
+        Verb::MonitorLog.to("read monitor.log"),
+        Verb::Restart.to("if its last lines are old or repeat an error, restart the cluster"),
+    ];
     Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, hint))
 }
 
@@ -79,9 +83,9 @@ fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) 
     let wanted = if want.is_something() { format!(" ({})", want.words()) } else { String::new() };
     let long = format!("{}: {reason}{wanted}", first.node_type);
     let hint = match why {
-        Some("no capacity") => "the autoscaler retries; another zone or type may have capacity",
-        Some("no quota") => "free quota (preempted TPUs count until they are deleted) or request more",
-        _ => "read monitor.log (l in the autoscaler pane) for the provider's message",
+        Some("no capacity") => Fix::from("the autoscaler retries; another zone or type may have capacity"),
+        Some("no quota") => "free quota (preempted TPUs count until they are deleted) or request more".into(),
+        _ => Verb::MonitorLog.to("read monitor.log for the provider's message"),
     };
     let severity = if want.is_something() && !want.moves { Severity::Bad } else { Severity::Warn };
     Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, hint))
@@ -114,7 +118,10 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
         report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {
         let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
-        let hint = "read monitor.log (l in the autoscaler pane) for a repeated error; restarting the cluster (R) clears it";
+        let hint = [
+            Verb::MonitorLog.to("read monitor.log for a repeated error"),
+            Verb::Restart.to("restart the cluster to clear it"),
+        ];
         return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, hint));
     }
     let doubt =
@@ -143,13 +150,13 @@ fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding
     let late = history.age_of(since) >= NO_NODE_JOINS;
     let (kind, severity) =
         if late { (FindingKind::NoneJoins, Severity::Warn) } else { (FindingKind::Scaling, Severity::Info) };
-    let hint = if late {
-        "read monitor.out (l twice in the autoscaler pane): the output of the machines while Ray is installed"
-    } else {
-        ""
-    };
+    let hint = if late { Hint::from(installation()) } else { Hint::none() };
     let rest = if want.is_something() { format!("; {}", want.words()) } else { String::new() };
     Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), hint))
+}
+
+fn installation() -> Fix {
+    Verb::MonitorOut.to("read monitor.out, the output of machines while Ray is installed on them")
 }
 
 /// Single nodes that have been joining for too long, while others join.
@@ -165,15 +172,13 @@ fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
         1 => one,
         n => format!("{one}, +{}", n - 1),
     };
-    let hint =
-        "read monitor.out (l twice in the autoscaler pane): the output of the machine while Ray is installed";
     Some(Finding::new(
         FindingKind::JoinsLate,
         Severity::Warn,
         since(first),
         &short,
         format!("still joining: {short}"),
-        hint,
+        installation(),
     ))
 }
 

@@ -1,6 +1,6 @@
 //! A finding: its kind, its severity, its texts.
 
-use crate::model::{Problem, Timestamp};
+use crate::model::{Hint, Problem, Timestamp};
 use std::time::Duration;
 
 /// A finding first seen within this time shows no age.
@@ -109,8 +109,8 @@ pub struct Finding {
     pub short: String,
     /// The details in full, with the evidence.
     pub long: String,
-    /// A hint on what to do; empty when one can only wait.
-    pub hint: String,
+    /// What to do; empty when one can only wait.
+    pub hint: Hint,
 }
 
 impl Finding {
@@ -120,11 +120,11 @@ impl Finding {
         since: Option<Timestamp>,
         short: impl AsRef<str>,
         long: impl AsRef<str>,
-        hint: impl AsRef<str>,
+        hint: impl Into<Hint>,
     ) -> Self {
         let clean = |s: &str| crate::model::text::printable(s).into_owned();
-        let (short, long, hint) = (clean(short.as_ref()), clean(long.as_ref()), clean(hint.as_ref()));
-        Self { kind, severity, since, short, long, hint }
+        let (short, long) = (clean(short.as_ref()), clean(long.as_ref()));
+        Self { kind, severity, since, short, long, hint: hint.into() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::slices::{ASSEMBLY, Slice, slices};
 use super::{Finding, FindingKind, Severity};
-use crate::model::{AutoscalerVersion, DeathReason, JobStatus, Node, Snapshot, Timestamp};
+use crate::model::{AutoscalerVersion, DeathReason, Hint, JobStatus, Node, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
 /// A death is reported for that long.
@@ -28,7 +28,8 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let more = preempted.len() + crashed.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let long = format!("{short}: {}{more}", names.join(", "));
-    let hint = "the autoscaler replaces them if they are needed; the nodes pane shows Ray's reason for each";
+    let hint = Hint::from("the autoscaler replaces them if they are needed")
+        .and(Verb::Nodes.to("see Ray's reason for each in the nodes pane"));
     Some(Finding::new(FindingKind::NodesLost, Severity::Warn, Some(since), short, long, hint))
 }
 
@@ -43,7 +44,10 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let one = format!("{} {} of {} hosts", worst.name, worst.registered, worst.expected);
     let short = if late.len() == 1 { one.clone() } else { format!("{} slices, e.g. {one}", late.len()) };
     let long = format!("{short}; a job that needs all its hosts cannot run");
-    let hint = "if the missing hosts do not come back, delete the slice: the autoscaler creates a new one";
+    let slice = if late.len() == 1 { worst.name } else { "" };
+    let aim =
+        "if the missing hosts do not come back, delete the slice, so that the autoscaler creates a new one";
+    let hint = Verb::RemoveWorker.on(slice, aim);
     Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, hint))
 }
 

@@ -1,7 +1,7 @@
 //! Preempted TPUs that hold quota because they are not deleted.
 
 use super::{Finding, FindingKind, Severity};
-use crate::model::{Leftover, LeftoverKind};
+use crate::model::{Leftover, LeftoverKind, Verb};
 
 /// One finding for all of them; none when there are no such TPU VMs.
 pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
@@ -17,7 +17,7 @@ pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
         "{short}: Google preempted the TPU VM{s}, and nobody has deleted {}",
         if number == 1 { "it" } else { "them" }
     );
-    let hint = "delete them: x in the TPUs view (T), or `marin-tui clean-preempted`";
+    let hint = Verb::CleanPreempted.to(if number == 1 { "delete it" } else { "delete them" });
     Some(Finding::new(FindingKind::EatsQuota, Severity::Warn, None, short, long, hint))
 }
 

@@ -1,7 +1,7 @@
 //! A new Ray session on a head: Ray was restarted, and the nodes and jobs of the old session are gone.
 
 use super::{Finding, FindingKind, Severity};
-use crate::model::{Job, JobKey, NodeState, Snapshot, SubmissionId, Text, Timestamp};
+use crate::model::{Hint, Job, JobKey, NodeState, Snapshot, SubmissionId, Text, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,16 +133,18 @@ impl Restart {
         };
         let long = format!("Ray was restarted {who}; {jobs}{named}{workers}");
         let hint = match (lost.first(), &self.by) {
-            (None, _) => String::new(),
+            (None, _) => Hint::none(),
             (Some(_), RestartedBy::Operator(who)) => {
                 format!(
                     "their operation may still be restoring jobs; ask {who} before you submit any of them again"
                 )
+                .into()
             }
             (Some(job), _) => format!(
                 "find out who restarted it, and submit the lost jobs again; their logs are on the head in /tmp/ray/{}/logs",
                 job.session
-            ),
+            )
+            .into(),
         };
         let severity = match (&lost[..], missing, &self.by) {
             ([], 0, _) => Severity::Info,
@@ -198,7 +200,7 @@ mod tests {
         let found = restart.finding(&now).unwrap();
         assert_eq!((found.severity, found.short.as_str()), (Severity::Bad, "1 job lost"));
         assert_eq!(found.long, "Ray was restarted outside this console; 1 job lost: a (owner unknown)");
-        assert!(found.hint.contains("/tmp/ray/old/logs"), "{found:?}");
+        assert!(found.hint.to_string().contains("/tmp/ray/old/logs"), "{found:?}");
         let why = |id: &str| restart.why_lost(&SubmissionId(id.into()), &now.jobs);
         assert!(why("a").unwrap().contains("job-driver-a.log"));
         assert_eq!((why("b"), why("c")), (None, None), "it came back; it had ended before");

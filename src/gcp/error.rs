@@ -3,6 +3,7 @@
 //! Sources of the formats: the crates' error chains as observed, google.rpc.ErrorInfo, RFC 6749 section 5.2.
 
 use crate::model::text::printable;
+use crate::model::{Fix, Hint, Verb};
 use google_cloud_auth::build_errors::Error as BuildError;
 use google_cloud_gax::error::rpc::StatusDetails;
 use serde_json::Value;
@@ -10,7 +11,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-const LOGIN: &str = "run `gcloud auth application-default login`";
+fn login() -> Fix {
+    Fix::command("log in to Google", "gcloud auth application-default login")
+}
 
 /// Why a call to Google Cloud failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,54 +125,61 @@ pub enum GcpError {
 }
 
 impl GcpError {
-    /// The hint: what to do, with the exact command where there is one.
-    pub fn hint(&self) -> String {
+    /// What to do, with the exact command where there is one.
+    pub fn hint(&self) -> Hint {
         match self {
-            Self::NoCredentials | Self::GrantExpired | Self::Reauthenticate => LOGIN.into(),
+            Self::NoCredentials | Self::GrantExpired | Self::Reauthenticate => login().into(),
             Self::CredentialsFile { .. } => {
-                format!("correct or unset GOOGLE_APPLICATION_CREDENTIALS, or {LOGIN}")
+                Hint::from("correct or unset GOOGLE_APPLICATION_CREDENTIALS").and(login())
             }
             Self::Clock { .. } => {
-                "set this machine's clock (`timedatectl set-ntp true`), then try again".into()
+                Fix::command("set this machine's clock, then try again", "timedatectl set-ntp true").into()
             }
-            Self::Unauthenticated { .. } => {
-                format!("{LOGIN}; `gcloud auth login` alone is not enough")
-            }
-            Self::ApiOff { service, project } => {
-                format!("run `gcloud services enable {service} --project={project}`, or ask its owner to")
-            }
+            Self::Unauthenticated { .. } => Hint::from(login()).and("`gcloud auth login` alone is not enough"),
+            Self::ApiOff { service, project } => Fix::command(
+                "enable it, or ask the project's owner to",
+                format!("gcloud services enable {service} --project={project}"),
+            )
+            .into(),
             Self::Forbidden { permission, .. } if permission.is_empty() => {
                 "ask the project's owner for access, and check that it is the right project".into()
             }
-            Self::Forbidden { permission, .. } => {
-                format!(
-                    "ask the project's owner for a role with {permission}{}, and check that it is the right project",
-                    if permission.starts_with("secretmanager.versions.access") {
-                        " (roles/secretmanager.secretAccessor)"
-                    } else {
-                        ""
-                    }
-                )
+            Self::Forbidden { permission, .. } => format!(
+                "ask the project's owner for a role with {permission}{}, and check that it is the right project",
+                if permission.starts_with("secretmanager.versions.access") {
+                    " (roles/secretmanager.secretAccessor)"
+                } else {
+                    ""
+                }
+            )
+            .into(),
+            Self::State { .. } => {
+                Hint::from("enable it (`gcloud secrets versions enable`), or add a new version")
             }
-            Self::NotFound { .. } => "check the name and the project".into(),
-            Self::Exists { .. } => "choose another name, or use the existing one".into(),
-            Self::State { .. } => "enable it (`gcloud secrets versions enable`), or add a new version".into(),
-            Self::Changed { .. } => {
-                "check what exists now (`marin-tui tpus`, the Google Cloud console), then start again".into()
+            Self::Changed { .. } => Hint::from([
+                Verb::Tpus.to("check what exists now"),
+                "the Google Cloud console shows it too; then start again".into(),
+            ]),
+            Self::NoRandomness => {
+                Fix::command("create the token on another machine", "openssl rand -hex 32").into()
             }
-            Self::Quota { .. } => "wait a minute; if it persists, request more quota".into(),
-            Self::Unavailable { .. } => "wait, or check status.cloud.google.com".into(),
-            Self::NotJson { code: 500.., .. } => "wait; a Google load balancer returned this error".into(),
-            Self::NotJson { .. } => "sign in to this network, or check the proxy and the endpoint".into(),
-            Self::NoCaBundle => "install the ca-certificates package, or correct SSL_CERT_FILE".into(),
-            Self::NoRandomness => "create the token on another machine: `openssl rand -hex 32`".into(),
-            Self::Checksum => {
-                "try again; if it persists, a proxy on the way to Google is changing answers".into()
-            }
-            Self::Timeout { .. } | Self::Unreachable { .. } => "check the network, a VPN or a proxy".into(),
-            Self::Operation { .. } | Self::Refused { .. } => {
-                "see the message; the Google Cloud console shows more".into()
-            }
+            other => other.advice().into(),
+        }
+    }
+
+    /// The hints that are plain advice.
+    const fn advice(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "check the name and the project",
+            Self::Exists { .. } => "choose another name, or use the existing one",
+            Self::Quota { .. } => "wait a minute; if it persists, request more quota",
+            Self::Unavailable { .. } => "wait, or check status.cloud.google.com",
+            Self::NotJson { code: 500.., .. } => "wait; a Google load balancer returned this error",
+            Self::NotJson { .. } => "sign in to this network, or check the proxy and the endpoint",
+            Self::NoCaBundle => "install the ca-certificates package, or correct SSL_CERT_FILE",
+            Self::Checksum => "try again; if it persists, a proxy on the way to Google is changing answers",
+            Self::Timeout { .. } | Self::Unreachable { .. } => "check the network, a VPN or a proxy",
+            _ => "see the message; the Google Cloud console shows more",
         }
     }
 
@@ -370,7 +380,7 @@ mod tests {
         ] {
             let told = GcpError::from_chain(&rustls::Error::InvalidCertificate(error));
             assert!(matches!(told, GcpError::Clock { .. }), "{told:?}");
-            assert!(told.hint().contains("timedatectl set-ntp true"), "{}", told.hint());
+            assert!(told.hint().to_string().contains("timedatectl set-ntp true"), "{}", told.hint());
         }
         let stranger = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         assert!(matches!(GcpError::from_chain(&stranger), GcpError::Unreachable { .. }));

@@ -2,7 +2,7 @@
 //! them.
 
 use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, chips};
-use super::{Text, Timestamp};
+use super::{Hint, Text, Timestamp};
 use std::collections::BTreeSet;
 
 /// Kind of a leftover resource.
@@ -62,7 +62,7 @@ pub enum Cleaned {
         /// What failed and why.
         what: String,
         /// A hint for the operator.
-        hint: String,
+        hint: Hint,
     },
 }
 
@@ -72,13 +72,13 @@ impl Cleaned {
         !matches!(self, Self::Failed { .. })
     }
 
-    /// The outcome as shown to people.
-    pub fn words(&self) -> String {
+    /// The outcome as shown to people, with `words` for those of its hint.
+    pub fn words(&self, words: impl Fn(&Hint) -> String) -> String {
         match self {
             Self::Deleted => "deleted".into(),
             Self::GoneAlready => "already gone".into(),
             Self::LeftAlone(why) => format!("skipped: {why}"),
-            Self::Failed { what, hint } => format!("not deleted: {what}; {hint}"),
+            Self::Failed { what, hint } => format!("not deleted: {what}; {}", words(hint)),
         }
     }
 }

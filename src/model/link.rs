@@ -1,6 +1,6 @@
 //! The state of the connection to a cluster: what works, what fails, since when, and a hint.
 
-use super::Timestamp;
+use super::{Hint, Target, Timestamp};
 use std::time::Duration;
 
 /// What the console is doing to reach a cluster.
@@ -104,16 +104,25 @@ pub struct Problem {
     /// One sentence in plain words; safe to print.
     pub what: String,
     /// What to do now; empty when waiting is all there is.
-    pub hint: String,
+    pub hint: Hint,
     /// Since when it is so.
     pub since: Timestamp,
 }
 
 impl Problem {
-    /// A problem that begins at `since`. Both sentences are made safe to print.
-    pub fn new(kind: ProblemKind, what: impl AsRef<str>, hint: impl AsRef<str>, since: Timestamp) -> Self {
-        let clean = |s: &str| super::text::printable(s).into_owned();
-        Self { kind, what: clean(what.as_ref()), hint: clean(hint.as_ref()), since }
+    /// A problem that begins at `since`. Its sentence is made safe to print.
+    pub fn new(kind: ProblemKind, what: impl AsRef<str>, hint: impl Into<Hint>, since: Timestamp) -> Self {
+        Self { kind, what: super::text::printable(what.as_ref()).into_owned(), hint: hint.into(), since }
+    }
+
+    /// What is wrong and what to do, as a command prints it.
+    pub fn in_commands(&self, target: Target<'_>) -> String {
+        self.joined(&self.hint.in_commands(target))
+    }
+
+    /// What is wrong, and the hint in these words; a hint that says nothing is left out.
+    pub fn joined(&self, hint: &str) -> String {
+        if hint.is_empty() { self.what.clone() } else { format!("{}; {hint}", self.what) }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::text::printable;
 use super::time::brief;
-use super::{ClusterName, Operation, Problem, ProblemKind, Timestamp};
+use super::{ClusterName, Fix, Hint, Operation, Problem, ProblemKind, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -139,17 +139,19 @@ impl OperationMark {
             self.process,
             self.brief(now)
         );
-        let look = format!("check whether it is running: `ps -p {}` on {}", self.process, self.host());
+        let aim = format!("check on {} whether it is running", self.host());
+        let look = Fix::command(aim, format!("ps -p {}", self.process));
+        let take_over = Verb::TakeOver.to("take it over");
         let hint = match self.pulse(now) {
             Pulse::Fresh => {
-                format!("wait for it to end, or ask {}; {look}; take over with --take-over", self.who)
+                Hint::from([format!("wait for it to end, or ask {}", self.who).into(), look, take_over])
             }
-            Pulse::Stopped => format!(
-                "ask {} to resume or abandon it ({} --resume, --abandon); take over with --take-over",
-                self.who, self.command
-            ),
+            Pulse::Stopped => {
+                Hint::from([format!("ask {} to resume or abandon it", self.who).into(), take_over])
+            }
             Pulse::Stale(_) => {
-                format!("its process seems to have exited ({look}); ask {}, then use --take-over", self.who)
+                let ask = format!("its process seems to have exited: ask {}", self.who);
+                Hint::from([ask.into(), look, take_over])
             }
         };
         Problem::new(ProblemKind::Other, what, hint, now)
@@ -186,7 +188,10 @@ mod tests {
             "{refusal:?}"
         );
         assert!(
-            refusal.hint.contains("`ps -p 77` on laptop") && refusal.hint.contains("--take-over"),
+            refusal
+                .hint
+                .to_string()
+                .contains("on laptop whether it is running: `ps -p 77`; take it over: `--take-over`"),
             "{refusal:?}"
         );
         assert_eq!(mark().pulse(Timestamp::from_millis(0)), Pulse::Fresh, "clocks differ");

@@ -2,7 +2,7 @@
 //!
 //! Dialog, command line, journal and audit log all show this one value.
 
-use super::{ClusterName, Problem};
+use super::{ClusterName, Hint, Problem, Verb};
 use serde::{Deserialize, Serialize};
 
 /// Kind of an operation.
@@ -121,6 +121,20 @@ impl Task {
         }
     }
 
+    /// The one worker that it is about; empty when that is the whole cluster, or several workers.
+    pub fn worker(&self) -> &str {
+        match self {
+            Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
+                [only] => only,
+                _ => "",
+            },
+            Self::AddWorker(NewWorker::Host { address: worker })
+            | Self::InitWorker { worker }
+            | Self::RemoveWorker { worker, .. } => worker,
+            Self::Restart { .. } | Self::Start | Self::Stop => "",
+        }
+    }
+
     /// The workers that it is about, safe to print; empty when it is the whole cluster.
     pub fn subject(&self) -> String {
         let name = match self {
@@ -133,6 +147,43 @@ impl Task {
             Self::InitWorker { worker } | Self::RemoveWorker { worker, .. } => worker.clone(),
         };
         super::text::printable(&name).into_owned()
+    }
+}
+
+/// The state that a cancelled operation leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remains {
+    /// Nothing was changed.
+    Unchanged,
+    /// Google has the request for a TPU.
+    Requested,
+    /// Ray was started on the worker, which has not joined yet.
+    Joining,
+    /// The worker drains.
+    Draining,
+}
+
+impl Remains {
+    /// The state in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Unchanged => "nothing was changed",
+            Self::Requested => "the request stays with Google",
+            Self::Joining => "Ray was started there and may still join",
+            Self::Draining => "the worker stays draining and stops once idle",
+        }
+    }
+
+    /// What to do about it, after this task was cancelled.
+    pub fn hint(self, task: &Task) -> Hint {
+        let worker = task.worker();
+        match self {
+            Self::Unchanged => Hint::none(),
+            Self::Requested => Hint::from("to wait again, add it with the same type, capacity and name")
+                .and(Verb::RemoveNow.on(worker, "or delete the request")),
+            Self::Joining => Verb::InitWorker.on(worker, "if it does not, start Ray on it again").into(),
+            Self::Draining => Verb::RemoveNow.on(worker, "delete it").into(),
+        }
     }
 }
 
@@ -339,29 +390,23 @@ impl Operation {
         self.cancelled_at(step).is_some()
     }
 
-    /// The remaining state if the operation is cancelled at this step, in words; none if it must not be cancelled.
-    pub fn cancelled_at(&self, step: StepName) -> Option<&'static str> {
+    /// The remaining state if the operation is cancelled at this step; none if it must not be cancelled.
+    pub fn cancelled_at(&self, step: StepName) -> Option<Remains> {
         if self.steps.iter().take(self.number(step)).all(|s| s.only_looks()) {
-            return Some("cancelled; nothing was changed");
+            return Some(Remains::Unchanged);
         }
         match step {
             // The wait may take hours, and other operations on the cluster are blocked meanwhile.
-            StepName::Capacity => Some(
-                "cancelled; the request stays with Google: wait again with the same add-worker, or delete it with remove-worker",
-            ),
-            StepName::Join => {
-                Some("cancelled; Ray was started there and may still join; if not, use init-worker")
-            }
-            StepName::Drain => {
-                Some("cancelled; the worker stays draining and stops once idle: delete it with remove-worker")
-            }
+            StepName::Capacity => Some(Remains::Requested),
+            StepName::Join => Some(Remains::Joining),
+            StepName::Drain => Some(Remains::Draining),
             _ => None,
         }
     }
 
     /// [`Self::cancelled_at`] for a resumed operation: cancelling its first, read-only steps does not undo the changes
     /// of an earlier attempt. `done` are the steps of that attempt.
-    pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<&'static str> {
+    pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<Remains> {
         let next = self.steps.iter().copied().find(|s| !done.iter().any(|(d, _)| d == s));
         let reached = next.filter(|n| !done.is_empty() && self.number(*n) > self.number(step));
         self.cancelled_at(reached.unwrap_or(step))
@@ -441,10 +486,12 @@ mod tests {
             !add.is_harmless_at(StepName::Ask),
             "it would be unknown whether Google accepted the request"
         );
-        assert!(add.cancelled_at(StepName::Capacity).unwrap().contains("the request stays with Google"));
+        assert!(
+            add.cancelled_at(StepName::Capacity).unwrap().words().contains("the request stays with Google")
+        );
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));
-        assert_eq!(remove.cancelled_at(StepName::Find), Some("cancelled; nothing was changed"));
+        assert_eq!(remove.cancelled_at(StepName::Find), Some(Remains::Unchanged));
         assert!(remove.is_harmless_at(StepName::Drain) && !remove.is_harmless_at(StepName::Remove));
     }
 }

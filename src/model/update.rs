@@ -2,8 +2,8 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, Leftover, Link, LocalPorts, LogBatch, LogSource,
-    Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
+    Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
+    LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub enum JobStopOutcome {
     /// The job is seen ended, with that status word.
     Ended(String),
     /// Ray said "stopped", but the job is still in that state after a while.
-    StillThere(String),
+    StillThere(JobStatus),
     /// The request may have reached Ray, but the outcome is unknown.
     Unknown {
         /// Cause of the uncertainty.
@@ -114,7 +114,7 @@ impl JobStopOutcome {
         match self {
             Self::Asked => None,
             Self::Ended(word) => Some(format!("ended ({word})")),
-            Self::StillThere(word) => Some(format!("still {word}")),
+            Self::StillThere(status) => Some(format!("still {}", status.word())),
             Self::Unknown { why, .. } => Some(format!("stop not confirmed: {why}")),
             Self::Failed(why) => Some(format!("not stopped: {why}")),
         }

@@ -5,7 +5,7 @@
 
 use super::executor::Executor;
 use super::folder;
-use crate::model::{JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
+use crate::model::{Hint, JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
 use crate::replace;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub(super) struct List {
     packages: BTreeMap<String, String>,
 }
 
-fn problem(what: impl AsRef<str>, hint: impl AsRef<str>) -> Problem {
+fn problem(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 

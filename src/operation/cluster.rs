@@ -8,9 +8,10 @@ use super::journal::Journal;
 use super::mark::Marked;
 use super::performer::Performer;
 use super::preview::would_back_up;
-use super::trouble;
+use super::{then_resume, trouble};
 use crate::model::{
-    AutoscalerVersion, NodeState, Operation, Problem, Progress, Snapshot, StepName, Text, Timestamp,
+    AutoscalerVersion, Fix, Hint, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName, Text,
+    Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use std::ffi::OsStr;
@@ -96,9 +97,9 @@ impl Performer {
                 ended = Box::pin(self.marked_step((step, number), journal, marked, tell)) => Some(ended),
             };
             let Some(ended) = ended else {
-                let how = cancelled.unwrap_or_default();
-                journal.beside(move |j| j.end(how)).await?;
-                return Ok(Outcome::Cancelled(how));
+                let left = cancelled.unwrap_or(Remains::Unchanged);
+                journal.beside(move |j| j.cancelled(left)).await?;
+                return Ok(Outcome::Cancelled(left));
             };
             if cancelled.is_none() {
                 while cancels.try_recv().is_ok() {}
@@ -201,8 +202,10 @@ impl Performer {
         let session = match self.connect().await {
             Ok(session) => session,
             Err(problem) if self.preserves() => {
-                let hint =
-                    format!("{}; or give up the jobs: --abandon, then --preserve-jobs=0", problem.hint);
+                let hint = problem.hint.and([
+                    Verb::Abandon.to("or give up the jobs: abandon this operation"),
+                    Verb::RestartWithoutJobs.to("then restart without saving them"),
+                ]);
                 return Err(Problem { hint, ..problem });
             }
             Err(problem) => {
@@ -239,7 +242,10 @@ impl Performer {
     fn backup_folder(&self) -> Result<PathBuf, Problem> {
         let folder = self.facts.backup.clone();
         folder.ok_or_else(|| {
-            trouble("the journal names no backup", "use restore-jobs with the backup's folder")
+            trouble(
+                "the journal names no backup",
+                Fix::restore_jobs(&self.spec.name, "DIR", "restore the jobs of a backup"),
+            )
         })
     }
 
@@ -253,7 +259,7 @@ impl Performer {
             Some(folder) => backup::back_up(&session.client, self.spec.name.as_str(), folder).await,
             None => would_back_up(&session.client).await,
         };
-        let resume = |p: Problem| Problem { hint: format!("{}, then resume", p.hint), ..p };
+        let resume = |p: Problem| Problem { hint: then_resume(p.hint), ..p };
         let backed = backed.map_err(resume)?;
         let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
         for kept in &lost {
@@ -298,9 +304,12 @@ impl Performer {
         }
         if let Some(why) = later {
             let what = format!("{} of {} jobs not restored: {why}", failed.len(), restored.len());
-            let saved = folder.display();
-            let hint =
-                format!("resume (restored jobs are kept); or --abandon, and `restore-jobs {saved}` later");
+            let saved = folder.display().to_string();
+            let hint = Hint::from([
+                Verb::Resume.to("resume (restored jobs are kept)"),
+                Verb::Abandon.to("or abandon this operation"),
+                Fix::restore_jobs(&self.spec.name, &saved, "and restore the jobs later"),
+            ]);
             return Err(trouble(what, hint));
         }
         let good = restored.len() - failed.len();
@@ -331,8 +340,7 @@ fn file_name(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::Provider;
-    use crate::model::{ClusterName, ClusterSpec, HeadAddress, NewWorker, SshAuth, Task};
+    use crate::model::{ClusterName, ClusterSpec, HeadAddress, NewWorker, Provider, SshAuth, Task};
     use crate::supervisor::Options;
     use std::path::Path;
 
@@ -360,9 +368,12 @@ mod tests {
         let preflight = |spec: &ClusterSpec, task: &Task| super::super::preflight(spec, &options, task);
         assert!(preflight(&spec(Provider::Local, Some("c.yaml")), &restart).is_ok());
         let aws = preflight(&spec(Provider::Other("aws"), Some("c.yaml")), &restart).unwrap_err();
-        assert!(aws.what.contains("not supported for provider aws") && aws.hint.contains("backup-jobs"));
+        assert!(
+            aws.what.contains("not supported for provider aws")
+                && aws.hint.to_string().contains("backup-jobs")
+        );
         let gcp = preflight(&spec(Provider::Gcp, Some("c.yaml")), &restart).unwrap_err();
-        assert!(gcp.hint.contains("project_id"), "{gcp:?}");
+        assert!(gcp.hint.to_string().contains("project_id"), "{gcp:?}");
         assert!(preflight(&spec(Provider::None, None), &Task::Stop).is_err());
         let head = Task::RemoveWorker { worker: "10.0.0.1".into(), drain: None };
         let local = ClusterSpec {
@@ -371,6 +382,6 @@ mod tests {
         };
         assert!(preflight(&local, &head).unwrap_err().what.contains("is the head"));
         let tpus = NewWorker::Queued { node_type: "v4-8".into(), capacity: "x".into(), names: Vec::new() };
-        assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().hint.contains("--host"));
+        assert!(preflight(&local, &Task::AddWorker(tpus)).unwrap_err().hint.to_string().contains("--host"));
     }
 }

@@ -3,7 +3,7 @@
 use super::draft::{draft_of, wanted_of};
 use super::submit::{Upload, prepared, upload};
 use crate::config::Env;
-use crate::model::{ClusterName, Draft, Problem, SubmissionId, Text, Timestamp};
+use crate::model::{ClusterName, Draft, SubmissionId, Target, Text, Timestamp};
 use crate::ray::{Client, RayError, Submission};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,8 @@ pub struct Ready {
     uploads: Vec<Upload>,
 }
 
-/// A problem and its hint in one sentence.
-fn words(problem: &Problem) -> String {
-    let hint = if problem.hint.is_empty() { String::new() } else { format!("; {}", problem.hint) };
-    format!("{}{hint}", problem.what)
-}
-
 fn asked(e: &RayError) -> String {
-    words(&e.problem(Timestamp::now()))
+    e.problem(Timestamp::now()).in_commands(Target::default())
 }
 
 impl Drafts {
@@ -67,7 +61,7 @@ impl Drafts {
 impl Ready {
     /// Uploads and submits the job; `tell` receives progress messages.
     pub async fn send(&self, client: &Client, tell: impl FnMut(String)) -> Result<SubmissionId, String> {
-        upload(client, &self.uploads, tell).await.map_err(|p| words(&p))?;
+        upload(client, &self.uploads, tell).await.map_err(|p| p.in_commands(Target::default()))?;
         for uri in self.job.packages() {
             if !client.has_package(&uri).await.map_err(|e| asked(&e))? {
                 let uri = Text::from(uri);

@@ -2,7 +2,7 @@
 
 use super::worker::WorkerFacts;
 use crate::gcp::Head;
-use crate::model::Timestamp;
+use crate::model::{Remains, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -49,8 +49,8 @@ impl Facts {
 pub enum Outcome {
     /// All of it is done.
     Done,
-    /// The operation was cancelled; the text describes the remaining state.
-    Cancelled(&'static str),
+    /// The operation was cancelled, and leaves this state.
+    Cancelled(Remains),
 }
 
 /// A head machine as an operation found it when it started: no other one may be deleted by it.

@@ -4,7 +4,7 @@ use super::blocking::blocking;
 use super::drafts::Drafts;
 use super::news::News;
 use super::request::Request;
-use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId};
+use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId, Target};
 use std::sync::Arc;
 
 impl Request {
@@ -51,5 +51,5 @@ impl Request {
 }
 
 fn unreached(problem: &Problem) -> String {
-    format!("{}; {}", problem.what, problem.hint)
+    problem.in_commands(Target::default())
 }

@@ -11,8 +11,8 @@ use super::preflight::preflight;
 use super::standing::standing;
 use super::trouble;
 use crate::model::{
-    ClusterSpec, Consent, Gate, Operation, OperationKind, OperationMark, Order, Preview, Problem, Refusal,
-    Standing, TakeOver, Task, Timestamp,
+    ClusterSpec, Consent, Gate, Hint, Operation, OperationKind, OperationMark, Order, Preview, Problem,
+    Refusal, Standing, TakeOver, Task, Timestamp, Verb,
 };
 use crate::supervisor::Access;
 
@@ -58,7 +58,8 @@ pub fn interrupted(standing: &Standing) -> Refusal {
     let title = &standing.operation.title;
     let next = standing.operation.next(&standing.done);
     let at = next.map_or_else(String::new, |step| format!(" at {}", standing.operation.place(step)));
-    let problem = trouble(format!("{title} was interrupted{at}"), "resume or abandon it first");
+    let problem =
+        trouble(format!("{title} was interrupted{at}"), super::resume_or_abandon(standing.operation.kind()));
     Refusal::new(Gate::Interrupted, problem)
 }
 
@@ -83,17 +84,19 @@ pub fn jobs(
     let problem = match (gate, &seen.trouble) {
         (Gate::UnknownJobs, Some(why)) => trouble(
             format!("cannot determine affected jobs on {}: {}", operation.cluster, why.what),
-            &why.hint,
+            why.hint.clone().and(Verb::AllowUnknown.to("or continue without knowing affected jobs")),
         ),
         (Gate::RunsThere, _) => {
             let what = format!("jobs are running on {}", operation.task.subject());
-            trouble(what, "drain the worker first, or allow ending them now")
+            let hint = [Verb::Drain.to("wait until they have ended"), Verb::EndWork.to("or end them now")];
+            trouble(what, hint)
         }
         _ => {
             let others = consent.not_allowed(seen);
             let at =
                 if operation.kind().is_of_cluster() { operation.cluster.as_str() } else { "that worker" };
-            trouble(format!("{others} run on {at}"), "ask their owners, then allow it")
+            let hint = Hint::from("ask their owners").and(Verb::AllowOthers.to("then allow it"));
+            trouble(format!("{others} run on {at}"), hint)
         }
     };
     let allow = consent.clone().passing(gate, seen).map(|consent| Box::new(order(consent)));
@@ -135,7 +138,7 @@ pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) 
         let what = format!("a different operation is interrupted on {}: {title}", spec.name);
         return Err(Refusal::new(
             Gate::OtherKind,
-            trouble(what, format!("resume it with {}", kind.command())),
+            trouble(what, Verb::Resume.on(kind.command(), "resume it")),
         ));
     }
     unfinished.belongs_to(spec).map_err(|problem| Refusal::new(Gate::OtherFile, problem))
@@ -151,7 +154,10 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
             let what = format!("{title}: cannot skip `{step}`: later steps need it");
             Err(Refusal::new(
                 Gate::NotSkippable,
-                trouble(what, "resume without skipping, or abandon the operation"),
+                trouble(
+                    what,
+                    [Verb::Resume.to("resume without skipping"), Verb::Abandon.to("or abandon it")],
+                ),
             ))
         }
     }

@@ -4,12 +4,12 @@
 use super::facts::KnownHead;
 use super::journal::Journal;
 use super::performer::{LOOK, Performer};
-use super::{trouble, worker};
+use super::{then_resume, trouble, worker};
 use crate::config::Launch;
 use crate::gcp::{ChosenTpu, GcpError, Google, Head, TpuPlace};
 use crate::model::cloud::TpuVm;
 use crate::model::time::brief;
-use crate::model::{Problem, ProblemKind, Progress, Provider, Text, Timestamp};
+use crate::model::{Problem, ProblemKind, Progress, Provider, Target, Text, Timestamp, Verb};
 use crate::supervisor;
 use futures_util::stream::{self, StreamExt};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const SIDE_BY_SIDE: usize = 16;
 const DROPPING: Duration = Duration::from_secs(120);
 
 fn problem(e: &GcpError) -> Problem {
-    trouble(e.to_string(), format!("{}; then resume", e.hint()))
+    trouble(e.to_string(), then_resume(e.hint()))
 }
 
 /// Every machine in its zone that is labelled as the head of this cluster; an error when one might be overlooked.
@@ -33,7 +33,7 @@ async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> 
     }
     let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
     let what = format!("Google could not list heads in {}", zones.join(", "));
-    Err(trouble(what, "wait, then resume; see status.cloud.google.com for known outages"))
+    Err(trouble(what, then_resume("wait; see status.cloud.google.com for known outages")))
 }
 
 impl Performer {
@@ -160,7 +160,7 @@ impl Performer {
                 failed.len(),
                 Text::from(name.as_str())
             );
-            return Err(trouble(what, format!("{}; then resume", e.hint())));
+            return Err(trouble(what, then_resume(e.hint())));
         }
         self.see_them_gone(&place).await
     }
@@ -182,7 +182,7 @@ impl Performer {
                 Some(name) if Instant::now() > deadline => {
                     let what =
                         format!("Google reports {} as deleted but still lists it", Text::from(name.as_str()));
-                    return Err(trouble(what, "resume in a few minutes"));
+                    return Err(trouble(what, Verb::Resume.to("resume in a few minutes")));
                 }
                 Some(_) => tokio::time::sleep(LOOK).await,
             }
@@ -219,11 +219,11 @@ impl Performer {
                 for host in missing {
                     say(format!("starting Ray on {}", Text::from(host.as_str())));
                     if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
-                        say(format!("{}; {}", p.what, p.hint));
+                        say(p.in_commands(Target::of(&self.spec.name)));
                     }
                 }
             }
-            (Err(p), _) | (_, Err(p)) => say(format!("{}; {}", p.what, p.hint)),
+            (Err(p), _) | (_, Err(p)) => say(p.in_commands(Target::of(&self.spec.name))),
         }
     }
 }

@@ -4,11 +4,11 @@
 use super::call::Call;
 use super::executor::Executor;
 use super::startup::{commands, each};
-use super::trouble;
+use super::{then_resume, trouble};
 use crate::config::{Env, Launch, NodeLaunch};
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, Problem, Secret};
+use crate::model::{ClusterSpec, Problem, Secret, Verb};
 use crate::ssh::quote;
 use crate::supervisor::{self, Options};
 use std::os::unix::fs::PermissionsExt;
@@ -84,14 +84,14 @@ impl Host<'_> {
             }
             Err(_) => {
                 let what = format!("{name} timed out after {} s", limit.as_secs());
-                return Err(trouble(what, "log in with `marin-tui ssh` and check what hangs"));
+                return Err(trouble(what, Verb::Ssh.on(name.raw(), "log in and check what hangs")));
             }
         };
         if output.status.success() {
             return Ok(());
         }
         let what = format!("{name}: {}", printable(&reason(&output.stderr)));
-        Err(trouble(what, format!("log in to check: `marin-tui -c {} ssh {name}`", self.spec.name)))
+        Err(trouble(what, Verb::Ssh.on(name.raw(), "log in to check")))
     }
 
     /// Starts Ray there as a worker of the head at that address, in Ray's own order (`do_update` in
@@ -119,7 +119,7 @@ impl Host<'_> {
     async fn copy(&self, from: &Path, to: &str) -> Result<(), Problem> {
         let lacks = |e: &dyn std::fmt::Display| {
             let what = format!("file_mounts: cannot read {} on this machine: {e}", from.display());
-            trouble(what, "create it, or remove it from the cluster file; then resume")
+            trouble(what, then_resume("create it, or remove it from the cluster file"))
         };
         let found = std::fs::metadata(from).map_err(|e| lacks(&e))?;
         if self.executor.records(|| Call::copy(self.name(), from.display().to_string(), to)) {

@@ -4,9 +4,11 @@
 use super::blocking::blocking;
 use super::facts::Facts;
 use super::folder;
-use super::trouble;
+use super::{then_resume, trouble};
 use crate::model::time::brief;
-use crate::model::{ClusterName, ClusterSpec, Others, Preview, Problem, StepName, Task, Timestamp};
+use crate::model::{
+    ClusterName, ClusterSpec, Hint, Others, Preview, Problem, Remains, StepName, Task, Timestamp,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -33,7 +35,7 @@ pub enum JournalError {
         /// down), by process 1234`.
         what: String,
         /// A hint for the operator.
-        hint: &'static str,
+        hint: Hint,
     },
     /// The journal file cannot be written.
     #[error("cannot write the journal {}: {why}", .path.display())]
@@ -219,6 +221,11 @@ impl Journal {
         self.write(Event::End { how: how.to_owned() })
     }
 
+    /// The operation was cancelled, and leaves that state.
+    pub(super) fn cancelled(&mut self, left: Remains) -> Result<(), JournalError> {
+        self.end(&format!("cancelled; {}", left.words()))
+    }
+
     /// Writes on a thread that may wait for the disk.
     pub(super) async fn beside(
         &self,
@@ -261,14 +268,14 @@ fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
 
 /// Says who is at it and since when, and whether that one may be cancelled.
 fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
-    let (mut what, mut hint) = (String::new(), "wait for it, or stop it where it runs");
+    let (mut what, mut hint) = (String::new(), Hint::from("wait for it, or stop it where it runs"));
     if let Some(u) = last_unfinished(text) {
         let operation = u.operation(cluster);
         what = format!(": {}, started {} ago", operation.title, brief(u.since.age(Timestamp::now())));
         if let Some(step) = operation.next(&u.done) {
             what = format!("{what}, at {}", operation.place(step));
             if operation.is_harmless_at(step) {
-                hint = "wait for it, or cancel it where it runs (ctrl-c, or c in the console)";
+                hint = "wait for it, or cancel it where it runs: ctrl-c in a shell, or the progress dialog of a console".into();
             }
         }
     }
@@ -322,7 +329,7 @@ impl From<JournalError> for Problem {
             JournalError::Busy { cluster, what, hint } => {
                 trouble(format!("another operation on {cluster} is running on this machine{what}"), hint)
             }
-            e @ JournalError::Disk { .. } => trouble(e.to_string(), "free disk space there, then resume"),
+            e @ JournalError::Disk { .. } => trouble(e.to_string(), then_resume("free disk space there")),
         }
     }
 }

@@ -9,7 +9,8 @@ use super::performer::Performer;
 use super::trouble;
 use crate::gcp::random_token;
 use crate::model::{
-    ClusterSpec, MARK_PULSE, Operation, OperationMark, Problem, Progress, StepName, Timestamp,
+    ClusterSpec, Hint, MARK_PULSE, Operation, OperationMark, Problem, Progress, StepName, Target, Timestamp,
+    Verb,
 };
 use crate::supervisor::{self, Access, Connection, Held, Options};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub async fn others_mark(access: Access<'_>, facts: &Facts) -> Option<OperationM
     match supervisor::read_mark(access).await {
         Ok(mark) => mark.filter(|mark| facts.mark.as_ref() != Some(&mark.id)),
         Err(problem) => {
-            tracing::warn!(cluster = %access.spec.name, "{}; {}", problem.what, problem.hint);
+            tracing::warn!(cluster = %access.spec.name, "{}", problem.in_commands(Target::default()));
             None
         }
     }
@@ -110,10 +111,8 @@ impl Marked {
     /// Removes it: the operation is over.
     pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
         if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
-            let words = format!(
-                "the mark of this operation remains visible to other operators: {}; {}",
-                p.what, p.hint
-            );
+            let why = p.in_commands(Target::of(&self.spec.name));
+            let words = format!("the mark of this operation remains visible to other operators: {why}");
             // The receiver may be gone.
             drop(tell.send(Progress::Output(words)));
         }
@@ -121,17 +120,16 @@ impl Marked {
 }
 
 fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
-    let words = format!(
-        "warning: this operation is not visible to other operators: {}; {}",
-        problem.what, problem.hint
-    );
+    let why = problem.in_commands(Target::default());
+    let words = format!("warning: this operation is not visible to other operators: {why}");
     // The receiver may be gone.
     drop(tell.send(Progress::Output(words)));
 }
 
 fn taken_over(other: &OperationMark) -> Problem {
     let what = format!("this operation was taken over: {}", other.refusal(Timestamp::now()).what);
-    trouble(what, format!("ask {}; abandon this operation with --abandon", other.who))
+    let hint = Hint::from(format!("ask {}", other.who)).and(Verb::Abandon.to("abandon this operation"));
+    trouble(what, hint)
 }
 
 impl Performer {

@@ -21,7 +21,7 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
         (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
     };
     let hint = if kind.is_of_cluster() {
-        "use the ray command; backup-jobs and restore-jobs support all providers"
+        "use the ray command; `marin-tui backup-jobs` and `restore-jobs` support all providers"
     } else {
         "adding and removing workers requires provider gcp or local and a cluster file"
     };

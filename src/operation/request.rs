@@ -14,7 +14,7 @@ use super::standing::standing;
 use super::worker::offer;
 use crate::model::{
     ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
-    Preview, Problem, Progress, Refusal, StepName, Task, Timestamp, Touched, runs_already,
+    Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Touched, runs_already,
 };
 use crate::ray::Poller;
 use crate::supervisor::{Access, Connection};
@@ -272,7 +272,7 @@ impl Request {
         match ended.await.map_err(|refused| *refused)? {
             Some((operation, facts)) => {
                 if let Err(p) = remove_mark(self.access(), &facts).await {
-                    let words = format!("{}; {}", p.what, p.hint);
+                    let words = p.in_commands(Target::of(&self.spec.name));
                     self.say(OperationNews::Progress(Progress::Output(words))).await;
                 }
                 self.note(operation.deed(), "abandoned".to_owned()).await;
@@ -302,7 +302,7 @@ impl Request {
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
-            OperationEnd::Cancelled(how) => (*how).to_owned(),
+            OperationEnd::Cancelled(left) => format!("cancelled; {}", left.words()),
             OperationEnd::Abandoned => "abandoned".to_owned(),
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
@@ -362,7 +362,7 @@ impl Request {
         let touched = Touched { workers, saved: performer.facts.saved() };
         let end = match ended {
             Some(Ok(Outcome::Done)) => OperationEnd::Done,
-            Some(Ok(Outcome::Cancelled(how))) => OperationEnd::Cancelled(how),
+            Some(Ok(Outcome::Cancelled(left))) => OperationEnd::Cancelled(left),
             Some(Err(problem)) => OperationEnd::Stopped(problem, touched.saved.clone()),
             None => {
                 performer.interrupted(operation, at, &done).await;
@@ -383,15 +383,14 @@ async fn interrupted_at(
     saved: Option<String>,
 ) -> OperationEnd {
     let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
-    if let Some(how) = operation.cancelled_again(step, done) {
-        return match journal.beside(move |j| j.end(how)).await {
-            Ok(()) => OperationEnd::Cancelled(how),
+    if let Some(left) = operation.cancelled_again(step, done) {
+        return match journal.beside(move |j| j.cancelled(left)).await {
+            Ok(()) => OperationEnd::Cancelled(left),
             Err(e) => OperationEnd::Stopped(e.into(), saved),
         };
     }
     let why = format!("interrupted at {}", operation.place(step));
-    let command = operation.kind().command();
-    let hint = format!("resume: {command} --resume; abandon: {command} --abandon");
+    let hint = super::resume_or_abandon(operation.kind());
     let written = why.clone();
     let problem = match journal.beside(move |j| j.failed(step, &written)).await {
         Ok(()) => super::trouble(why, hint),

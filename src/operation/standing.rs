@@ -2,7 +2,7 @@
 
 use super::journal::{Journal, JournalError, PASSED, Scope, Unfinished};
 use super::trouble;
-use crate::model::{ClusterName, ClusterSpec, Operation, Problem, Standing, StepName};
+use crate::model::{ClusterName, ClusterSpec, Hint, Operation, Problem, Standing, StepName, Verb};
 use std::path::Path;
 
 impl Unfinished {
@@ -44,7 +44,11 @@ impl Unfinished {
                     spec.name,
                     now.display()
                 );
-                Err(trouble(what, "resume with that file (--infra, --cluster), or use --abandon"))
+                Err(trouble(
+                    what,
+                    Hint::from("resume with that file (--infra, --cluster)")
+                        .and(Verb::Abandon.to("or abandon it")),
+                ))
             }
             _ => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use super::executor::NOT_AWAITED;
 use super::performer::{LOOK, PATIENCE, Performer};
-use super::trouble;
+use super::{then_resume, trouble};
 use crate::model::{
     Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
 };
@@ -29,10 +29,12 @@ impl Performer {
                 return Ok("Ray already answers".to_owned());
             }
             // Another Ray may run there: `ray up` would end it with all its jobs.
-            Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
+            Err(refused) if refused.kind.is_of_token() => {
+                return Err(Problem { hint: then_resume(refused.hint), ..refused });
+            }
             // This operation stopped nothing, so a Ray that runs there belongs to someone else.
             Err(other) if self.task == Task::Start && !is_no_head(&other.kind) => {
-                return Err(then_resume(other));
+                return Err(Problem { hint: then_resume(other.hint), ..other });
             }
             Ok(None) if self.task == Task::Start => self.no_ray_on_the_head().await?,
             Ok(_) | Err(_) => {}
@@ -76,13 +78,15 @@ impl Performer {
             let problem = match self.answering().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
                 Ok(Some(_)) => {
-                    trouble("the old Ray still answers", "stop it there with `ray stop`, then resume")
+                    trouble("the old Ray still answers", then_resume("stop it there with `ray stop`"))
                 }
                 Ok(None) => {
-                    trouble("no dashboard answers on the head", "check `ray status` there, then resume")
+                    trouble("no dashboard answers on the head", then_resume("check `ray status` there"))
                 }
                 // Every place that has a token was asked by then.
-                Err(refused) if refused.kind.is_of_token() => return Err(then_resume(refused)),
+                Err(refused) if refused.kind.is_of_token() => {
+                    return Err(Problem { hint: then_resume(refused.hint), ..refused });
+                }
                 Err(problem) => {
                     self.renew_key(&problem).await;
                     problem
@@ -185,8 +189,4 @@ impl Performer {
 /// There may be no machine yet, or one that is off: `ray up` makes it, or says why it cannot.
 const fn is_no_head(kind: &ProblemKind) -> bool {
     matches!(kind, ProblemKind::Address | ProblemKind::Unreachable)
-}
-
-fn then_resume(problem: Problem) -> Problem {
-    Problem { hint: format!("{}; then resume", problem.hint), ..problem }
 }

@@ -2,9 +2,9 @@
 
 use super::executor::NOT_AWAITED;
 use super::performer::{LOOK, PATIENCE, Performer};
-use super::trouble;
+use super::{then_resume, trouble};
 use crate::config::Launch;
-use crate::model::{ClusterSpec, HeadAddress, Problem, ProblemKind, Progress};
+use crate::model::{ClusterSpec, HeadAddress, Hint, Problem, ProblemKind, Progress, Verb};
 use crate::ssh::quote;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -80,7 +80,8 @@ impl Performer {
                     let what = format!("`ray down` exited with {code}, but Ray still answers on the head");
                     return Err(trouble(
                         what,
-                        "see its output; stop Ray there with `ray stop`, or resume to retry",
+                        Hint::from("see its output; stop Ray there with `ray stop`")
+                            .and(Verb::Resume.to("or resume to retry")),
                     ));
                 }
                 Err(problem) if Instant::now() > deadline => return Err(problem),
@@ -117,12 +118,15 @@ impl Performer {
                 let what = format!("cannot clear {host}, so a job there may run twice: {}", p.what);
                 trouble(
                     what,
-                    "if the machine is permanently gone, resume with --leave; otherwise fix it and resume",
+                    [
+                        Verb::SkipStep.to("if the machine is permanently gone, skip this step"),
+                        Verb::Resume.to("otherwise fix it and resume"),
+                    ],
                 )
             })?;
             if output.status != 0 {
                 let what = format!("{host} still runs Ray or job processes: {}", output.stderr);
-                return Err(trouble(what, "stop them there with `ray stop --force`, then resume"));
+                return Err(trouble(what, then_resume("stop them there with `ray stop --force`")));
             }
         }
         Ok(())

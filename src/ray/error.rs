@@ -149,6 +149,6 @@ mod tests {
     fn a_problem_names_its_mend() {
         let p = RayError::TokenRefused.problem(Timestamp::from_millis(7));
         assert_eq!((p.kind, p.since), (ProblemKind::TokenRefused, Timestamp::from_millis(7)));
-        assert!(p.hint.contains("RAY_AUTH_TOKEN"), "{}", p.hint);
+        assert!(p.hint.to_string().contains("RAY_AUTH_TOKEN"), "{}", p.hint);
     }
 }

@@ -1,7 +1,7 @@
 //! One machine of the table: what Google and Ray say of it together.
 
 use crate::model::cloud::{Capacity, TpuHost};
-use crate::model::{Text, Timestamp};
+use crate::model::{Hint, Text, Timestamp, Verb};
 use std::time::Duration;
 
 /// How long a machine may take until all its hosts have joined Ray: TPU VMs come up, pull an image of several gigabytes
@@ -53,20 +53,24 @@ impl Standing {
         }
     }
 
-    /// A hint on what to do; none when nothing needs to be done.
-    pub const fn hint(self) -> Option<&'static str> {
+    /// What to do about a machine of that name, or about several when it is empty; empty when nothing needs to be done.
+    pub fn hint(self, machine: &str) -> Hint {
         match self {
-            Self::Ghost => Some(
-                "the autoscaler does not know that it is gone; if it is not replaced, restart the cluster",
-            ),
-            Self::Incomplete => {
-                Some("check the missing host's log, or delete the slice so that it is created again")
+            Self::Ghost => Hint::from("the autoscaler does not know that it is gone")
+                .and(Verb::Restart.to("if it is not replaced, restart the cluster")),
+            Self::Incomplete => Hint::from("check the missing host's log")
+                .and(Verb::RemoveWorker.on(machine, "or delete the slice so that it is created again")),
+            Self::NeverRegistered => {
+                Hint::from("check its start-up log").and(Verb::RemoveWorker.on(machine, "or delete it"))
             }
-            Self::NeverRegistered => Some("check its start-up log, or delete it"),
-            Self::EatsQuota => Some("delete it with `clean-preempted`"),
-            Self::Refused => Some("read the reason, then delete the request"),
-            Self::Stopped => Some("start it or delete it"),
-            Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => None,
+            Self::EatsQuota => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
+            Self::Refused => {
+                Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))
+            }
+            Self::Stopped => {
+                Hint::from("start it at Google").and(Verb::RemoveWorker.on(machine, "or delete it"))
+            }
+            Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => Hint::none(),
         }
     }
 }
@@ -119,4 +123,11 @@ pub struct Row {
     pub created: Option<Timestamp>,
     /// More, in the cloud's or Ray's words.
     pub note: Option<Text>,
+}
+
+impl Row {
+    /// What to do about it; empty when nothing needs to be done.
+    pub fn hint(&self) -> Hint {
+        self.standing.hint(self.name.raw())
+    }
 }

@@ -2,7 +2,7 @@
 //! English messages).
 
 use super::TunnelSpec;
-use crate::model::{Problem, ProblemKind, Timestamp};
+use crate::model::{Fix, Hint, Problem, ProblemKind, Timestamp, Verb};
 use std::path::PathBuf;
 
 /// Why a connection failed, was lost, or could not run a command.
@@ -71,7 +71,7 @@ pub enum SshError {
     TooSlow { host: String, seconds: u64 },
     /// A failure on this machine.
     #[error("{what}")]
-    Local { what: String, hint: String },
+    Local { what: String, hint: Hint },
     /// Anything else, in ssh's words.
     #[error("ssh to {host} failed: {why}")]
     Other {
@@ -101,6 +101,10 @@ pub enum KeyFault {
     Unusable(String),
 }
 
+fn own_words(host: &str) -> Fix {
+    Fix::command("see ssh's own messages", format!("ssh {host}"))
+}
+
 fn refused_with(user: &str, key: Option<&PathBuf>) -> String {
     match key {
         Some(key) => format!("login as {user} with key {}", key.display()),
@@ -127,37 +131,37 @@ impl SshError {
         }
     }
 
-    fn hint(&self) -> String {
+    fn hint(&self) -> Hint {
         match self {
             Self::Unreachable { host, .. } => {
-                format!("check the machine, the network and any VPN; `ssh {host}` shows ssh's own messages")
+                Hint::from("check the machine, the network and any VPN").and(own_words(host))
             }
             Self::KeyRefused { user, key: Some(key), .. } => format!(
                 "check auth.ssh_user and auth.ssh_private_key in the cluster file; {}.pub must be in \
                  ~{user}/.ssh/authorized_keys on the head",
                 key.display()
-            ),
+            )
+            .into(),
             Self::KeyRefused { .. } => {
-                "set auth.ssh_private_key in the cluster file, or load a key with ssh-add".into()
+                Hint::from("set auth.ssh_private_key in the cluster file").and(Fix::command("or load a key", "ssh-add"))
             }
             Self::KeyFile { path, fault } => fault.hint(&path.display().to_string()),
             Self::HostKeyChanged { elsewhere: Some(file), offered, .. } => {
-                format!("if {offered} is the right key, update it in {}", file.display())
+                format!("if {offered} is the right key, update it in {}", file.display()).into()
             }
-            Self::HostKeyChanged { host, .. } => format!(
-                "unless {host} was recreated, this may be a man-in-the-middle attack: compare the fingerprints, and \
-                 accept the new key only if it is the right one"
-            ),
+            Self::HostKeyChanged { host, offered, .. } => Hint::from(format!(
+                "unless {host} was recreated, this may be a man-in-the-middle attack"
+            ))
+            .and(Verb::HostKey.on(offered, "compare the fingerprints, and accept the new key only if it is the right one")),
             Self::PortInUse { .. } => "the console uses the next free port".into(),
             Self::SshMissing { .. } => {
-                "install the OpenSSH client (Debian: apt install openssh-client), or set `ssh` in the settings"
-                    .into()
+                "install the OpenSSH client (Debian: apt install openssh-client), or set `ssh` in the settings".into()
             }
             Self::SessionsExhausted { .. } => "close a log that is followed over ssh, then retry".into(),
             Self::TooSlow { .. } => "retry; the head may be overloaded".into(),
             Self::Local { hint, .. } => hint.clone(),
-            Self::Other { host, .. } => format!("run `ssh {host}` in a shell to see ssh's own messages"),
-            Self::Lost { .. } | Self::Command { .. } => String::new(),
+            Self::Other { host, .. } => own_words(host).into(),
+            Self::Lost { .. } | Self::Command { .. } => Hint::none(),
         }
     }
 
@@ -204,13 +208,15 @@ impl SshError {
 }
 
 impl KeyFault {
-    fn hint(&self, path: &str) -> String {
+    fn hint(&self, path: &str) -> Hint {
         match self {
             Self::Missing => "correct auth.ssh_private_key in the cluster file".into(),
-            Self::Unreadable(_) => format!("check its owner and mode: `ls -l {path}`"),
-            Self::TooOpen(_) => format!("chmod 600 {path}"),
-            Self::Locked => format!("ssh-add {path}"),
-            Self::Unusable(_) => format!("check that it is a private key: `ssh-keygen -y -f {path}`"),
+            Self::Unreadable(_) => Fix::command("check its owner and mode", format!("ls -l {path}")).into(),
+            Self::TooOpen(_) => Fix::command("", format!("chmod 600 {path}")).into(),
+            Self::Locked => Fix::command("", format!("ssh-add {path}")).into(),
+            Self::Unusable(_) => {
+                Fix::command("check that it is a private key", format!("ssh-keygen -y -f {path}")).into()
+            }
         }
     }
 }

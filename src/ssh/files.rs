@@ -5,6 +5,7 @@
 
 use super::TunnelSpec;
 use super::error::{KeyFault, SshError};
+use crate::model::Fix;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -175,7 +176,8 @@ fn private_file(path: &Path) -> io::Result<File> {
 pub(super) fn cannot_use(path: &Path, e: &io::Error) -> SshError {
     SshError::Local {
         what: format!("cannot use {}: {e}", path.display()),
-        hint: format!("it must be owned by you: check with `ls -ld {}`", path.display()),
+        hint: Fix::command("it must be owned by you: check that", format!("ls -ld {}", path.display()))
+            .into(),
     }
 }
 
@@ -241,7 +243,7 @@ mod tests {
         let long = PathBuf::from(format!("/{}", "x".repeat(90)));
         let Err(SshError::Local { what, hint }) = own_path(&long, "") else { panic!("it is too long") };
         assert!(what.contains("too long") && what.contains(" bytes, limit 86"), "{what}");
-        assert!(hint.contains("XDG_RUNTIME_DIR"), "{hint}");
+        assert!(hint.to_string().contains("XDG_RUNTIME_DIR"), "{hint}");
     }
 
     #[test]

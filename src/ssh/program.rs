@@ -3,6 +3,7 @@
 use super::error::SshError;
 use super::guard;
 use super::lines::Lines;
+use crate::model::Fix;
 use crate::model::text::log_line;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ pub async fn run(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<
     drop(lifeline);
     status.map(guard::code).map_err(|e| SshError::Local {
         what: format!("cannot wait for the program: {e}"),
-        hint: "check with `ps` whether it is still running".into(),
+        hint: Fix::command("check whether it is still running", "ps aux").into(),
     })
 }
 

@@ -2,7 +2,7 @@
 //! again once when the cluster refuses what is there.
 
 use crate::gcp::{self, GcpError, Google};
-use crate::model::{ClusterSpec, Problem, ProblemKind, Secret, SecretName, Timestamp};
+use crate::model::{ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Timestamp, Verb};
 use crate::token::{self, Found, Places, Source, TokenError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -73,7 +73,7 @@ impl TokenCare {
             // Never the token that Ray's own commands use, which is another cluster's here: the head would read it.
             Err(problem) => {
                 let what = format!("no token for {} on this machine, and {}", spec.name, problem.what);
-                let hint = format!("{}; or {}", problem.hint, here.hint);
+                let hint = problem.hint.and(here.hint);
                 Err(Problem::new(ProblemKind::TokenMissing, what, hint, problem.since))
             }
         }
@@ -98,7 +98,9 @@ impl TokenCare {
                     "the cluster refuses this token (version {} of secret {secret}, the latest)",
                     fetched.version
                 );
-                let hint = "the cluster was started with another token: restart it, or check that it uses this secret";
+                let hint =
+                    Hint::from("the cluster was started with another token: check that it uses this secret")
+                        .and(Verb::Restart.to("or restart it"));
                 Err(Problem::new(ProblemKind::TokenRefused, what, hint, now))
             }
             Err(problem) => {
@@ -112,7 +114,7 @@ impl TokenCare {
 
     /// Fetches the latest version and keeps it.
     pub async fn fetch(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
-        let failed = |what: String, hint: String| {
+        let failed = |what: String, hint: Hint| {
             let what = format!("cannot fetch secret {secret}: {what}");
             Problem::new(ProblemKind::TokenMissing, what, hint, Timestamp::now())
         };
@@ -124,7 +126,8 @@ impl TokenCare {
         let latest = latest.map_err(|e| failed(e.to_string(), e.hint()))?;
         let place = format!("version {} of secret {secret}", latest.version);
         let token = token::parse_payload(latest.value.expose(), &place).map_err(|e| {
-            failed(e.to_string(), format!("add a version: `gcloud secrets versions add {}`", secret.name))
+            let line = format!("gcloud secrets versions add {} --data-file=-", secret.name);
+            failed(e.to_string(), Fix::command("add a version, read from standard input", line).into())
         })?;
         let (care, kept, name) = (self.clone(), (latest.version.clone(), token.clone()), secret.clone());
         // The folder may lie on a network home.
@@ -144,7 +147,7 @@ impl TokenCare {
     /// Makes the secret with a random token, and keeps that. A secret that has versions is left alone, unless a new
     /// one is asked for.
     pub async fn init(self: &Arc<Self>, secret: &SecretName, rotate: bool) -> Result<Fetched, Problem> {
-        let problem = |what: String, hint: String| {
+        let problem = |what: String, hint: Hint| {
             Problem::new(ProblemKind::Other, format!("secret {secret}: {what}"), hint, Timestamp::now())
         };
         let failed = |e: GcpError| problem(e.to_string(), e.hint());
@@ -159,8 +162,8 @@ impl TokenCare {
                 Err(GcpError::NotFound { .. }) => {}
                 Ok(latest) => {
                     let what = format!("it already exists (version {}) and was not changed", latest.version);
-                    let hint = "fetch it with `marin-tui token fetch`, or add a version with --rotate";
-                    return Err(problem(what, hint.into()));
+                    let fetch = Fix::command("fetch it", "marin-tui token fetch");
+                    return Err(problem(what, Hint::from(fetch).and("or add a version with --rotate")));
                 }
                 Err(GcpError::State { message }) => {
                     return Err(problem(message, "enable that version, or add one with --rotate".into()));

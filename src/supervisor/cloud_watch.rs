@@ -6,7 +6,9 @@ use super::cloud::{clean, tpu_place};
 use super::mark::{keeps_marks, read_group};
 use super::out::Out;
 use crate::model::cloud::CloudView;
-use crate::model::{ClusterSpec, Leftover, News, OperationMark, Problem, ProblemKind, Request, Timestamp};
+use crate::model::{
+    ClusterSpec, Hint, Leftover, News, OperationMark, Problem, ProblemKind, Request, Target, Timestamp,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -153,7 +155,7 @@ impl Marks {
             Ok(seen) => seen.filter(|mark| !options.own_marks.has(&mark.id)),
             Err(problem) => {
                 if !std::mem::replace(&mut self.failed, true) {
-                    tracing::warn!("{}; {}", problem.what, problem.hint);
+                    tracing::warn!("{}", problem.in_commands(Target::default()));
                 }
                 self.due = Instant::now() + pace;
                 return None;
@@ -174,7 +176,7 @@ async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     let view = options.zones.view(&spec, &options.google, since).await;
     if let Err(problem) = &view {
-        tracing::warn!(cluster = %spec.name, "Google: {}; {}", problem.what, problem.hint);
+        tracing::warn!(cluster = %spec.name, "Google: {}", problem.in_commands(Target::of(&spec.name)));
     }
     Done::Asked(view)
 }
@@ -184,7 +186,7 @@ async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<L
     options.note.deed(&spec.name, "clean-preempted", &format!("begun: {} in all", all.len()));
     let done = clean(&spec, &options.google, all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
-        options.note.deed(&spec.name, &leftover.deed(), &cleaned.words());
+        options.note.deed(&spec.name, &leftover.deed(), &cleaned.words(Hint::to_string));
     }
     out.send(News::Cleaned(done)).await;
     Done::Cleaned

@@ -5,7 +5,7 @@ use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head};
 use crate::model::{
-    ClusterSpec, HeadAddress, HostName, Link, News, Problem, ProblemKind, Provider, Timestamp,
+    ClusterSpec, HeadAddress, Hint, HostName, Link, News, Problem, ProblemKind, Provider, Timestamp, Verb,
 };
 use std::process::Stdio;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
         Err(e) => {
             if let Some(out) = out.filter(|_| e.is_login()) {
                 let now = Timestamp::now();
-                let hint = format!("{}; trying `ray get-head-ip`", e.hint());
+                let hint = e.hint().and("trying `ray get-head-ip`");
                 let problem = Problem::new(ProblemKind::Address, e.to_string(), hint, now);
                 out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
@@ -97,9 +97,9 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
                 let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone}"));
                 format!("no machine in {place} has the head label of {name}{other}")
             };
-            let hint = "start the cluster (S in the console, `marin-tui start-cluster`), or check `provider.project_id` \
-                        and `provider.availability_zone` in its file";
-            Err(problem(what, hint))
+            let hint = Hint::from(Verb::Start.to("start the cluster"))
+                .and("or check `provider.project_id` and `provider.availability_zone` in its file");
+            Err(Problem::new(ProblemKind::Address, what, hint, Timestamp::now()))
         }
     }
 }
@@ -118,8 +118,7 @@ async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError
             Ok(Found { host, note: Some(note) })
         }
         Err(ray) => {
-            let (what, hint) =
-                (format!("{why}; and {}", ray.what), format!("{}; or {}", why.hint(), ray.hint));
+            let (what, hint) = (format!("{why}; and {}", ray.what), why.hint().and(ray.hint));
             Err(Problem::new(ProblemKind::Address, what, hint, ray.since))
         }
     }

@@ -1,7 +1,7 @@
 //! An open way to a cluster, and what it means when its dashboard is silent.
 
 use super::ports::Ports;
-use crate::model::{Problem, ProblemKind, Secret, Timestamp};
+use crate::model::{Hint, Problem, ProblemKind, Secret, Timestamp, Verb};
 use crate::ray::{Client, RayError};
 use crate::ssh::Tunnel;
 use std::time::Duration;
@@ -44,15 +44,17 @@ pub async fn dashboard_down(client: &Client) -> Problem {
     let (what, hint) = match tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await {
         Ok(Ok(_)) => (
             "no dashboard listens on the head, but its GCS answers: jobs keep running",
-            "check dashboard.log on the head; do not start the cluster, `ray up` would end its jobs",
+            Hint::from(
+                "check dashboard.log on the head; do not start the cluster, `ray up` would end its jobs",
+            ),
         ),
         Ok(Err(RayError::Silent(_))) => (
             "neither a dashboard nor a GCS listens on the head: Ray is not running",
-            "start it with `marin-tui start-cluster`; check `ray status` on the head",
+            Hint::from(Verb::Start.to("start the cluster")).and("or check `ray status` on the head first"),
         ),
         Ok(Err(_)) | Err(_) => (
             "no dashboard listens on the head; whether Ray is running is unknown",
-            "check `ray status` on the head before starting the cluster; `ray up` ends running jobs",
+            "check `ray status` on the head before starting the cluster; `ray up` ends running jobs".into(),
         ),
     };
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())

@@ -101,7 +101,7 @@ async fn seen_to_end(ray: &mut Answering, id: &SubmissionId, patience: Duration)
         match status(ray.client(), id).await {
             Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.word().into()),
             Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
-                return JobStopOutcome::StillThere(status.word().into());
+                return JobStopOutcome::StillThere(status);
             }
             Err(e @ (RayError::NotFound(_) | RayError::TokenMissing | RayError::TokenRefused)) => {
                 return unknown(&e);

@@ -5,13 +5,15 @@ use super::discover::{head_address, host_name};
 use super::login::tunnel_spec;
 use super::{Options, SECRET_VARIABLES, ask_cloud};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
-use crate::model::{ClusterSpec, HeadAddress, HostName, Problem, ProblemKind, Provider, Timestamp};
+use crate::model::{
+    ClusterSpec, HeadAddress, Hint, HostName, Problem, ProblemKind, Provider, Timestamp, Verb,
+};
 use crate::ssh::{TunnelSpec, Visit};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-fn problem(what: String, hint: impl AsRef<str>) -> Problem {
+fn problem(what: String, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Address, what, hint, Timestamp::now())
 }
 
@@ -77,7 +79,7 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
     let vm = match (exact, alike.as_slice()) {
         (Some(vm), _) | (None, &[vm]) => vm,
         (None, []) => {
-            let hint = "list them with `marin-tui tpus`; omit the name for the head";
+            let hint = Hint::from(Verb::Tpus.to("list them")).and("omit the name for the head");
             return Err(problem(format!("no TPU VM of {cluster} is named {name}"), hint));
         }
         (None, several) => {

@@ -2,7 +2,7 @@
 
 use super::{Places, Source};
 use crate::model::text::printable;
-use crate::model::{ClusterName, Problem, ProblemKind, Timestamp};
+use crate::model::{ClusterName, Fix, Hint, Problem, ProblemKind, Timestamp};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -48,26 +48,26 @@ fn shown(files: &[PathBuf]) -> String {
 
 impl TokenError {
     /// The hint.
-    pub fn hint(&self, cached: &Path) -> String {
+    pub fn hint(&self, cached: &Path) -> Hint {
         match self {
             Self::NotFound { .. } => {
-                format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN", cached.display())
+                format!("save the token in {} (chmod 600), or set RAY_AUTH_TOKEN", cached.display()).into()
             }
             Self::Unreadable { file, error } => match error.kind() {
                 io::ErrorKind::NotFound => {
-                    format!("write the token to {}, or correct RAY_AUTH_TOKEN_PATH", file.display())
+                    format!("write the token to {}, or correct RAY_AUTH_TOKEN_PATH", file.display()).into()
                 }
                 io::ErrorKind::IsADirectory => {
-                    format!("remove the folder {}, or use the path of a file", file.display())
+                    format!("remove the folder {}, or use the path of a file", file.display()).into()
                 }
-                _ => format!("check the owner and mode of {}", file.display()),
+                _ => Fix::command("check its owner and mode", format!("ls -l {}", file.display())).into(),
             },
             Self::Unwritable { file, .. } => {
                 let folder = file.parent().unwrap_or(file);
-                format!("make {} writable, or remove it", folder.display())
+                format!("make {} writable, or remove it", folder.display()).into()
             }
             Self::Unusable { place, .. } => {
-                format!("write the token again, alone on the first line of {place}")
+                format!("write the token again, alone on the first line of {place}").into()
             }
         }
     }

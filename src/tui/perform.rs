@@ -4,7 +4,7 @@ use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::input::{Asked, QuitSignals};
 use crate::app::{Effect, Event, Outcome};
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterName, Problem, ProblemKind, Secret, Timestamp};
+use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
 use crate::operation::{Environment, Journals, News, Operations};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use rustix::process::{Pid, Signal, kill_process};
@@ -193,7 +193,7 @@ impl Performer {
                 self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
                 self.held_back = None;
             }
-            Err(problem) => self.report(Outcome::Failed(format!("{}; {}", problem.what, problem.hint))),
+            Err(problem) => self.report(Outcome::Failed(problem.in_commands(Target::default()))),
         }
     }
 

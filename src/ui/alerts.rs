@@ -21,7 +21,7 @@ pub fn lines<'a>(
             finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", words::minutes(age)));
         let glyph = if finding.severity == Severity::Bad { "▲" } else { "!" };
         lines.push((format!("{glyph} {}{since}", finding.kind.word()), tone.add_modifier(Modifier::BOLD)));
-        for (words, style) in [(&finding.long, text), (&finding.hint, d.theme.dim)] {
+        for (words, style) in [(&finding.long, text), (&d.app.hint(&finding.hint), d.theme.dim)] {
             if !words.is_empty() {
                 lines.extend(wrap(&format!("  {words}"), width).into_iter().map(|line| (line, style)));
             }

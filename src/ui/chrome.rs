@@ -7,8 +7,8 @@ use super::text::wrap;
 use super::{autoscaler, log, prompt};
 use crate::app::describe::bytes;
 use crate::app::{Action, App, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
+use crate::model::Link;
 use crate::model::text::printable;
-use crate::model::{Link, ProblemKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -118,14 +118,11 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     } else if let Some(problem) = cluster.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
-        let hint = match (&cluster.link, &problem.kind) {
-            (_, ProblemKind::HostKeyChanged { .. }) => {
-                format!("{}; {} shows both fingerprints", problem.hint, d.key(Action::HostKey))
-            }
-            (Some(Link::Retrying { .. } | Link::Connecting { .. }), _) if problem.hint.is_empty() => {
+        let hint = match &cluster.link {
+            Some(Link::Retrying { .. } | Link::Connecting { .. }) if problem.hint.is_empty() => {
                 format!("retrying automatically; {} reconnects now", d.key(Action::Reconnect))
             }
-            _ => problem.hint.clone(),
+            _ => d.app.hint(&problem.hint),
         };
         lines.push((format!("  {hint}"), d.theme.text));
     } else {
@@ -134,7 +131,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
             let what =
                 format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
             lines.push((what, d.theme.warn));
-            lines.push((format!("  {}", problem.hint), d.theme.text));
+            lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
         }
         if let Some(restarted) = cluster.restart_finding() {
             let since =
@@ -142,7 +139,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
             let tone = d.theme.role(words::severity(restarted.severity));
             lines.push((format!("! {}{since}", restarted.long), tone));
             if !restarted.hint.is_empty() {
-                lines.push((format!("  {}", restarted.hint), d.theme.text));
+                lines.push((format!("  {}", d.app.hint(&restarted.hint)), d.theme.text));
             }
         }
         let missing = cluster.snapshot.missing.iter().map(|m| (format!("! {}", printable(m)), d.theme.warn));

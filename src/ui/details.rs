@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 
 /// Draws the page of a thing; notes where its lines are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &mut Areas) {
-    let (title, rows) = details::lines(d.app.fleet(), page, d.now);
+    let (title, rows) = details::lines(&d.app.look(d.now), page);
     let inner = pane(buf, area, d.theme, &Title { left: title, right: "", tone: None, focused: true });
     let (lines, label) = lay_out(&rows.iter().collect::<Vec<_>>(), inner.width.into());
     let last = lines.len().saturating_sub(inner.height.into());

@@ -242,7 +242,6 @@ fn go(plan: &Plan) -> &'static str {
 /// The consequence, and the number of affected jobs.
 fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
-    let keys = |hint: &str| d.app.keys_for(hint);
     let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
     if let Some(wish) = plan.wish() {
         say(&printable(&wish), d.theme.text);
@@ -256,10 +255,7 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     match (&plan.looked, &plan.preview.trouble) {
         (Looked::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
-            say(&format!("  {}", problem.hint), d.theme.text);
-            if !keys(&problem.hint).is_empty() {
-                say(&format!("  {}", keys(&problem.hint)), d.theme.text);
-            }
+            say(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
         }
         (Looked::Looking, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.dim),
         (Looked::Looking, _) => say("◌ checking affected jobs", d.theme.dim),
@@ -267,7 +263,7 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
             let what = format!("! cannot determine affected jobs: {}", trouble.what);
             say(&what, d.theme.warn);
             if !trouble.hint.is_empty() {
-                say(&format!("  {}", trouble.hint), d.theme.text);
+                say(&format!("  {}", d.app.dialog_hint(&trouble.hint)), d.theme.text);
             }
             if jobs > 0 {
                 say("  the jobs below are from the last state that this console read", d.theme.text);
@@ -314,7 +310,8 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     if let (Some(marked), true) = (&plan.marked, spots.contains(&Spot::TakeOver)) {
         let mark = &marked.mark;
         let told = mark.refusal(d.now);
-        let text = format!("{}; {}", told.what, told.hint.split("; --take-over").next().unwrap_or_default());
+        // The option to take over follows.
+        let text = told.joined(&d.app.dialog_hint(&told.hint.without_permissions()));
         lines.extend(Line::told(&text, d.theme.bad, width));
         let text = switch(
             marked.take_over,

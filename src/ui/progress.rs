@@ -4,11 +4,11 @@ use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
 use super::text::wrap;
-use crate::app::running::{Mark, Running, Stand};
+use crate::app::running::{Mark, Over, Running, Stand};
 use crate::app::words::span;
 use crate::app::{Action, Area, Areas};
-use crate::model::StepName;
 use crate::model::text::printable;
+use crate::model::{Hint, Remains, StepName};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -120,16 +120,15 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
     let key = |action| d.key(action);
     match &running.stand {
         Stand::Works if running.may_be_cancelled() => {
-            // `cancelled; nothing was changed`
-            let how = running.left_behind().unwrap_or_default();
-            let left = how.split_once("; ").map_or(how, |(_, left)| left);
+            let left = running.left_behind();
             if at_length {
                 say(GOES_ON.into(), d.theme.dim);
             }
-            say(format!("{} cancels; {left}", key(Action::Cancel)), d.theme.text);
-            let keys = d.app.keys_for(left);
-            if !keys.is_empty() {
-                say(format!("  {keys}"), d.theme.dim);
+            let words = left.map_or("", Remains::words);
+            say(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
+            let hint = left.map_or_else(Hint::none, |left| left.hint(&running.operation.task));
+            if !hint.is_empty() {
+                say(format!("  {}", d.app.dialog_hint(&hint)), d.theme.dim);
             }
         }
         Stand::Works => {
@@ -139,17 +138,20 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
         Stand::Elsewhere => {
             say("running in another process on this machine; watch it there".into(), d.theme.warn);
         }
-        Stand::Over(how) => say(format!("{}: {how}", running.operation.title), d.theme.good),
+        Stand::Over(Over::Cancelled(left)) => {
+            let hint = Hint::from(left.words()).and(left.hint(&running.operation.task));
+            say(
+                format!("{}: cancelled; {}", running.operation.title, d.app.dialog_hint(&hint)),
+                d.theme.good,
+            );
+        }
+        Stand::Over(over) => say(format!("{}: {}", running.operation.title, over.word()), d.theme.good),
         Stand::Stopped(problem, saved) => {
             match problem {
                 Some(problem) => {
                     say(format!("✕ {}", problem.what), d.theme.bad);
                     if !problem.hint.is_empty() {
-                        say(format!("  {}", problem.hint), d.theme.text);
-                    }
-                    let keys = d.app.keys_for(&problem.hint);
-                    if !keys.is_empty() {
-                        say(format!("  {keys}"), d.theme.text);
+                        say(format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
                     }
                 }
                 None => say("✕ the process running it exited".into(), d.theme.bad),

@@ -45,13 +45,13 @@ pub fn draw(
     more_below(buf, area, d.theme, page.list.len().saturating_sub(shown), "");
     if let Some(row) = selected.filter(|_| advice.height > 0) {
         let width = advice.width.saturating_sub(4);
-        put(buf, advice.x + 2, advice.y, width, false, &said(row), d.theme.text);
+        put(buf, advice.x + 2, advice.y, width, false, &said(row, d), d.theme.text);
     }
     (drawn, if lines > 0 { wanted.len() - lines } else { 0 })
 }
 
 /// The status and the hint of the selected row in a line.
-fn said(row: &Row) -> String {
+fn said(row: &Row, d: &Draw<'_>) -> String {
     let mut parts = vec![format!("{}: {}", row.name, row.standing.word())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
     let waits = matches!(row.standing, Standing::Incomplete | Standing::NeverRegistered | Standing::Joining);
@@ -59,7 +59,7 @@ fn said(row: &Row) -> String {
         let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
         parts.push(format!("not in Ray: {}", missing.join(", ")));
     }
-    parts.extend(row.standing.hint().map(str::to_owned));
+    parts.extend(Some(d.app.hint(&row.hint())).filter(|hint| !hint.is_empty()));
     parts.join("; ")
 }
 
@@ -70,7 +70,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
     if let Some(problem) = tpus.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
-        lines.push((format!("  {}", problem.hint), d.theme.text));
+        lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
     }
     if !tpus.is_complete() {
         let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";

@@ -166,7 +166,7 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
         (Offered::Failed(problem), _) => {
             let lines = |text: String, style| wrap(&text, width).into_iter().map(move |l| (l, style));
             let what = lines(format!("✕ {}", problem.what), d.theme.bad);
-            let hint = lines(format!("  {}", problem.hint), d.theme.text);
+            let hint = lines(format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
             return what.chain(hint.filter(|(l, _)| !l.trim().is_empty())).collect();
         }
         (Offered::Known(_), None) => "Next shows what will happen and asks for confirmation".to_owned(),

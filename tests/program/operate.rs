@@ -271,7 +271,7 @@ fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
             said.contains("Checking AWS") && said.contains("interrupted at step 2 of 3 (ray up)"),
             "{said}"
         );
-        assert!(said.contains("resume: start-cluster --resume") && !said.contains("panicked"), "{said}");
+        assert!(said.contains("start-cluster --resume`") && !said.contains("panicked"), "{said}");
         let pids = fs::read_to_string(place.path("pids")).unwrap();
         assert_eq!(pids.lines().filter(|pid| pid.parse::<u32>().is_ok()).count(), 3, "{pids}");
         until("nothing of it runs any more", || !pids.lines().any(is_running));
@@ -298,7 +298,7 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
     place.ray(": >began; exec sleep 600");
     let said = String::from_utf8(interrupted(&place, &["start-cluster", "--resume"], "-INT").stderr).unwrap();
     assert!(
-        said.contains("interrupted at step 1 of 3") && said.contains("resume: start-cluster --resume"),
+        said.contains("interrupted at step 1 of 3") && said.contains("start-cluster --resume`"),
         "{said}"
     );
     assert!(place.fails(&["start-cluster"]).contains("interrupted at step 2 of 3"));

@@ -241,7 +241,8 @@ fn a_resumed_stop_asks_again_whose_jobs_it_ends() {
     world.program("ray", "echo 'ray, version 2.60.0'\n");
     let (code, _, said) = world.run("stop-cluster --resume");
     assert!(
-        code == Some(1) && said.contains("jobs of alice run on marin-a; ask their owners, then use --others"),
+        code == Some(1)
+            && said.contains("jobs of alice run on marin-a; ask their owners; then allow it: `--others`"),
         "{said}"
     );
     assert!(world.double.asked("DELETE") == 0 && said.contains("hers"), "{said}");

@@ -124,7 +124,10 @@ async fn sockets_lead_to_the_head_for_this_user_alone() {
     // A folder in which no socket has room is refused before ssh is asked.
     spec.run_dir = place.path(&"long".repeat(30));
     let problem = failure(spec).await.problem(Timestamp::default());
-    assert!(problem.what.contains("too long") && problem.hint.contains("XDG_RUNTIME_DIR"), "{problem:?}");
+    assert!(
+        problem.what.contains("too long") && problem.hint.to_string().contains("XDG_RUNTIME_DIR"),
+        "{problem:?}"
+    );
 }
 
 #[tokio::test]
@@ -274,7 +277,7 @@ async fn a_refused_key_names_user_and_key() {
         problem.what,
         format!("127.0.0.1 refused login as {} with key {}", sshd::user(), key.display())
     );
-    assert!(problem.hint.contains("authorized_keys"), "{}", problem.hint);
+    assert!(problem.hint.to_string().contains("authorized_keys"), "{}", problem.hint);
 }
 
 #[tokio::test]
@@ -291,7 +294,7 @@ async fn a_key_that_ssh_would_not_use_is_told_with_its_mend() {
 
     fs::set_permissions(place.path("key"), fs::Permissions::from_mode(0o644)).unwrap();
     let error = failure(sshd.spec()).await.problem(Timestamp::default());
-    assert_eq!(error.hint, format!("chmod 600 {}", place.path("key").display()));
+    assert_eq!(error.hint.to_string(), format!("run `chmod 600 {}`", place.path("key").display()));
     fs::set_permissions(place.path("key"), fs::Permissions::from_mode(0o600)).unwrap();
 
     place.keygen("locked", "ed25519", "a passphrase");
@@ -348,7 +351,10 @@ async fn a_missing_ssh_is_told() {
     let mut spec = sshd.spec();
     spec.ssh = sshd.place().path("no-ssh");
     let problem = failure(spec).await.problem(Timestamp::default());
-    assert!(problem.what.contains("no-ssh") && problem.hint.contains("openssh-client"), "{problem:?}");
+    assert!(
+        problem.what.contains("no-ssh") && problem.hint.to_string().contains("openssh-client"),
+        "{problem:?}"
+    );
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::world::{HEAD, WORKER, World, ZONE, labels};
 use marin_tui::app::{Effect, Event};
 use marin_tui::demo::google::{Fault, PROJECT, tpu};
 use marin_tui::model::{
-    ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress, Task,
+    ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress, Remains, Task,
     WorkerOffer, WorkerType,
 };
 use marin_tui::operation::Environment;
@@ -173,7 +173,7 @@ fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_c
     adding.child.wait().unwrap();
     for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
         let (code, _, said) = world.run(another);
-        assert!(code == Some(1) && said.contains("resume: add-worker --resume"), "{another}: {said}");
+        assert!(code == Some(1) && said.contains("add-worker --resume`"), "{another}: {said}");
     }
     let mut adding = world.spawn("add-worker --resume");
     adding.says("already requested from Google");
@@ -219,7 +219,10 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     adding.says("gone: waiting");
     world.double.state().queued.clear();
     let (code, _, said) = adding.ends();
-    assert!(code == Some(1) && said.contains("it was deleted; resume to request"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("it was deleted; ask who deleted it; or resume to request"),
+        "{said}"
+    );
     let mut adding = world.spawn("add-worker --resume");
     adding.says("gone: Google accepted the request");
     adding.says("gone: waiting");
@@ -256,7 +259,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert!(busy.contains("cancel it where it runs"), "{busy}");
     console.order(Order::Cancel);
     let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
-    assert!(how.contains("the request stays with Google"), "{how}");
+    assert_eq!(how, Remains::Requested);
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
     console.order(Order::Begin(add, agreed.clone()));
     console.says("already requested from Google");
@@ -287,11 +290,11 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
     assert!(said.contains("RUNS ON WORKER") && said.contains("1 task runs there"), "{said}");
     let (code, _, said) = world.run("remove-worker by-hand --yes");
-    assert!(code == Some(1) && said.contains("wait: --drain"), "{said}");
+    assert!(code == Some(1) && said.contains("wait until they have ended: `--drain`"), "{said}");
     let (code, _, said) = world.run("remove-worker by-hand --now --yes");
-    assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners; then allow it: `--others`"), "{said}");
     let (code, _, said) = world.run("init-worker by-hand --yes");
-    assert!(code == Some(1) && said.contains("ask their owners, then use --others"), "{said}");
+    assert!(code == Some(1) && said.contains("ask their owners; then allow it: `--others`"), "{said}");
     assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
 
     world.double.fail_at(
@@ -303,7 +306,7 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
     world.double.hint();
     let (code, _, said) = world.run("stop-cluster --yes --others");
-    assert!(code == Some(1) && said.contains("resume: remove-worker --resume"), "{said}");
+    assert!(code == Some(1) && said.contains("remove-worker --resume`"), "{said}");
     // Meanwhile somebody deletes it by hand.
     world.double.state().nodes.clear();
     let head = &world.heads[0].0;

@@ -163,7 +163,7 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
     // A command says it, too, and recommends nothing that would end the jobs.
     let (code, _, said) = command(bed, &["list-jobs"]).ends();
     assert!(code == Some(1) && said.contains("dashboard"), "{said}");
-    assert!(!said.contains("start it with"), "{said}");
+    assert!(!said.contains("start-cluster"), "{said}");
     drop(frozen);
     console.wait_for("recovery", LONG, |text| {
         text.contains("● up") && !text.contains("dashboard silent") && text.contains(&job.id)
@@ -284,5 +284,5 @@ fn a_killed_dashboard_leaves_the_state_and_no_hint_ends_a_job() {
     let (code, _, said) = command(bed, &["list-jobs"]).ends();
     assert_eq!(code, Some(1), "{said}");
     // Whichever way the connection ended: nothing that is recommended ends the jobs that run on.
-    assert!(said.contains("dashboard") && !said.contains("start it with"), "{said}");
+    assert!(said.contains("dashboard") && !said.contains("start-cluster"), "{said}");
 }

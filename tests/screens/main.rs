@@ -144,7 +144,8 @@ fn dialogs() {
         offered: "SHA256:0Zf1QY1ZDpm7Vh5Tn2VbqkFv0ZC1cJ6dB7m1mX1aXyQ".into(),
     };
     press(&mut app, "<esc>");
-    let problem = problem(changed, "the host key of 10.0.0.1 has changed", "compare it before you accept it");
+    let compare = Verb::HostKey.to("compare it before you accept it");
+    let problem = problem(changed, "the host key of 10.0.0.1 has changed", compare);
     tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
     snap("host_key", &mut app);
 }
@@ -158,7 +159,7 @@ fn prompts_and_messages() {
     snap("palette", &mut app);
     press(&mut app, "<esc>");
     let id = SubmissionId("tokenize-fineweb-a28167".into());
-    tell(&mut app, CLUSTER, News::JobStop { id, outcome: JobStopOutcome::StillThere("pending".into()) });
+    tell(&mut app, CLUSTER, News::JobStop { id, outcome: JobStopOutcome::StillThere(JobStatus::Pending) });
     snap("toast", &mut app);
 }
 
@@ -381,7 +382,7 @@ fn tpus_that_nobody_knows() {
     let missing = problem(
         ProblemKind::Login,
         "not logged in to Google Cloud on this machine (no application-default credentials)",
-        "run `gcloud auth application-default login`",
+        Fix::command("log in to Google", "gcloud auth application-default login"),
     );
     let mut app = tpus(News::Cloud(Err(missing)));
     press(&mut app, "<esc>T");

@@ -45,7 +45,7 @@ fn the_form_says_what_it_waits_for_what_can_be_chosen_and_what_is_wrong() {
     let missing = problem(
         ProblemKind::Login,
         "not logged in to Google Cloud on this machine (no application-default credentials)",
-        "run `gcloud auth application-default login`",
+        Fix::command("log in to Google", "gcloud auth application-default login"),
     );
     hears(&mut app, OperationNews::Offered(Err(missing)));
     snap("worker_form_failed", &mut app);
@@ -102,7 +102,11 @@ fn a_worker_on_its_way_is_watched_and_left() {
     let refused = problem(
         ProblemKind::Other,
         "ray-worker-manual-1 is refused: quota",
-        "`remove-worker ray-worker-manual-1` deletes it; then add it again, perhaps with another --capacity",
+        [
+            Verb::Abandon.to("abandon this operation"),
+            Verb::RemoveNow.on("ray-worker-manual-1", "delete it"),
+            Verb::AddWorker.to("then add it again, or with another capacity"),
+        ],
     );
     progress(&mut app, Progress::Failed(StepName::Capacity, refused.clone()));
     hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(refused, None)));

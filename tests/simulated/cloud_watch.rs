@@ -128,7 +128,7 @@ async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() 
     world.start(Some(Duration::from_millis(50)));
     let problem = world.cloud().await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::Login, "{problem:?}");
-    assert!(problem.hint.contains("gcloud auth application-default login"), "{problem:?}");
+    assert!(problem.hint.to_string().contains("gcloud auth application-default login"), "{problem:?}");
     assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
     world.adc();
     while world.cloud().await.is_err() {}
@@ -161,7 +161,7 @@ async fn whoever_asks_where_nothing_is_asked_hears_why() {
         world.start(refresh);
         world.ask(Request::Cloud);
         let problem = world.cloud().await.unwrap_err();
-        assert!(problem.hint.contains(hint), "{problem:?}");
+        assert!(problem.hint.to_string().contains(hint), "{problem:?}");
         world.ask(Request::CleanPreempted(Vec::new()));
         let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
         assert!(world.news("what became of it", is).await.is_err());

@@ -79,7 +79,7 @@ struct Started {
 impl Started {
     /// The next failure; the stand-in for ssh reaches nobody.
     async fn failure(&mut self) -> Problem {
-        self.problem(|problem| !problem.hint.contains(MEANWHILE)).await
+        self.problem(|problem| !problem.hint.to_string().contains(MEANWHILE)).await
     }
 
     /// The next trouble of that kind.
@@ -163,7 +163,8 @@ async fn a_missing_login_is_told_before_ray_has_answered() {
     let problem = Started { supervisor, news }.problem(|_| true).await;
     assert!(problem.what.contains("expired or was revoked"), "{problem:?}");
     assert!(
-        problem.hint.contains("gcloud auth application-default login") && problem.hint.contains(MEANWHILE),
+        problem.hint.to_string().contains("gcloud auth application-default login")
+            && problem.hint.to_string().contains(MEANWHILE),
         "{problem:?}"
     );
     assert!(world.reached().is_empty());
@@ -183,7 +184,8 @@ async fn when_neither_can_tell_both_say_why() {
         "{problem:?}"
     );
     assert!(
-        problem.hint.contains("application-default login") && problem.hint.contains("clusters.c1.address")
+        problem.hint.to_string().contains("application-default login")
+            && problem.hint.to_string().contains("clusters.c1.address")
     );
 }
 
@@ -202,7 +204,7 @@ async fn a_head_that_is_not_there_is_told_as_it_is() {
         world.heads(&heads);
         world.double.state().unreachable = unreachable.iter().map(|z| (*z).to_owned()).collect();
         let problem = world.start().failure().await;
-        assert!(problem.what.contains(what) && problem.hint.contains(hint), "{problem:?}");
+        assert!(problem.what.contains(what) && problem.hint.to_string().contains(hint), "{problem:?}");
         assert!(world.reached().is_empty());
     }
 }

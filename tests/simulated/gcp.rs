@@ -121,7 +121,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         double.fail(path, fault.clone());
         let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
         assert!(is(&error), "{fault:?} became {error:?}");
-        assert!(error.hint().contains(hint), "{fault:?}: {}", error.hint());
+        assert!(error.hint().to_string().contains(hint), "{fault:?}: {}", error.hint());
         assert!(!format!("{error} {error:?}").contains(VALUE), "{error:?}");
         // All of it passes without a restart: a new login is seen, too.
         double.hint();
@@ -171,7 +171,7 @@ async fn credentials_that_cannot_be_had_say_so_at_once() {
     let google = Google::new(Endpoints::all_at(&double.url()), broken);
     let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
     assert!(matches!(&error, GcpError::CredentialsFile { .. }), "{error:?}");
-    assert!(error.hint().contains("GOOGLE_APPLICATION_CREDENTIALS"), "{}", error.hint());
+    assert!(error.hint().to_string().contains("GOOGLE_APPLICATION_CREDENTIALS"), "{}", error.hint());
     // No metadata server answers there.
     let nobody =
         Login::by(|| credentials::mds::Builder::default().with_endpoint("http://127.0.0.1:9").build());
@@ -242,7 +242,7 @@ async fn compute_names_the_api_that_is_off() {
     double.fail("aggregated", fault);
     let error = client(&double).heads(PROJECT, None).await.unwrap_err();
     assert!(
-        error.hint().contains("gcloud services enable compute.googleapis.com"),
+        error.hint().to_string().contains("gcloud services enable compute.googleapis.com"),
         "{error:?} {}",
         error.hint()
     );

@@ -130,7 +130,7 @@ async fn a_cluster_whose_secret_cannot_be_fetched_gets_no_other_token() {
         assert!(problem.what.contains(words), "{words}: {problem:?}");
     }
     for words in ["gcloud auth", world.spec.name.as_str(), "RAY_AUTH_TOKEN"] {
-        assert!(problem.hint.contains(words), "{words}: {problem:?}");
+        assert!(problem.hint.to_string().contains(words), "{words}: {problem:?}");
     }
     assert!(!exposes(&problem));
 }
@@ -194,7 +194,10 @@ async fn what_a_person_put_there_is_not_replaced() {
     let own = world.places.cache.join("clusters/c1");
     put(&own, OLD);
     let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
-    assert!(problem.what.contains("tokens/clusters/c1") && problem.hint.contains("remove it"), "{problem:?}");
+    assert!(
+        problem.what.contains("tokens/clusters/c1") && problem.hint.to_string().contains("remove it"),
+        "{problem:?}"
+    );
     world.places.variable = Some(Secret::new(OLD));
     let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
     assert!(problem.what.contains("from RAY_AUTH_TOKEN"), "{problem:?}");
@@ -244,7 +247,7 @@ async fn what_is_wrong_at_google_is_said_and_the_kept_token_goes_on() {
         world.double.fail(path, fault.clone());
         let problem = world.care().token(&world.spec).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenMissing);
-        assert!(problem.hint.contains(hint), "{fault:?}: {problem:?}");
+        assert!(problem.hint.to_string().contains(hint), "{fault:?}: {problem:?}");
         // With a kept one Google is not needed, and its trouble is no trouble.
         world.places.keep(world.secret(), "1", &Secret::new(OLD));
         let care = world.care();
@@ -252,7 +255,7 @@ async fn what_is_wrong_at_google_is_said_and_the_kept_token_goes_on() {
         let problem = care.renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenRefused);
         assert!(problem.what.contains("refuses this token (version 1)"), "{problem:?}");
-        assert!(problem.hint.contains(hint) && !exposes(&problem), "{fault:?}: {problem:?}");
+        assert!(problem.hint.to_string().contains(hint) && !exposes(&problem), "{fault:?}: {problem:?}");
     }
 }
 
@@ -271,7 +274,7 @@ async fn a_payload_that_is_no_token_is_not_kept() {
         let problem = world.care().token(&world.spec).await.unwrap_err();
         assert!(problem.what.contains("version 1 of secret RAY_AUTH_TOKEN"), "{problem:?}");
         assert!(
-            problem.what.contains(why) && problem.hint.contains("gcloud secrets versions add"),
+            problem.what.contains(why) && problem.hint.to_string().contains("gcloud secrets versions add"),
             "{problem:?}"
         );
         assert!(!world.kept().exists() && !world.default_file().exists());
@@ -280,7 +283,10 @@ async fn a_payload_that_is_no_token_is_not_kept() {
     let disabled = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), vec![disabled]);
     let problem = world.care().token(&world.spec).await.unwrap_err();
-    assert!(problem.what.contains("DISABLED") && problem.hint.contains("versions enable"), "{problem:?}");
+    assert!(
+        problem.what.contains("DISABLED") && problem.hint.to_string().contains("versions enable"),
+        "{problem:?}"
+    );
 }
 
 #[tokio::test]
@@ -291,7 +297,7 @@ async fn a_wrong_project_is_named_and_doubted() {
     world.spec.google.token_secret = Some(name);
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(problem.what.contains("secret RAY_AUTH_TOKEN of other-project"), "{problem:?}");
-    assert!(problem.hint.contains("check that it is the right project"), "{problem:?}");
+    assert!(problem.hint.to_string().contains("check that it is the right project"), "{problem:?}");
 }
 
 #[tokio::test]
@@ -302,20 +308,20 @@ async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
     world.places.path_variable = Some(file.clone());
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(
-        problem.what.contains("No such file") && problem.hint.contains("RAY_AUTH_TOKEN_PATH"),
+        problem.what.contains("No such file") && problem.hint.to_string().contains("RAY_AUTH_TOKEN_PATH"),
         "{problem:?}"
     );
     fs::create_dir(&file).unwrap();
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(
-        problem.what.contains("it is a folder") && problem.hint.contains("remove the folder"),
+        problem.what.contains("it is a folder") && problem.hint.to_string().contains("remove the folder"),
         "{problem:?}"
     );
     fs::remove_dir(&file).unwrap();
     put(&file, "");
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(
-        problem.what.contains("is empty") && problem.hint.contains("write the token again"),
+        problem.what.contains("is empty") && problem.hint.to_string().contains("write the token again"),
         "{problem:?}"
     );
     assert!(world.double.requests().is_empty());
@@ -326,7 +332,7 @@ async fn a_project_that_nobody_names_is_asked_for() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.spec.google.token_secret = Some(SecretName { project: None, name: "RAY_AUTH_TOKEN".into() });
     let problem = world.care().token(&world.spec).await.unwrap_err();
-    assert!(problem.hint.contains("provider.project_id"), "{problem:?}");
+    assert!(problem.hint.to_string().contains("provider.project_id"), "{problem:?}");
     assert!(world.double.requests().is_empty());
 }
 
@@ -410,7 +416,7 @@ async fn a_cluster_named_like_a_secret_gets_its_own_token_and_not_the_secrets() 
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::TokenMissing);
     let own = world.places.cache.join("clusters").join(&name);
-    assert!(problem.hint.contains(own.to_str().unwrap()), "{problem:?}");
+    assert!(problem.hint.to_string().contains(own.to_str().unwrap()), "{problem:?}");
     put(&own, NEW);
     assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
     assert_eq!(world.care().token(&with_secret).await.unwrap().expose(), OLD);

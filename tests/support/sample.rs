@@ -197,7 +197,7 @@ pub fn up() -> Link {
     }
 }
 
-pub fn problem(kind: ProblemKind, what: &str, hint: &str) -> Problem {
+pub fn problem(kind: ProblemKind, what: &str, hint: impl Into<Hint>) -> Problem {
     Problem::new(kind, what, hint, before(240))
 }
 

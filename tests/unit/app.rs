@@ -1,6 +1,7 @@
 //! Events in, state and effects out: what keys, the mouse and news do, without a terminal and without a cluster.
 
 mod feed;
+mod fixes;
 mod fleet;
 mod form;
 mod jobs;
@@ -81,7 +82,7 @@ fn rows(app: &App) -> Vec<String> {
 /// The lines of the page that shows a thing in full.
 fn details(app: &App) -> Vec<(String, String)> {
     let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
-    marin_tui::app::details::lines(app.fleet(), page, NOW).1
+    marin_tui::app::details::lines(&app.look(NOW), page).1
 }
 
 fn asks(request: Request) -> Effect {

@@ -13,7 +13,7 @@ use crate::app::trend::{FULL, Trend};
 use crate::app::words;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::text::printable;
-use crate::model::{Chip, Link, Problem, ProblemKind, Tally};
+use crate::model::{Chip, Link, Problem, Tally};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -149,7 +149,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         when: When::Usually,
         cell: |row, look| match row {
             Known(_, cluster) => link(cluster, look),
-            Broken(_, _, file, problem) => broken(file, problem),
+            Broken(_, _, file, problem) => broken(file, problem, look),
         },
         order: None,
     },
@@ -357,12 +357,8 @@ fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
     }
     if let Some(problem) = cluster.problem() {
         let (kind, since) = (words::kind(&problem.kind), words::minutes(problem.since.age(look.now)));
-        let hint = match problem.kind {
-            ProblemKind::HostKeyChanged { .. } => format!("; {} reviews it", look.key(Action::HostKey)),
-            _ if problem.hint.is_empty() => String::new(),
-            _ => format!("; {}", problem.hint),
-        };
-        return Cell::new(format!("{kind} {since}: {}{hint}", problem.what), Role::Bad);
+        let text = problem.joined(&look.hint(&problem.hint));
+        return Cell::new(format!("{kind} {since}: {text}"), Role::Bad);
     }
     let age = cluster.age(look.now).filter(|age| *age >= look.fresh);
     let old = age.map(|age| format!("data {} old", words::age(Some(age), look.fresh)));
@@ -379,13 +375,13 @@ fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
 }
 
 /// What is wrong with a file, in place of all other cells.
-fn broken<'f>(file: &'f str, problem: &'f Problem) -> Cell<'f> {
+fn broken<'f>(file: &'f str, problem: &'f Problem, look: &Look<'_>) -> Cell<'f> {
     // The name column shows the file's name already.
     let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
     let says = if problem.hint.is_empty() {
         Cow::Borrowed(what.trim_start())
     } else {
-        format!("{}; {}", what.trim_start(), problem.hint).into()
+        format!("{}; {}", what.trim_start(), look.hint(&problem.hint)).into()
     };
     Cell::new(format!("broken file: {says}"), Role::Bad).spanning()
 }

@@ -206,10 +206,10 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "HINT",
         width: Width::rest(33, 120, 7),
         when: When::Usually,
-        cell: |row, _| {
-            let advice = match (&row.slice.note, row.slice.standing.hint()) {
-                (Some(note), _) => note.shown(),
-                (None, hint) => hint.unwrap_or_default().into(),
+        cell: |row, look| {
+            let advice = match &row.slice.note {
+                Some(note) => note.shown(),
+                None => look.hint(&row.slice.hint()).into(),
             };
             Cell::new(advice, Role::Dim)
         },

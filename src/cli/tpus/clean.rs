@@ -5,7 +5,7 @@ use super::super::reach::{Progress, Reach, confirm};
 use crate::cli::output;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Cleaned, Leftover, LeftoverKind, Timestamp, leftovers};
+use crate::model::{Cleaned, Hint, Leftover, LeftoverKind, Timestamp, leftovers};
 use crate::supervisor;
 use clap::Args;
 use serde_json::{Value, json};
@@ -38,11 +38,16 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     reach.note("clean-preempted", &format!("begun: {}", counted(&found)));
     eprintln!("deleting {}; a large slice takes several minutes", counted(&found));
     let tell = |leftover: &Leftover, cleaned: &Cleaned| {
-        eprintln!("{} {}: {}", leftover.kind.word(), leftover.name, printable(&cleaned.words()));
+        eprintln!(
+            "{} {}: {}",
+            leftover.kind.word(),
+            leftover.name,
+            printable(&cleaned.words(Hint::to_string))
+        );
     };
     let done = supervisor::clean(&reach.spec, google, found, tell).await.map_err(|p| reach.error(&p))?;
     for (leftover, cleaned) in &done {
-        reach.note(&leftover.deed(), &cleaned.words());
+        reach.note(&leftover.deed(), &cleaned.words(Hint::to_string));
     }
     let done: Vec<_> = done.into_iter().map(|(leftover, cleaned)| (leftover, Some(cleaned))).collect();
     report(arguments, &done)
@@ -84,7 +89,7 @@ fn print(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
             leftover.accelerator_type.raw().to_owned(),
             leftover.chips.to_string(),
             leftover.created.map_or_else(|| "-".into(), |at| brief(at.age(now))),
-            cleaned.as_ref().map_or_else(|| "would be deleted".into(), Cleaned::words),
+            cleaned.as_ref().map_or_else(|| "would be deleted".into(), |c| c.words(Hint::to_string)),
         ]
     };
     let cells: Vec<_> = rows.iter().map(cells).collect();
@@ -97,7 +102,7 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
         Some(Cleaned::Deleted) => ("deleted", None, None),
         Some(Cleaned::GoneAlready) => ("already gone", None, None),
         Some(Cleaned::LeftAlone(why)) => ("skipped", Some(why), None),
-        Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint)),
+        Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint.to_string())),
     };
     json!({
         "kind": leftover.kind.word(), "name": leftover.name.raw(),

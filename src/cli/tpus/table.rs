@@ -5,7 +5,7 @@ use crate::cli::output;
 use crate::model::cloud::{Capacity, CloudView};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{ClusterSpec, Node, Problem, Text, Timestamp};
+use crate::model::{ClusterSpec, Node, Problem, Target, Text, Timestamp, Verb};
 use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -71,18 +71,18 @@ impl Said<'_> {
         for (generation, chips) in chips {
             writeln!(out, "{}", chips.words(generation, self.nodes.is_ok()))?;
         }
-        let mends = mends(rows, types);
-        if !mends.is_empty() {
+        let hints = hints(self.spec, rows, types);
+        if !hints.is_empty() {
             writeln!(out, "\nHints:")?;
         }
-        mends.iter().try_for_each(|line| writeln!(out, "  {}", printable(line)))
+        hints.iter().try_for_each(|line| writeln!(out, "  {}", printable(line)))
     }
 
     /// Warns on stderr about incomplete data.
     fn warn(&self, rows: &[Row]) {
         if let Err(problem) = self.nodes {
-            let hint = if problem.hint.is_empty() { String::new() } else { format!("; {}", problem.hint) };
-            let what = format!("no answer from Ray, showing Google's data only: {}{hint}", problem.what);
+            let why = problem.in_commands(Target::of(&self.spec.name));
+            let what = format!("no answer from Ray, showing Google's data only: {why}");
             eprintln!("{}", printable(&what));
         }
         if !self.cloud.complete {
@@ -96,6 +96,7 @@ impl Said<'_> {
 
     fn for_scripts(&self, rows: &[Row], chips: &BTreeMap<&str, Chips>, types: &[TypeCount]) -> Value {
         let problem = self.nodes.as_ref().err();
+        let target = Target::of(&self.spec.name);
         let chips: serde_json::Map<_, _> = chips
             .iter()
             .map(|(generation, c)| {
@@ -113,8 +114,8 @@ impl Said<'_> {
         json!({
             "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "asked_ms": self.cloud.asked.as_millis(),
             "complete": self.cloud.complete,
-            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "hint": problem.map(|p| &p.hint)},
-            "chips": chips, "types": types, "rows": rows.iter().map(row_for_scripts).collect::<Vec<_>>(),
+            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "hint": problem.map(|p| p.hint.in_commands(target))},
+            "chips": chips, "types": types, "rows": rows.iter().map(|row| row_for_scripts(row, target)).collect::<Vec<_>>(),
         })
     }
 }
@@ -152,13 +153,18 @@ fn type_cells(count: &TypeCount) -> Vec<String> {
 }
 
 /// One hint per kind of issue.
-fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
+fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut standings: Vec<Standing> = rows.iter().map(|r| r.standing).collect();
     standings.dedup();
     for standing in standings {
-        let Some(hint) = standing.hint() else { continue };
         let mine: Vec<&Row> = rows.iter().filter(|r| r.standing == standing).collect();
+        // Of several machines none is named.
+        let name = if let [only] = mine[..] { only.name.raw() } else { "" };
+        let hint = standing.hint(name).in_commands(Target::of(&spec.name));
+        if hint.is_empty() {
+            continue;
+        }
         let missing: Vec<String> = mine.iter().flat_map(|r| &r.missing).map(|a| a.raw().to_owned()).collect();
         let missing = match standing {
             Standing::Incomplete | Standing::NeverRegistered if !missing.is_empty() => {
@@ -173,8 +179,9 @@ fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
         lines.push(format!("{} {word}: {hint}{missing}", mine.len()));
     }
     for count in types.iter().filter(|t| t.short() > 0) {
+        let cause = Verb::MonitorLog.to("read monitor.log for the cause").in_commands(Target::of(&spec.name));
         lines.push(format!(
-            "{} is {} below its minimum of {}: see the autoscaler pane in `marin-tui` for the cause",
+            "{} is {} below its minimum of {}: {cause}",
             count.name,
             count.short(),
             count.min
@@ -183,7 +190,8 @@ fn mends(rows: &[Row], types: &[TypeCount]) -> Vec<String> {
     lines
 }
 
-fn row_for_scripts(row: &Row) -> Value {
+fn row_for_scripts(row: &Row, target: Target<'_>) -> Value {
+    let hint = Some(row.hint()).filter(|hint| !hint.is_empty());
     let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
     json!({
         "status": row.standing.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
@@ -191,6 +199,6 @@ fn row_for_scripts(row: &Row) -> Value {
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
-        "hint": row.standing.hint(),
+        "hint": hint.map(|hint| hint.in_commands(target)),
     })
 }

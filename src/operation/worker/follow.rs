@@ -5,7 +5,7 @@ use super::super::trouble;
 use super::machine::LOOK;
 use crate::gcp::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedState, VmState};
-use crate::model::{Problem, Timestamp};
+use crate::model::{Hint, Problem, Timestamp, Verb};
 use std::time::{Duration, Instant};
 
 /// How long Google may be out of reach before the wait fails: it may last for hours, and networks come and go.
@@ -106,13 +106,14 @@ fn standing(view: &CloudView, name: &str) -> Result<Seen, Problem> {
         }
         return Err(trouble(
             format!("{name} is gone: it was deleted"),
-            "resume to request it again, or ask who deleted it",
+            Hint::from("ask who deleted it").and(Verb::Resume.to("or resume to request it again")),
         ));
     };
-    let again = format!(
-        "abandon this operation (--abandon), delete it with `remove-worker {name}`, then add it again or try \
-         another --capacity"
-    );
+    let again = Hint::from([
+        Verb::Abandon.to("abandon this operation"),
+        Verb::RemoveNow.on(name, "delete it"),
+        Verb::AddWorker.to("then add it again, or with another capacity"),
+    ]);
     match queued.state {
         QueuedState::Failed => {
             let why =

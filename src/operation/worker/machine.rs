@@ -2,11 +2,11 @@
 
 use super::super::executor::Executor;
 use super::super::problem::problem;
-use super::super::trouble;
+use super::super::{begin_again, trouble};
 use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::text::printable;
-use crate::model::{Problem, Text, Timestamp};
+use crate::model::{Problem, Text, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -137,7 +137,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             queued.name,
             names.join(", ")
         );
-        let hint = format!("to remove all of them: remove-worker {}", queued.name);
+        let hint = Verb::RemoveWorker.on(queued.name.raw(), "remove all of them");
         return Err(trouble(what, hint));
     }
     Ok(Some(Machine {
@@ -188,7 +188,7 @@ pub(super) async fn delete(
     let (project, zone) = (place.project.as_str(), place.zone.as_str());
     if machine.vm.is_some() && machine.vms.is_empty() {
         let what = "the journal is from an older version and does not identify the TPU VM";
-        return Err(trouble(what, "use --abandon and start again"));
+        return Err(trouble(what, begin_again()));
     }
     let done = async {
         for deletion in deletions(google, place, machine).await? {
@@ -221,7 +221,10 @@ pub(super) async fn delete(
         }
         if Instant::now() > deadline {
             let what = "Google reports it as deleted but still lists it";
-            return Err(trouble(what, "check with `marin-tui tpus`; resume in a few minutes"));
+            return Err(trouble(
+                what,
+                [Verb::Tpus.to("check what is listed"), Verb::Resume.to("resume in a few minutes")],
+            ));
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -1,11 +1,11 @@
 //! What an operation on workers comes to, before it begins: whether it can be done at all, and which worker is meant.
 
-use super::super::trouble;
+use super::super::{of_head, trouble};
 use super::launch::{on_host, read};
 use super::machine::{self, Machine};
 use super::request::{QueuedRequest, plan};
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task};
+use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task, Verb};
 use crate::supervisor::{self, Options};
 
 /// Checks the task against the cluster file and the settings.
@@ -33,7 +33,7 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
     };
     if matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str()) {
         let what = format!("{} is the head, not a worker", printable(worker));
-        return Err(trouble(what, "use stop-cluster or restart-cluster"));
+        return Err(trouble(what, of_head()));
     }
     let launch = read(spec)?;
     let starts = matches!(task, Task::AddWorker(_) | Task::InitWorker { .. });
@@ -90,11 +90,11 @@ pub(super) async fn find(
 /// The error for a worker that does not exist.
 pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
     let what = format!("no TPU VM, host or queued resource of {} is named {}", spec.name, printable(worker));
-    trouble(what, "list them with `marin-tui tpus`")
+    trouble(what, Verb::Tpus.to("list them"))
 }
 
 /// That a queued resource is all there is.
 pub(super) fn no_vm(machine: &Machine) -> Problem {
     let what = format!("{} has no TPU VM yet", printable(machine.name()));
-    trouble(what, "wait until Google has created it; check with `marin-tui tpus`")
+    trouble(what, Verb::Tpus.to("wait until Google has created it, and check"))
 }

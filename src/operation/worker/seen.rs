@@ -1,9 +1,9 @@
 //! What Ray says of hosts: which of them have joined, and which have left.
 
 use super::super::performer::Performer;
-use super::super::trouble;
+use super::super::{of_head, trouble};
 use super::machine::LOOK;
-use crate::model::{HostName, Node, NodeId, Problem, Snapshot, Timestamp};
+use crate::model::{Hint, HostName, Node, NodeId, Problem, Snapshot, Timestamp, Verb};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
 use std::time::{Duration, Instant};
@@ -42,7 +42,9 @@ impl<'a> Watch<'a> {
         if self.open.is_none() {
             self.connect().await?;
         }
-        let Some((_, poller)) = &mut self.open else { return Err(trouble("Ray was not queried", "resume")) };
+        let Some((_, poller)) = &mut self.open else {
+            return Err(trouble("Ray was not queried", Verb::Resume.to("resume")));
+        };
         match poller.refresh().await {
             Ok(snapshot) => Ok(snapshot),
             Err(e) => {
@@ -84,14 +86,18 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn why_not(&self) -> &'static str {
-        if self.performer.is_google() {
+    fn why_not(&self) -> Hint {
+        let log = if self.performer.is_google() {
             "see the startup script's log: `journalctl -u google-startup-scripts` there, or logs/GCEMetadataScripts in \
-             Cloud Logging; resume to wait again, or use --abandon and init-worker"
+             Cloud Logging"
         } else {
-            "see /tmp/ray/session_latest/logs/raylet.out there; resume to wait again, or use --abandon and \
-             init-worker"
-        }
+            "see /tmp/ray/session_latest/logs/raylet.out there"
+        };
+        Hint::from(log).and([
+            Verb::Resume.to("resume to wait again"),
+            Verb::Abandon.to("or abandon this operation"),
+            Verb::InitWorker.on(self.performer.first_name(), "and start Ray on it again"),
+        ])
     }
 
     /// Waits until no node of these addresses lives in Ray, `within` at most; those that still do.
@@ -130,7 +136,7 @@ pub(super) fn alive(snapshot: &Snapshot, hosts: &[String]) -> Result<Vec<Node>, 
         None => Ok(here),
         Some(head) => {
             let what = format!("{} is the head, not a worker", head.address);
-            Err(trouble(what, "use stop-cluster or restart-cluster"))
+            Err(trouble(what, of_head()))
         }
     }
 }

@@ -4,12 +4,12 @@ use super::super::executor::{Executor, NOT_AWAITED};
 use super::super::host::Host;
 use super::super::journal::Journal;
 use super::super::performer::Performer;
-use super::super::trouble;
+use super::super::{begin_again, then_resume, trouble};
 use super::machine::{self, Machine};
 use super::seen::{Watch, alive, head_of, missing};
 use super::{WorkerFacts, follow, offer, planned, request};
 use crate::model::text::printable;
-use crate::model::{NewWorker, NodeId, Problem, Progress, StepName, Task, Timestamp};
+use crate::model::{Fix, Hint, NewWorker, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb};
 use crate::ray::Drain;
 use crate::supervisor;
 use std::time::Duration;
@@ -66,9 +66,12 @@ impl Performer {
     /// The worker, as the journal has it.
     fn machine(&self) -> Result<&Machine, Problem> {
         let first = self.facts.worker.machines.first();
-        first.ok_or_else(|| {
-            trouble("the journal does not identify the worker", "use --abandon and start again")
-        })
+        first.ok_or_else(|| trouble("the journal does not identify the worker", begin_again()))
+    }
+
+    /// The name that Google or the operator gave it; empty when none is known.
+    pub(super) fn first_name(&self) -> &str {
+        self.facts.worker.machines.first().map_or("", Machine::name)
     }
 
     fn name(&self) -> String {
@@ -105,11 +108,14 @@ impl Performer {
         let shown = printable(machine.name()).into_owned();
         if living == 0 && self.removes() && !machine.is_google() && !is_known {
             let what = format!("Ray has no live node at {shown}");
-            return Err(trouble(what, "see the nodes pane for live nodes"));
+            return Err(trouble(what, Verb::Nodes.to("see the live nodes")));
         }
         if living > 0 && matches!(self.task, Task::AddWorker(_)) {
             let what = format!("Ray already has a live node at {shown}");
-            return Err(trouble(what, "use --abandon, then init-worker to restart Ray there"));
+            return Err(trouble(
+                what,
+                abandon_then(Verb::InitWorker.on(machine.name(), "then restart Ray there")),
+            ));
         }
         if let Task::AddWorker(wanted) = &self.task {
             self.remember(wanted);
@@ -244,7 +250,7 @@ impl Performer {
         }
         let hosts = self.facts.worker.hosts();
         if hosts.is_empty() {
-            return Err(trouble("the journal names no host", "use --abandon and start again"));
+            return Err(trouble("the journal names no host", begin_again()));
         }
         let mut watch = Watch::open(self).await?;
         let joined = watch.joined(&hosts, &self.before(), |words| tell.say(words)).await;
@@ -307,7 +313,7 @@ impl Performer {
         let nodes = alive(&seen?, &machine.hosts)?;
         let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };
         let what = format!("another node has joined Ray at {} since ({})", new.address, new.id);
-        Err(trouble(what, "ask who started it; to remove it too, use --abandon and start again"))
+        Err(trouble(what, Hint::from("ask who started it; to remove it too:").and(begin_again())))
     }
 
     async fn still_there(&self, hosts: &[String]) -> Result<Vec<String>, Problem> {
@@ -337,10 +343,17 @@ impl Performer {
             [] => Ok(format!("{name} is gone")),
             still => {
                 let what = format!("removed, but Ray still has a live node at {}", still.join(", "));
-                Err(trouble(what, "check it with `marin-tui ssh`, then resume"))
+                Err(trouble(
+                    what,
+                    then_resume(Verb::Ssh.on(still.first().map_or("", String::as_str), "log in to check")),
+                ))
             }
         }
     }
+}
+
+fn abandon_then(then: Fix) -> Hint {
+    Hint::from([Verb::Abandon.to("abandon this operation"), then])
 }
 
 /// Asks Ray for no new work there; Ray itself ends a drained node once it is idle.
@@ -361,7 +374,9 @@ async fn drain_nodes(
         return Ok(over(&addresses));
     }
     for node in &nodes {
-        let Some(session) = watch.session() else { return Err(trouble("Ray was not queried", "resume")) };
+        let Some(session) = watch.session() else {
+            return Err(trouble("Ray was not queried", Verb::Resume.to("resume")));
+        };
         let deadline = Timestamp::now().as_millis().saturating_add(left.as_millis() as i64);
         let drain = Drain {
             node: node.id,
@@ -373,7 +388,10 @@ async fn drain_nodes(
             Ok(()) => tell.say(format!("{}: draining", node.address)),
             Err(why) => {
                 let what = format!("Ray refused to drain {}: {why}", node.address);
-                return Err(trouble(what, "use --abandon, then remove-worker --now"));
+                return Err(trouble(
+                    what,
+                    abandon_then(Verb::RemoveNow.on(node.address.raw(), "then remove it at once")),
+                ));
             }
         }
     }

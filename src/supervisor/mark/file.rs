@@ -4,7 +4,7 @@
 //! The file is written under a temporary name and then linked, which fails if a mark exists, so that no reader sees a
 //! partial mark. The sticky bit of the folder keeps other users from removing it.
 
-use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
+use crate::model::{ClusterName, Fix, OperationMark, Problem, ProblemKind, Timestamp};
 use crate::ssh::{Output, quote};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -44,7 +44,7 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMa
         Problem::new(
             ProblemKind::Other,
             what,
-            format!("check it there and remove it: rm {path}"),
+            Fix::command("check it there and remove it", format!("rm {path}")),
             Timestamp::now(),
         )
     };
@@ -173,7 +173,7 @@ mod tests {
         std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
         let said = read(&run(dir.path(), &reading(&lab)), &lab).unwrap_err();
         assert!(
-            said.what.contains("is not an operation mark") && said.hint.contains("rm /var/tmp/"),
+            said.what.contains("is not an operation mark") && said.hint.to_string().contains("rm /var/tmp/"),
             "{said:?}"
         );
         assert!(path(&ClusterName::new("../a b")).starts_with("/var/tmp/marin-tui-operation-%2E%2E%2Fa%20b"));

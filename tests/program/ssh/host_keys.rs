@@ -105,5 +105,5 @@ async fn a_key_that_the_administrator_keeps_is_not_ours_to_replace() {
     fs::write(place.path("ssh_config"), format!("GlobalKnownHostsFile {}\n", global.display())).unwrap();
     let problem = failure(sshd.spec()).await.problem(Timestamp::default());
     assert_eq!(problem.kind, ProblemKind::Other);
-    assert!(problem.hint.contains("ssh_known_hosts"), "{problem:?}");
+    assert!(problem.hint.to_string().contains("ssh_known_hosts"), "{problem:?}");
 }

@@ -82,7 +82,7 @@ async fn two_tokens_that_are_both_refused_take_turns_slowly_and_the_right_one_is
     world.spec.head = HeadAddress::Direct { dashboard, gcs };
     let (updates, mut news) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![world.spec.clone()], world.options(), &updates);
-    let rests = |n: &News| matches!(n, News::Link(Link::Retrying { problem, .. }) if !problem.hint.contains("looked for"));
+    let rests = |n: &News| matches!(n, News::Link(Link::Retrying { problem, .. }) if !problem.hint.to_string().contains("looked for"));
     until(&mut news, "a pause", rests).await;
     assert_eq!(fs::read_to_string(world.kept()).unwrap(), OLD, "it could not be kept");
     head.set_token(Some(Secret::new(NEW)));
@@ -116,12 +116,12 @@ async fn a_command_renews_a_rotated_token_by_itself_and_else_says_which_version_
         problem.what.contains("version 2 of secret RAY_AUTH_TOKEN of hai-test, the latest"),
         "{problem:?}"
     );
-    assert!(problem.hint.contains("restart it") && !exposes(&problem), "{problem:?}");
+    assert!(problem.hint.to_string().contains("restart it") && !exposes(&problem), "{problem:?}");
     assert_eq!(world.double.asked(":access"), 2, "asked once");
 
     // Google is away: the version that was kept is named all the same.
     world.double.fail(":access", Fault::HangUp);
     let problem = connect().await.err().unwrap();
     assert!(problem.what.contains("refuses this token (version 2)"), "{problem:?}");
-    assert!(problem.hint.contains("check the network"), "{problem:?}");
+    assert!(problem.hint.to_string().contains("check the network"), "{problem:?}");
 }

@@ -118,7 +118,7 @@ fn a_stop_is_watched_until_the_job_is_seen_ended() {
         app.current().unwrap().stopping.contains(&id("eval-tulu-99"))
     };
     assert!(outcome(&mut app, JobStopOutcome::Asked));
-    assert!(!outcome(&mut app, JobStopOutcome::StillThere("running".into())));
+    assert!(!outcome(&mut app, JobStopOutcome::StillThere(JobStatus::Running)));
     assert!(said(&app).contains("still running"));
     outcome(&mut app, JobStopOutcome::Asked);
     assert!(!outcome(&mut app, JobStopOutcome::Ended("stopped".into())));

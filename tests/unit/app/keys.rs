@@ -195,10 +195,8 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     press(&mut app, "dd");
     assert!(app.dialog().is_none() && said(&app).contains("describe in"));
     press(&mut app, ":stop-job<enter>");
-    assert!(
-        said(&app)
-            .contains("`stop-job` is not available here; use it in the jobs pane, all jobs or a job's page")
-    );
+    let refused = "`stop-job` is not available here; use it in the jobs pane, all jobs or a job's page";
+    assert!(said(&app).contains(refused), "{}", said(&app));
     press(&mut app, "<esc>?");
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help") };
     let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();

@@ -97,7 +97,10 @@ fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
     assert_eq!(press(&mut app, "y"), [Effect::Copy { what: "tpu name".into(), text: "ray-leak".into() }]);
     press(&mut app, "d");
     let lines = details(&app);
-    assert!(lines.iter().any(|(l, t)| l == "hint" && t.contains("clean-preempted")), "{lines:?}");
+    assert!(
+        lines.iter().any(|(l, t)| l == "hint" && t == "delete the preempted TPUs: x in the TPUs"),
+        "{lines:?}"
+    );
     assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
     press(&mut app, "<esc><esc>");
     assert_eq!((names(&app).len(), app.view().clone()), (5, View::Tpus(0)), "the filter first");

@@ -2,7 +2,7 @@
 
 use super::*;
 use marin_tui::app::plan::{Looked, Spot};
-use marin_tui::app::running::Stand;
+use marin_tui::app::running::{Over, Stand};
 use marin_tui::app::worker::{Offered, WorkerField, WorkerForm};
 use marin_tui::app::{Keymap, Listed};
 use marin_tui::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
@@ -422,7 +422,7 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
     let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
-    assert_eq!(stand(&app), Stand::Over(how));
+    assert_eq!(stand(&app), Stand::Over(Over::Cancelled(how)));
     assert!(
         said(&app).contains("the request stays with Google") && !said(&app).contains("nothing was changed")
     );
@@ -494,15 +494,4 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     assert!(plan(&app).is_blind());
     hears(&mut app, previewed(Task::Stop, &[]));
     assert!(!plan(&app).is_blind() && !plan(&app).spots().contains(&Spot::Blind));
-}
-
-#[test]
-fn keys_stand_for_the_flags_that_a_mend_names() {
-    let app = shown();
-    let said =
-        app.keys_for("if the machine is permanently gone, resume with --leave; otherwise fix it and resume");
-    assert_eq!(said, "in this console: f for --leave");
-    assert!(app.keys_for("give up the jobs: --abandon, then --preserve-jobs=0").contains("a for --abandon"));
-    assert!(app.keys_for("`remove-worker x` deletes it").contains("D "));
-    assert_eq!(app.keys_for("ask who did that"), "");
 }

@@ -1,0 +1,384 @@
+//! What to do about a problem, as data. Each front end shows the same fix in its own way: the console with the key that
+//! is bound to it now, a command with a line that can be pasted.
+
+use super::ClusterName;
+use super::text::printable;
+use std::fmt;
+
+/// What can be done, in the order to try it; empty when waiting is all there is. Its texts are safe to print.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hint(Vec<Fix>);
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fix {
+    /// Advice in words.
+    Text(String),
+    /// A command line, complete, and what it is for; may be for nothing but itself.
+    Command {
+        /// An imperative without a full stop; may be empty.
+        aim: String,
+        /// The line to paste into a shell.
+        line: String,
+    },
+    /// An action of this program, which the console and the commands both have.
+    Action {
+        /// An imperative without a full stop.
+        aim: String,
+        /// The action.
+        verb: Verb,
+        /// What the command names beside the cluster: a worker, a fingerprint, the command of an interrupted operation;
+        /// empty when it names none.
+        of: String,
+    },
+}
+
+/// An action of this program. The console's action for each is in `app::fixes`, the command in [`Verb::command`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Read the log of the autoscaler.
+    MonitorLog,
+    /// Read the output of the machines while Ray is installed on them.
+    MonitorOut,
+    /// See which nodes Ray has.
+    Nodes,
+    /// See the cluster's TPUs.
+    Tpus,
+    /// Log in to a machine of the cluster.
+    Ssh,
+    /// Connect again now.
+    Reconnect,
+    /// Compare the fingerprints of a changed host key, and accept it.
+    HostKey,
+    /// Start the cluster.
+    Start,
+    /// Stop the cluster.
+    Stop,
+    /// Restart the cluster.
+    Restart,
+    /// Restart the cluster without saving its jobs.
+    RestartWithoutJobs,
+    /// Add a worker.
+    AddWorker,
+    /// Start Ray on a worker again.
+    InitWorker,
+    /// Remove a worker.
+    RemoveWorker,
+    /// Remove a worker without draining it.
+    RemoveNow,
+    /// Delete the cluster's preempted TPUs.
+    CleanPreempted,
+    /// Resume the interrupted operation.
+    Resume,
+    /// Resume the interrupted operation after the step at which it failed.
+    SkipStep,
+    /// Abandon the interrupted operation.
+    Abandon,
+    /// Take over another operator's operation.
+    TakeOver,
+    /// Wait until the work on the worker has ended.
+    Drain,
+    /// End what runs on the worker.
+    EndWork,
+    /// Allow ending other people's jobs.
+    AllowOthers,
+    /// Continue although affected jobs are unknown.
+    AllowUnknown,
+}
+
+/// Whom a command line is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Target<'a> {
+    /// The cluster; without one the command chooses the only cluster there is.
+    pub cluster: Option<&'a ClusterName>,
+    /// The command of the operation that is resumed or abandoned, e.g. `restart-cluster`.
+    pub operation: Option<&'static str>,
+}
+
+impl<'a> Target<'a> {
+    /// Commands on this cluster.
+    pub const fn of(cluster: &'a ClusterName) -> Self {
+        Self { cluster: Some(cluster), operation: None }
+    }
+
+    /// The same for the operation of this command.
+    #[must_use]
+    pub const fn with(self, command: &'static str) -> Self {
+        Self { operation: Some(command), ..self }
+    }
+
+    fn line(&self, rest: &str) -> String {
+        match self.cluster {
+            Some(name) => format!("marin-tui -c {} {rest}", word(name.as_str())),
+            None => format!("marin-tui {rest}"),
+        }
+    }
+}
+
+impl Verb {
+    /// Every verb.
+    pub const ALL: &[Self] = &[
+        Self::MonitorLog,
+        Self::MonitorOut,
+        Self::Nodes,
+        Self::Tpus,
+        Self::Ssh,
+        Self::Reconnect,
+        Self::HostKey,
+        Self::Start,
+        Self::Stop,
+        Self::Restart,
+        Self::RestartWithoutJobs,
+        Self::AddWorker,
+        Self::InitWorker,
+        Self::RemoveWorker,
+        Self::RemoveNow,
+        Self::CleanPreempted,
+        Self::Resume,
+        Self::SkipStep,
+        Self::Abandon,
+        Self::TakeOver,
+        Self::Drain,
+        Self::EndWork,
+        Self::AllowOthers,
+        Self::AllowUnknown,
+    ];
+
+    /// The fix with this verb, in these words.
+    pub fn to(self, aim: impl Into<String>) -> Fix {
+        Fix::Action { aim: clean(&aim.into()), verb: self, of: String::new() }
+    }
+
+    /// The same on a worker, with a fingerprint, or of an operation's command.
+    pub fn on(self, of: &str, aim: impl Into<String>) -> Fix {
+        Fix::Action { aim: clean(&aim.into()), verb: self, of: of.to_owned() }
+    }
+
+    /// The command that does it: a whole line, or for a permission the option that the refused command was lacking. None
+    /// where each command does it unasked.
+    pub fn command(self, of: &str, target: Target<'_>) -> Option<String> {
+        let on = |command: &str| match of {
+            "" => command.to_owned(),
+            of => format!("{command} {}", word(of)),
+        };
+        let again = |option: &str| match (of, target.operation) {
+            ("", None) => option.to_owned(),
+            ("", Some(command)) | (command, _) => target.line(&format!("{command} {option}")),
+        };
+        Some(match self {
+            Self::MonitorLog => target.line(&monitor("monitor.log")),
+            Self::MonitorOut => target.line(&monitor("monitor.out")),
+            Self::Nodes => target.line("ssh -- ray list nodes"),
+            Self::Tpus => target.line("tpus"),
+            Self::Ssh => target.line(&on("ssh")),
+            // Each command connects.
+            Self::Reconnect => return None,
+            Self::HostKey if of.is_empty() => target.line("list-jobs --accept-host-key FINGERPRINT"),
+            Self::HostKey => target.line(&format!("list-jobs --accept-host-key {}", word(of))),
+            Self::Start => target.line("start-cluster"),
+            Self::Stop => target.line("stop-cluster"),
+            Self::Restart => target.line("restart-cluster"),
+            Self::RestartWithoutJobs => target.line("restart-cluster --preserve-jobs=0"),
+            Self::AddWorker => target.line(&format!("add-worker --type {}", worker(of, "TYPE"))),
+            Self::InitWorker => target.line(&format!("init-worker {}", worker(of, "NAME"))),
+            Self::RemoveWorker => target.line(&format!("remove-worker {} --drain", worker(of, "NAME"))),
+            Self::RemoveNow => target.line(&format!("remove-worker {} --now", worker(of, "NAME"))),
+            Self::CleanPreempted => target.line("clean-preempted"),
+            Self::Resume => again("--resume"),
+            Self::SkipStep => again("--resume --leave"),
+            Self::Abandon => again("--abandon"),
+            Self::TakeOver => "--take-over".to_owned(),
+            Self::Drain => "--drain".to_owned(),
+            Self::EndWork => "--now".to_owned(),
+            Self::AllowOthers | Self::AllowUnknown => "--others".to_owned(),
+        })
+    }
+
+    /// Whether it is a permission: an option of the refused command, and of the dialog that asks.
+    pub const fn is_permission(self) -> bool {
+        matches!(self, Self::TakeOver | Self::Drain | Self::EndWork | Self::AllowOthers | Self::AllowUnknown)
+    }
+}
+
+fn monitor(file: &str) -> String {
+    format!("ssh -- tail -n 200 /tmp/ray/session_latest/logs/{file}")
+}
+
+/// The worker's name, or what stands for it where several are meant.
+fn worker(of: &str, any: &str) -> String {
+    if of.is_empty() { any.to_owned() } else { word(of) }
+}
+
+/// A word as a shell reads it, without control characters.
+pub fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", clean(text).replace('\'', r"'\''"))
+}
+
+impl Fix {
+    /// A complete command line, and what it is for.
+    pub fn command(aim: impl AsRef<str>, line: impl AsRef<str>) -> Self {
+        Self::Command { aim: clean(aim.as_ref()), line: clean(line.as_ref()) }
+    }
+
+    /// The command that submits the jobs of a backup.
+    pub fn restore_jobs(cluster: &ClusterName, folder: &str, aim: impl AsRef<str>) -> Self {
+        Self::command(aim, Target::of(cluster).line(&format!("restore-jobs {}", word(folder))))
+    }
+
+    /// As a command prints it.
+    pub fn in_commands(&self, target: Target<'_>) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Command { aim, line } if aim.is_empty() => format!("run `{line}`"),
+            Self::Command { aim, line } => format!("{aim}: `{line}`"),
+            Self::Action { aim, verb, of } => match verb.command(of, target) {
+                Some(line) => format!("{aim}: `{line}`"),
+                None => aim.clone(),
+            },
+        }
+    }
+
+    const fn is_permission(&self) -> bool {
+        matches!(self, Self::Action { verb, .. } if verb.is_permission())
+    }
+}
+
+impl Hint {
+    /// No fix: one can only wait.
+    pub const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Whether there is nothing to do.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Its fixes, first thing first.
+    pub fn fixes(&self) -> &[Fix] {
+        &self.0
+    }
+
+    /// With further fixes after its own.
+    #[must_use]
+    pub fn and(mut self, more: impl Into<Self>) -> Self {
+        self.0.extend(more.into().0);
+        self
+    }
+
+    /// Without the permissions, for a dialog that has an option for each.
+    #[must_use]
+    pub fn without_permissions(&self) -> Self {
+        Self(self.0.iter().filter(|fix| !fix.is_permission()).cloned().collect())
+    }
+
+    /// As a command prints it; for the same hint in the console see `App::hint`.
+    pub fn in_commands(&self, target: Target<'_>) -> String {
+        self.0.iter().map(|fix| fix.in_commands(target)).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl fmt::Display for Hint {
+    /// As a command prints it that names no cluster, e.g. in the log file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.in_commands(Target::default()))
+    }
+}
+
+fn clean(text: &str) -> String {
+    printable(text).into_owned()
+}
+
+impl From<Fix> for Hint {
+    fn from(fix: Fix) -> Self {
+        Self(vec![fix])
+    }
+}
+
+impl<const N: usize> From<[Fix; N]> for Hint {
+    fn from(fixes: [Fix; N]) -> Self {
+        Self(fixes.into())
+    }
+}
+
+impl From<&str> for Hint {
+    /// Plain advice; none when the text is empty.
+    fn from(text: &str) -> Self {
+        if text.is_empty() { Self::none() } else { Self(vec![Fix::from(text)]) }
+    }
+}
+
+impl From<String> for Hint {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&String> for Hint {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&Self> for Hint {
+    fn from(hint: &Self) -> Self {
+        hint.clone()
+    }
+}
+
+impl From<&str> for Fix {
+    fn from(text: &str) -> Self {
+        Self::Text(clean(text))
+    }
+}
+
+impl From<String> for Fix {
+    fn from(text: String) -> Self {
+        Self::Text(clean(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_has_a_command_line_that_can_be_pasted() {
+        let cluster = ClusterName::new("lab");
+        let target = Target::of(&cluster).with("restart-cluster");
+        for verb in Verb::ALL {
+            match verb.command("w-1", target) {
+                Some(option) if verb.is_permission() => {
+                    assert!(option.starts_with("--"), "{verb:?}: {option}");
+                }
+                Some(line) => assert!(line.starts_with("marin-tui -c lab "), "{verb:?}: {line}"),
+                None => assert_eq!(*verb, Verb::Reconnect, "each command connects by itself"),
+            }
+        }
+        // `AllowUnknown` is the enum's last.
+        assert_eq!(Verb::ALL.len(), Verb::AllowUnknown as usize + 1);
+        assert_eq!(Verb::Resume.command("", target).unwrap(), "marin-tui -c lab restart-cluster --resume");
+        let hostile = Verb::RemoveNow.command("a'; rm \x1b", target).unwrap();
+        assert!(hostile.contains(r"remove-worker 'a'\''; rm ") && !hostile.contains('\x1b'), "{hostile}");
+    }
+
+    #[test]
+    fn a_hint_is_printed_fix_by_fix() {
+        let hint = Hint::from("ask bo")
+            .and(Verb::Restart.to("restart the cluster"))
+            .and(Fix::command("", "chmod 600 key"))
+            .and("");
+        assert_eq!(
+            hint.to_string(),
+            "ask bo; restart the cluster: `marin-tui restart-cluster`; run `chmod 600 key`"
+        );
+        let refused = Hint::from([Fix::from("ask bo"), Verb::AllowOthers.to("allow it")]);
+        assert_eq!(refused.to_string(), "ask bo; allow it: `--others`");
+        assert_eq!(refused.without_permissions().to_string(), "ask bo");
+        assert!(Hint::from("").is_empty() && Hint::none().to_string().is_empty());
+    }
+}

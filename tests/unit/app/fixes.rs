@@ -1,0 +1,134 @@
+//! Hints: the keys that they name are the keys in force, and work where the hint says.
+
+use super::*;
+use marin_tui::app::{Keymap, Listed};
+use std::collections::BTreeMap;
+
+/// The sample cluster under a keymap with these changes.
+fn with_keys(changes: &[(&str, &str)]) -> App {
+    let changes = changes.iter().map(|(action, key)| ((*action).to_owned(), vec![(*key).to_owned()]));
+    let keymap = Keymap::with_changes(&changes.collect::<BTreeMap<_, _>>()).unwrap();
+    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    app
+}
+
+/// An interrupted restart, so that its progress can be opened.
+fn interrupted() -> OperationNews {
+    let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
+    OperationNews::Standing(Some(Standing {
+        operation: restart,
+        since: before(600),
+        done: vec![(StepName::Check, "ray 2.60.0".into())],
+        why: "connection refused".into(),
+        saved: None,
+        elsewhere: false,
+    }))
+}
+
+/// The keys that lead from the fleet to each page and pane, with its context.
+const PAGES: [(&str, Context); 11] = [
+    ("", Context::Clusters),
+    ("N", Context::AllNodes),
+    ("J", Context::AllJobs),
+    ("<enter>1", Context::Nodes),
+    ("<enter>2", Context::Jobs),
+    ("<enter>3", Context::Log),
+    ("<enter>4", Context::Autoscaler),
+    ("T", Context::Tpus),
+    ("d", Context::Info),
+    ("<enter>1d", Context::Node),
+    ("<enter>2d", Context::Job),
+];
+
+fn at((keys, context): (&str, Context)) -> App {
+    let mut app = with_keys(&[]);
+    press(&mut app, "<esc><esc>c");
+    press(&mut app, keys);
+    assert_eq!(app.context(), context, "{keys}");
+    app
+}
+
+#[test]
+fn keys_of_hints_work_where_they_are_shown() {
+    for page in PAGES {
+        for verb in Verb::ALL {
+            let mut app = at(page);
+            app.update(Event::Operation(ClusterName::new(CLUSTER), interrupted()), NOW);
+            press(&mut app, "<esc>");
+            assert_eq!(app.context(), page.1);
+            let messages = app.toasts().said().len();
+            let hint = app.hint(&verb.to("do it").into());
+            let keys = hint.strip_prefix("do it: ").unwrap_or_else(|| panic!("{verb:?}: {hint}"));
+            if keys.contains(" in ") {
+                assert!(!keys.contains("then"), "{keys}");
+                continue;
+            }
+            for key in keys.split(", then ") {
+                press(&mut app, &key[..1]);
+            }
+            let refused = |text: &str| text.contains("not available here");
+            let new = app.toasts().said().len() - messages;
+            let refusal = app.toasts().said().take(new).find(|toast| refused(&toast.text));
+            assert!(refusal.is_none(), "{verb:?} on {page:?}: {keys}: {refusal:?}");
+        }
+    }
+}
+
+#[test]
+fn the_way_to_a_fix_depends_on_the_place() {
+    let hint = |page| at(page).hint(&Verb::MonitorLog.to("read monitor.log").into());
+    assert_eq!(hint(PAGES[0]), "read monitor.log: l in the cluster's autoscaler pane");
+    assert_eq!(hint(PAGES[4]), "read monitor.log: 4, then l");
+    assert_eq!(hint(PAGES[6]), "read monitor.log: l");
+    let hint = |page| at(page).hint(&Verb::CleanPreempted.to("delete them").into());
+    assert_eq!((hint(PAGES[0]), hint(PAGES[7])), ("delete them: T, then x".into(), "delete them: x".into()));
+    let mut app = at(PAGES[0]);
+    press(&mut app, "?");
+    assert_eq!(app.context(), Context::Tell);
+    let restart = Verb::Restart.to("restart it").into();
+    assert_eq!(app.dialog_hint(&restart), "restart it: R after closing this dialog");
+    assert_eq!(app.hint(&restart), "restart it: R", "the page beneath it says what it said");
+    let command = Hint::from(Fix::command("log in to Google", "gcloud auth login"));
+    assert_eq!(app.hint(&command), "log in to Google: `gcloud auth login`");
+}
+
+#[test]
+fn a_hint_names_the_key_of_the_changed_keymap() {
+    let mut app = with_keys(&[("restart", "f9"), ("log", "L")]);
+    let mut state = snapshot();
+    let report = Arc::make_mut(&mut state.autoscaler);
+    report.error = "KeyError".into();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    press(&mut app, "4");
+    let finding = app.clusters()[0].findings.iter().find(|f| f.long == "KeyError").unwrap();
+    assert_eq!(app.hint(&finding.hint), "read monitor.log for details: L");
+    let restart = Verb::Restart.to("restart the cluster").into();
+    assert_eq!(app.hint(&restart), "restart the cluster: f9");
+    // An action without a key has its name in the palette.
+    let changes = BTreeMap::from([("restart".to_owned(), Vec::new())]);
+    let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], Keymap::with_changes(&changes).unwrap());
+    assert_eq!(app.hint(&restart), "restart the cluster: :restart");
+}
+
+#[test]
+fn who_only_reads_is_offered_no_change() {
+    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+    let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
+    assert_eq!(app.hint(&Verb::Restart.to("restart the cluster").into()), "restart the cluster");
+    assert_eq!(app.hint(&Verb::Tpus.to("list them").into()), "list them: T");
+}
+
+#[test]
+fn hints_in_a_description_lead_out_of_it() {
+    let mut app = at(PAGES[0]);
+    let mut state = snapshot();
+    Arc::make_mut(&mut state.autoscaler).error = "KeyError".into();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    press(&mut app, "d");
+    let lines = details(&app);
+    let hint = lines.iter().find(|(label, text)| label == "hint" && text.contains("monitor.log")).unwrap();
+    assert_eq!(hint.1, "read monitor.log for details: l in the cluster's autoscaler pane");
+}
