@@ -4,6 +4,7 @@
 //! returns what the world outside has to do.
 
 pub mod actions;
+mod areas;
 pub mod cell;
 pub mod cluster;
 pub mod column;
@@ -31,6 +32,7 @@ mod mouse;
 mod natural;
 mod navigate;
 mod news;
+mod offer;
 mod offers;
 mod operate;
 mod paces;
@@ -55,10 +57,10 @@ pub mod worker;
 mod workers;
 
 pub use actions::Action;
+pub use areas::{Area, Areas, Headed};
 pub use cluster::{Cluster, Listed};
 pub use context::Context;
 pub use dialog::{Dialog, Question};
-pub use drawn::{Area, Areas, Headed};
 pub use event::{Effect, Event, Outcome};
 pub use feed::Feed;
 pub use filter::{Filter, FilterError};
@@ -68,9 +70,9 @@ pub use list::{List, Listing};
 pub use logview::{LogView, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
+pub use offer::Offer;
 pub use paces::Paces;
 pub use pages::{ClusterPage, Pages, TpusPage};
-pub use palette::Offer;
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
@@ -174,6 +176,24 @@ impl App {
             self.stack.clear();
         }
         self.open_page(View::Cluster(place))
+    }
+
+    /// The same console with these poll intervals.
+    #[must_use]
+    pub fn reading_every(mut self, paces: Paces) -> Self {
+        for cluster in &mut self.fleet.clusters {
+            (cluster.pace, cluster.tpus.pace) = (paces.background, paces.cloud);
+        }
+        self.paces = paces;
+        self
+    }
+
+    /// The age below which data is shown as fresh; higher in the fleet, where clusters are polled less often.
+    pub fn fresh(&self) -> Duration {
+        match self.view().place() {
+            Some(_) => cluster::FRESH,
+            None => cluster::STALE.max(self.paces.background * 2),
+        }
     }
 
     /// Applies an event to the state and returns what the world outside has to do.

@@ -35,7 +35,8 @@ mod tpus;
 mod worker;
 
 pub use glyphs::Glyphs;
-pub use theme::{BUILT_IN, Colors, Theme, ThemeFile};
+pub use theme::file::{BUILT_IN, ThemeFile};
+pub use theme::{Colors, Theme};
 
 use crate::app::{App, Areas, Pane, View};
 use crate::model::Timestamp;

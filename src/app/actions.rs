@@ -1,6 +1,6 @@
 //! The one table of actions: keymap, footer, help, palette and read-only are all read from it.
 
-use super::context::Context;
+use super::context::{Context, PAGES};
 use super::logview::LogView;
 use super::offers::{
     always, has_cluster, has_fleet, has_log, has_new_host_key, has_operation, has_row, has_submission,
@@ -56,8 +56,6 @@ const EVERYWHERE: &[Context] = &[
     Progress, Form,
 ];
 /// The pages and their panes; everything else is a dialog.
-pub(super) const PAGES: &[Context] =
-    &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info];
 const SCROLLED: &[Context] = &[
     Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
     Progress,

@@ -60,3 +60,19 @@ impl Context {
         }
     }
 }
+
+/// The contexts of pages; the others are dialogs.
+pub const PAGES: &[Context] = &[
+    Context::Clusters,
+    Context::AllNodes,
+    Context::AllJobs,
+    Context::Nodes,
+    Context::Jobs,
+    Context::Log,
+    Context::Autoscaler,
+    Context::Tpus,
+    Context::Node,
+    Context::Job,
+    Context::Tpu,
+    Context::Info,
+];

@@ -1,8 +1,8 @@
 //! Fixes as the console shows them: each with the key that is bound to its action now, and with the place where that key
 //! works when it is not this one.
 
-use super::actions::{Action, PAGES};
-use super::context::Context;
+use super::actions::Action;
+use super::context::{Context, PAGES};
 use super::keymap::Keymap;
 use crate::model::{Fix, Hint, Verb};
 

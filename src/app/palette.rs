@@ -3,6 +3,7 @@
 use super::actions::{ACTIONS, Action, Description};
 use super::dialog::Dialog;
 use super::history::Entered;
+use super::offer::Offer;
 use super::prompt::{Prompt, PromptKind};
 use super::{App, Cluster, Effect, Pane, Tone, View};
 use crate::manual;
@@ -13,21 +14,6 @@ use frizbee::{CaseMatching, Config, Matcher};
 const RECENT: usize = 5;
 /// Letters from which on a command is also found by its help.
 const OF_HELP: usize = 3;
-
-/// A command that the palette offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// The command, as it can be typed.
-    pub words: String,
-    /// Which characters of it match what is typed.
-    pub hits: Vec<usize>,
-    /// What it does, in one line.
-    pub help: String,
-    /// Its first key; empty if it has none.
-    pub key: String,
-    /// Whether it can be run now.
-    pub is_here: bool,
-}
 
 /// What the first word of a command stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,15 +5,14 @@
 
 #[cfg(test)]
 mod contrast;
-mod file;
-
-pub use file::{BUILT_IN, ThemeFile};
+pub mod file;
+mod role;
 
 use super::glyphs::Glyphs;
 use crate::app::cell::Role as Meaning;
-use file::Role;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Style};
+use role::Role;
 
 /// How many colours the terminal has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +61,6 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// The default theme for so many colours, on the terminal's own background.
-    pub fn new(colors: Colors) -> Self {
-        // That every built-in theme can be read is tested.
-        ThemeFile::built_in("dark").map(|file| file.theme(colors)).unwrap_or_default().on_terminal()
-    }
-
     /// The same on the terminal's own background, for a theme that was picked to suit it.
     #[must_use]
     pub fn on_terminal(self) -> Self {

@@ -1,5 +1,6 @@
 //! A theme's file: styles by role, in words, for 24-bit colours and for the terminal's own sixteen.
 
+use super::role::Role;
 use super::{Colors, Theme};
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
@@ -47,25 +48,6 @@ const NAMED: &[(&str, Color)] = &[
     ("light-white", Color::White),
 ];
 
-/// A meaning that has a style.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Role {
-    Text,
-    Dim,
-    Heading,
-    Accent,
-    Good,
-    Warn,
-    Bad,
-    Border,
-    Focused,
-    Selected,
-    Marked,
-    Found,
-    FoundHere,
-}
-
 /// A theme as its file has it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -75,6 +57,14 @@ pub struct ThemeFile {
     background: Option<Words<true>>,
     full: BTreeMap<Role, Words<true>>,
     sixteen: BTreeMap<Role, Words<false>>,
+}
+
+impl Theme {
+    /// The default theme for so many colours, on the terminal's own background.
+    pub fn new(colors: Colors) -> Self {
+        // That every built-in theme can be read is tested.
+        ThemeFile::built_in("dark").map(|file| file.theme(colors)).unwrap_or_default().on_terminal()
+    }
 }
 
 impl ThemeFile {
