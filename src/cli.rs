@@ -66,7 +66,6 @@ const CONFIG_EXAMPLES: &str = "\
 Examples:
   marin-tui config print > ~/.config/marin-tui/config.yaml    begin a settings file";
 
-/// Heading of the options that every command has.
 
 /// A terminal operations console for Ray clusters reached by SSH.
 #[derive(Debug, Parser)]

@@ -1,6 +1,7 @@
 //! Tests: each built-in theme can be read on its background, and no state is told by colour alone.
 
-use super::{BUILT_IN, Colors, Theme, ThemeFile};
+use super::file::{BUILT_IN, ThemeFile};
+use super::{Colors, Theme};
 use ratatui::style::{Color, Modifier, Style};
 
 /// xterm's own sixteen, which most others come near.
