@@ -66,7 +66,6 @@ const CONFIG_EXAMPLES: &str = "\
 Examples:
   marin-tui config print > ~/.config/marin-tui/config.yaml    begin a settings file";
 
-
 /// A terminal operations console for Ray clusters reached by SSH.
 #[derive(Debug, Parser)]
 #[command(name = "marin-tui", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]

@@ -3,6 +3,7 @@
 //! The client and the simulated heads use the same ones. That names and numbers are Ray's is tested against a real Ray.
 
 #![allow(clippy::pedantic, reason = "most of it is generated")]
+#![cfg_attr(not(feature = "demo"), allow(dead_code, reason = "some messages are the simulated heads' alone"))]
 
 include!(concat!(env!("OUT_DIR"), "/ray.rpc.rs"));
 
