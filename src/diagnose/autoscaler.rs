@@ -68,7 +68,7 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
     Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, hint))
 }
 
-/// Launches that failed, and were tried within [`LAUNCH_RETRIES`].
+/// Launches that failed, and were tried within [`super::LAUNCH_RETRIES`].
 fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) -> Option<Finding> {
     let first = failing_now(report, now).next()?;
     let oldest = report.failures.iter().filter_map(|f| f.at).chain(history.failing).min();

@@ -4,8 +4,8 @@ use super::backup;
 use super::cluster::living_workers;
 use super::journal::Journal;
 use super::performer::Performer;
-use super::trouble;
-use crate::model::{Problem, Progress, Text};
+use super::{begin_again, trouble};
+use crate::model::{Fix, Hint, Problem, Progress, Text};
 use crate::ray::Poller;
 use crate::supervisor::Channel;
 use tokio::sync::mpsc;
@@ -102,10 +102,11 @@ impl Performer {
     }
 
     /// The hint when the cluster has changed too much to resume the operation.
-    pub(super) fn begin_anew(&self) -> String {
-        let saved = self.facts.saved();
-        let saved =
-            saved.map_or_else(String::new, |at| format!("; submit the saved jobs with restore-jobs {at}"));
-        format!("abandon this operation (--abandon) and start again{saved}")
+    pub(super) fn begin_anew(&self) -> Hint {
+        let again = begin_again();
+        match self.facts.saved() {
+            Some(at) => again.and(Fix::restore_jobs(&self.spec.name, &at, "submit the saved jobs")),
+            None => again,
+        }
     }
 }

@@ -45,7 +45,7 @@ impl Performer {
         let (code, lines) = self.ray_changes(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
-            let hint = "fix the reported error, then resume; changes already made on the head may remain";
+            let hint = then_resume("fix the reported error; changes already made on the head may remain");
             return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), hint));
         }
         Ok("ray up finished".to_owned())
@@ -65,7 +65,7 @@ impl Performer {
             return Ok(());
         }
         let what = "Ray runs on the head but its dashboard does not answer; `ray up` would end its jobs";
-        let hint = "check dashboard.log on the head, or stop that Ray with `ray stop`; then resume";
+        let hint = then_resume("check dashboard.log on the head, or stop that Ray with `ray stop`");
         Err(trouble(what, hint))
     }
 
