@@ -1,6 +1,6 @@
 //! The pages of the manual, which are part of the program: `marin-tui help TOPIC` prints them, the console shows them.
 
-/// The pages by topic, in reading order. `tests/readme.rs` holds the list to `assets/manual`.
+/// The pages by topic, in reading order. `tests/unit/readme.rs` holds the list to `assets/manual`.
 pub const PAGES: [(&str, &str); 15] = [
     ("getting-started", include_str!("../assets/manual/getting-started.md")),
     ("console", include_str!("../assets/manual/console.md")),

@@ -86,6 +86,12 @@ macro_rules! actions {
 }
 
 actions! {
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form], has_row, App::open,
+        "Open the selection; in a dialog, press the focused button";
+    View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
+        "Filter the table (! inverts), or search the log";
+    View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
+        "Run an action by name, or open a cluster with `cluster NAME`";
     Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,
         "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
     Changes DeleteJob "delete-job" "delete" OF_JOBS, may_delete, App::ask_to_delete,
@@ -118,10 +124,6 @@ actions! {
         "Describe the selection in full";
     Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Plan, Progress], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the announcement of an operation";
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form], has_row, App::open,
-        "Open the selection; in a dialog, press the focused button";
-    View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
-        "Filter the table (! inverts), or search the log";
     View AllNodes "all-nodes" "all nodes" FLEET, |app| *app.view() != View::Nodes, |app, _| app.show(View::Nodes),
         "Show the nodes of all clusters in one table";
     View AllJobs "all-jobs" "all jobs" FLEET, |app| *app.view() != View::Jobs, |app, _| app.show(View::Jobs),
@@ -202,8 +204,6 @@ actions! {
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, App::messages,
         "Show the console's messages so far";
-    View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
-        "Run an action by name, or open a cluster with `cluster NAME`";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
         "Show this list";
     Looks Accept "accept" "" &[Ask], always, App::answer,

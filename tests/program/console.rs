@@ -468,7 +468,7 @@ fn nothing_that_a_cluster_says_reaches_the_terminal_as_an_order() {
     pty.wait_text("evil-");
     // The log of the newest running job: ours.
     pty.wait_text("after-the-orders");
-    for keys in ["d", "qs", "q/evil\r", "3z", "z2:log\r"] {
+    for keys in ["d", "qs", "q/evil\r", "3z", "z2:log\r", "q"] {
         pty.send(keys);
         pty.wait("a frame", |t| !t.is_empty());
     }

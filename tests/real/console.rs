@@ -138,6 +138,9 @@ fn a_lost_connection_comes_back_and_the_log_goes_on() {
     bed.job_becomes(&job.id, "RUNNING");
     let mut console = connected(bed);
     follow(&mut console, &job.id);
+    // Back to the panes, where the log stays open.
+    console.send("\x1b");
+    console.wait_text(" alive");
     bed.sshd_stop("head");
     let text = console.wait_for("the loss, with a countdown", LONG, |text| {
         (text.contains("✕ unreachable, retry in") || text.contains("✕ connection lost, retry in"))

@@ -157,7 +157,7 @@ const COLUMNS: &[Column<Nodes>] = &[
     Column {
         id: "node",
         title: "NODE",
-        width: Width::text(15, 48, 0).firm(48),
+        width: Width::text(15, 48, 0).firm(20),
         when: When::Usually,
         cell: |row, look| Cell::new(row.name.shown(), text(row, look)).ending(),
         order: Some(|a, b| natural(a.name.raw(), b.name.raw())),
