@@ -90,6 +90,7 @@ use crossterm::event::KeyEvent;
 use fixes::Ways;
 use keymap::Meaning;
 use line::Edit;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,6 +111,9 @@ pub struct App {
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
     history: history::History,
+    feed: Feed,
+    /// What has changed, newest first.
+    lately: VecDeque<(Timestamp, String)>,
     /// The answer to a key that is not available in the open dialog.
     note: String,
     toasts: Toasts,
@@ -141,6 +145,8 @@ impl App {
             dialog: None,
             prompt: None,
             history: history::History::default(),
+            feed: Feed::default(),
+            lately: VecDeque::new(),
             note: String::new(),
             toasts: Toasts::default(),
             keymap,
@@ -349,6 +355,11 @@ impl App {
     /// The state of each page.
     pub fn pages(&self) -> &Pages {
         &self.pages
+    }
+
+    /// What has changed on any cluster since its first state, newest first: when, and what. Safe to print.
+    pub fn lately(&self) -> impl Iterator<Item = &(Timestamp, String)> {
+        self.lately.iter()
     }
 
     /// What cells depend on beside their row.

@@ -9,6 +9,7 @@ use crate::model::fix::Target;
 use crate::model::text::printable;
 use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Problem, Pulse, Timestamp};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Maximum number of lines about jobs for one state; the others are counted.
 const MOST: usize = 20;
@@ -27,6 +28,8 @@ struct Said {
     known: bool,
     issues: Vec<(FindingKind, Severity)>,
     jobs: HashMap<JobKey, JobStatus>,
+    /// The list of jobs that this is from: the same list again has changed nothing.
+    listed: Option<Arc<Vec<Arc<Job>>>>,
     /// Id, step and liveness of another operator's operation, and its words.
     operation: Option<((String, usize, bool), String)>,
 }
@@ -53,7 +56,11 @@ impl Feed {
                 lines.push(at_first(cluster, now));
             }
             said.issues(&cluster.findings, target, &mut lines);
-            said.jobs(cluster.snapshot.jobs.iter().map(AsRef::as_ref), first, &mut lines);
+            let jobs = &cluster.snapshot.jobs;
+            if !said.listed.as_ref().is_some_and(|listed| Arc::ptr_eq(listed, jobs)) {
+                said.jobs(jobs.iter().map(AsRef::as_ref), first, &mut lines);
+                said.listed = Some(Arc::clone(jobs));
+            }
         }
         lines.iter().map(|line| format!("{}: {}", cluster.name(), printable(line))).collect()
     }

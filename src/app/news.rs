@@ -9,13 +9,31 @@ use crate::model::{
     SubmissionId, Timestamp, Update,
 };
 
+/// Changes kept for the fleet's page.
+const LATELY: usize = 50;
+
 impl App {
     pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.fleet.place(&update.cluster) else { return Vec::new() };
         let alerts = self.fleet.alerts();
+        let was_known = self.fleet.clusters[place].known;
         let effects = self.take_in(place, update, now);
+        self.note_changes(place, was_known, now);
         self.dirty |= alerts != self.fleet.alerts();
         effects
+    }
+
+    /// Keeps what has changed on a cluster. What it is found with at first is no change.
+    fn note_changes(&mut self, place: usize, was_known: bool, now: Timestamp) {
+        let lines = self.feed.changes(&self.fleet.clusters[place], now);
+        if !was_known || lines.is_empty() {
+            return;
+        }
+        for line in lines {
+            self.lately.push_front((now, line));
+        }
+        self.lately.truncate(LATELY);
+        self.dirty |= *self.view() == View::Clusters;
     }
 
     fn take_in(&mut self, place: usize, update: Update, now: Timestamp) -> Vec<Effect> {

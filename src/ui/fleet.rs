@@ -2,9 +2,9 @@
 
 use super::frame::{Title, more, pane};
 use super::grid::put;
-use super::part::{Draw, split_bottom};
+use super::part::{Draw, split_bottom, split_top};
 use super::{alerts, table};
-use crate::app::{Action, Headed, Listing, Sum, Target, Totals};
+use crate::app::{Action, Headed, Listing, Sum, Target, Totals, words};
 use crate::diagnose::{Finding, Severity};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -12,6 +12,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
+/// From this width on what has changed stands beside the issues.
+const BESIDE: u16 = 150;
+/// Cells of the age of a change.
+const AGE: u16 = 7;
 /// Free rows below the table from which the selected row's issues are shown there.
 const DETAILS: u16 = 5;
 
@@ -27,9 +31,19 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
     let spare = above.height.saturating_sub(needed);
     let (details, rows) = split_bottom(above, if spare >= DETAILS { spare } else { 0 });
     let drawn = table::rows(buf, rows, d, list, d.theme.selected);
-    if let Some(target) = list.target(d.app.fleet()) {
-        tell(buf, details, d, &target);
-    }
+    let (issues, lately) = if details.width >= BESIDE {
+        let left = details.width * 3 / 5;
+        (
+            Rect { width: left, ..details },
+            Rect { x: details.x + left, width: details.width - left, ..details },
+        )
+    } else {
+        (details, Rect { height: 0, ..details })
+    };
+    let used = list.target(d.app.fleet()).map_or(0, |target| tell(buf, issues, d, &target));
+    // In a narrower window what has changed comes below the issues, where they leave room.
+    let below = split_top(details, used).1;
+    draw_lately(buf, if lately.height > 0 { lately } else { below }, d);
     if room_for_totals {
         let width = totals.width.saturating_sub(2);
         let sums = sums(&d.app.fleet().totals(), width.into());
@@ -38,25 +52,40 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
     drawn
 }
 
-/// Draws all issues of the selected row in full, with evidence and hints.
-fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: &Target) {
+/// Draws what has changed on any cluster, newest first, where there is room for three lines of it.
+fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+    let changes = d.app.lately().count();
+    if changes == 0 || area.height < 5 {
+        return;
+    }
+    let width = area.width.saturating_sub(4);
+    put(buf, area.x + 2, area.y + 1, width, false, "lately", d.theme.text.add_modifier(Modifier::BOLD));
+    for (y, (at, change)) in (area.y + 2..area.bottom()).zip(d.app.lately()) {
+        let age = words::minutes(at.age(d.now));
+        put(buf, area.x + 2, y, AGE, true, &age, d.theme.dim);
+        put(buf, area.x + 3 + AGE, y, width.saturating_sub(AGE + 1), false, change, d.theme.text);
+    }
+}
+
+/// Draws all issues of the selected row in full, with evidence and hints; returns the lines that it took.
+fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: &Target) -> u16 {
     let width = area.width.saturating_sub(4);
     let fleet = d.app.fleet();
     let (name, lines) = match selected {
         Target::Broken(among) => {
-            let Some((file, problem)) = fleet.broken.get(*among) else { return };
+            let Some((file, problem)) = fleet.broken.get(*among) else { return 0 };
             let lines = alerts::lines([Finding::from(problem)].iter(), d, width.into(), false);
             (printable(file).into_owned(), lines)
         }
         target => {
-            let Some(cluster) = target.place().and_then(|place| fleet.clusters.get(place)) else { return };
+            let Some(cluster) = target.place().and_then(|place| fleet.clusters.get(place)) else { return 0 };
             let told = cluster.findings.iter().filter(|f| f.severity < Severity::Info);
             let lines = alerts::lines(told, d, width.into(), cluster.is_stale(d.now));
             (cluster.name().to_string(), lines)
         }
     };
     if lines.is_empty() || area.height == 0 {
-        return;
+        return 0;
     }
     put(buf, area.x + 2, area.y + 1, width, false, &name, d.theme.text.add_modifier(Modifier::BOLD));
     // A blank line ends each issue.
@@ -65,9 +94,11 @@ fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: &Target) {
         let all = format!("{}: {} shows all", more((0, hidden), ""), d.key(Action::Describe));
         put(buf, area.x + 2, area.y + 1, width, true, &all, d.theme.warn);
     }
+    let taken = u16::try_from(lines.len() + 1).unwrap_or(u16::MAX).min(area.height);
     for (y, (text, style)) in (area.y + 2..area.bottom()).zip(lines) {
         put(buf, area.x + 2, y, width, false, &text, style);
     }
+    taken
 }
 
 /// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 waiting`; with fewer words where
