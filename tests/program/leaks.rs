@@ -308,7 +308,8 @@ fn a_port_that_is_free_again_is_sent_nothing() {
     }
     console.wait_for("the loss", LONG, |text| !is_up(text) && text.contains("INTERRUPTED"));
     assert_eq!(thieves.map(|thief| thief.visits()), [0; 3]);
-    console.send("q");
+    // Out of the log, then out of the console.
+    console.send("qq");
     console.wait_exit();
     kill("-INT", forward.id());
     assert!(forward.wait().unwrap().success());
