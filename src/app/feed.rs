@@ -42,6 +42,11 @@ enum Reach {
 }
 
 impl Feed {
+    /// Whether connection and state of a cluster were told: what comes after that is a change.
+    pub fn has_told(&self, cluster: &ClusterName) -> bool {
+        self.said.get(cluster).is_some_and(|said| said.known && said.link.is_some())
+    }
+
     /// What has changed on a cluster since the last call, in the order in which it matters. The lines are safe to
     /// print, and each begins with the cluster's name.
     pub fn changes(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {

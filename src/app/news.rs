@@ -16,17 +16,18 @@ impl App {
     pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.fleet.place(&update.cluster) else { return Vec::new() };
         let alerts = self.fleet.alerts();
-        let was_known = self.fleet.clusters[place].known;
         let effects = self.take_in(place, update, now);
-        self.note_changes(place, was_known, now);
+        self.note_changes(place, now);
         self.dirty |= alerts != self.fleet.alerts();
         effects
     }
 
     /// Keeps what has changed on a cluster. What it is found with at first is no change.
-    fn note_changes(&mut self, place: usize, was_known: bool, now: Timestamp) {
-        let lines = self.feed.changes(&self.fleet.clusters[place], now);
-        if !was_known || lines.is_empty() {
+    fn note_changes(&mut self, place: usize, now: Timestamp) {
+        let cluster = &self.fleet.clusters[place];
+        let is_told = self.feed.has_told(cluster.name());
+        let lines = self.feed.changes(cluster, now);
+        if !is_told || lines.is_empty() {
             return;
         }
         for line in lines {
