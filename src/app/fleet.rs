@@ -109,7 +109,8 @@ impl Fleet {
     /// The name of a cluster as a cell; its shorter form leaves out what the names of all begin with.
     pub fn name_cell<'f>(&self, cluster: &'f Cluster, role: Role) -> Cell<'f> {
         let name = cluster.name().as_str();
-        let cell = Cell::new(printable(name), role);
+        // Names that begin alike differ at their end.
+        let cell = Cell::new(printable(name), role).named();
         match name.get(self.shared..).filter(|_| self.shared > 0) {
             Some(rest) => cell.or(format!("…{}", printable(rest))),
             None => cell,
