@@ -139,7 +139,7 @@ fn a_lost_connection_comes_back_and_the_log_goes_on() {
     let mut console = connected(bed);
     follow(&mut console, &job.id);
     // Back to the panes, where the log stays open.
-    console.send("\x1b");
+    console.send("q");
     console.wait_text(" alive");
     bed.sshd_stop("head");
     let text = console.wait_for("the loss, with a countdown", LONG, |text| {
