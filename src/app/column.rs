@@ -95,9 +95,9 @@ pub type OrderOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &<K as Kind>::Row<'f>) -
 /// When a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Unless it is turned off.
+    /// Always, where there is room.
     Usually,
-    /// In wide tables only, or when it is turned on.
+    /// In wide tables only.
     Wide,
     /// Where rows of several clusters stand in one table.
     Across,
@@ -158,8 +158,6 @@ impl Width {
 /// A column's title as a table shows it, with the widest of its texts.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    /// The column's id.
-    pub id: &'static str,
     /// Its title.
     pub title: &'static str,
     /// How wide it is.
@@ -170,13 +168,11 @@ pub struct Head {
     pub briefest: u16,
     /// Whether the rows are in the order of this column, and whether reversed.
     pub sorted: Option<bool>,
-    /// Whether the rows can be put in its order.
-    pub sortable: bool,
 }
 
 impl Head {
     /// A column of a small table that is not sorted.
     pub const fn plain(title: &'static str, width: Width) -> Self {
-        Self { id: "", title, width, widest: width.least, briefest: 0, sorted: None, sortable: false }
+        Self { title, width, widest: width.least, briefest: 0, sorted: None }
     }
 }

@@ -6,7 +6,7 @@ use super::line::Line;
 use super::plan::{Plan, Spot};
 use super::worker::WorkerForm;
 use crate::manual;
-use crate::model::{ClusterName, JobIds, Leftover, Order, SubmissionId};
+use crate::model::{ClusterName, Leftover, Order, SubmissionId};
 
 /// A dialog over the panes; at most one is open.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +34,6 @@ pub enum Dialog {
         title: String,
         /// Labels (may be empty) and texts.
         lines: Vec<(String, String)>,
-        /// The cluster and the driver whose work is still missing in the lines, until Ray answers.
-        awaits: Option<(ClusterName, JobIds)>,
         /// The first line that is shown.
         top: usize,
         /// Highest first line, known once drawn.
@@ -125,7 +123,7 @@ impl Dialog {
     /// A dialog that shows a text.
     pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
         let (title, search) = (title.into(), Search::default());
-        Self::Tell { title, lines, awaits: None, top: 0, last: 0, search, pages: false, under: None }
+        Self::Tell { title, lines, top: 0, last: 0, search, pages: false, under: None }
     }
 
     /// Help, over another dialog if one is open, with the pages of the manual at its end. Help over help replaces it.
@@ -150,14 +148,14 @@ impl Dialog {
             }
         }
         let (title, search) = ("keys".to_owned(), Search::default());
-        Self::Tell { title, lines, awaits: None, top: 0, last: 0, search, pages: true, under }
+        Self::Tell { title, lines, top: 0, last: 0, search, pages: true, under }
     }
 
     /// A page of the manual, over another dialog if one is open.
     pub fn page_of_manual(topic: &str, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
         let (title, search) = (format!("manual: {topic}"), Search::default());
         let under = over.map(Box::new);
-        Self::Tell { title, lines, awaits: None, top: 0, last: 0, search, pages: false, under }
+        Self::Tell { title, lines, top: 0, last: 0, search, pages: false, under }
     }
 
     /// The dialog that news concern: the one under help, or itself.

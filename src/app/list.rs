@@ -33,22 +33,12 @@ pub struct List<K: Kind> {
     moved: bool,
     holds_top: bool,
     wide: bool,
-    /// Columns that are turned on or off by hand.
-    turned: Vec<&'static str>,
 }
 
 impl<K: Kind> List<K> {
     /// The rows of a cluster, or of all.
     pub fn new(of: Option<usize>) -> Self {
-        Self {
-            of,
-            places: Vec::new(),
-            table: Table::default(),
-            moved: false,
-            holds_top: false,
-            wide: false,
-            turned: Vec::new(),
-        }
+        Self { of, places: Vec::new(), table: Table::default(), moved: false, holds_top: false, wide: false }
     }
 
     /// The same; the cursor stays on the first row until it is moved, whatever comes up there.
@@ -90,11 +80,10 @@ impl<K: Kind> List<K> {
     }
 
     fn is_shown(&self, column: &Column<K>) -> bool {
-        let turned = self.turned.contains(&column.id);
         match column.when {
-            When::Usually => !turned,
-            When::Wide => self.wide != turned,
-            When::Across => self.of.is_none() && !turned,
+            When::Usually => true,
+            When::Wide => self.wide,
+            When::Across => self.of.is_none(),
         }
     }
 }
@@ -126,14 +115,6 @@ pub trait Listing: Debug {
     fn sort_by(&mut self, fleet: &Fleet, by: By);
     /// Shows more columns, or fewer again.
     fn toggle_wide(&mut self);
-    /// Turns a column on or off.
-    fn toggle_column(&mut self, id: &str);
-    /// All columns with a title: id, title, and whether it is shown.
-    fn choices(&self) -> Vec<(&'static str, &'static str, bool)>;
-    /// The columns that are turned on or off by hand.
-    fn turned(&self) -> &[&'static str];
-    /// Whether more columns are shown.
-    fn is_wide(&self) -> bool;
 
     /// The number of rows that match the filter.
     fn len(&self) -> usize;
@@ -249,28 +230,6 @@ impl<K: Kind> Listing for List<K> {
         self.wide = !self.wide;
     }
 
-    fn toggle_column(&mut self, id: &str) {
-        let Some(column) = K::columns().iter().find(|c| c.id == id) else { return };
-        match self.turned.iter().position(|c| *c == column.id) {
-            Some(at) => drop(self.turned.remove(at)),
-            None => self.turned.push(column.id),
-        }
-    }
-
-    fn choices(&self) -> Vec<(&'static str, &'static str, bool)> {
-        let titled = K::columns().iter().filter(|c| !c.title.is_empty());
-        let possible = titled.filter(|c| c.when != When::Across || self.of.is_none());
-        possible.map(|c| (c.id, c.title, self.is_shown(c))).collect()
-    }
-
-    fn turned(&self) -> &[&'static str] {
-        &self.turned
-    }
-
-    fn is_wide(&self) -> bool {
-        self.wide
-    }
-
     fn len(&self) -> usize {
         self.table.len()
     }
@@ -304,13 +263,11 @@ impl<K: Kind> Listing for List<K> {
         let head = |c: &Column<K>| {
             let (widest, briefest) = widest(c, &rows, look);
             Head {
-                id: c.id,
                 title: c.title,
                 width: c.width,
                 widest,
                 briefest,
                 sorted: (sorted_by == Some(c.id)).then_some(sort.inverted),
-                sortable: c.order.is_some(),
             }
         };
         self.shown().map(head).collect()

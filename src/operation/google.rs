@@ -96,7 +96,7 @@ impl Performer {
         } else {
             format!("the journal does not record whether head {name} existed when this operation began")
         };
-        Err(trouble(what, self.begin_anew()))
+        Err(trouble(what, self.start_again()))
     }
 
     /// Deletes the head, then the autoscaler's TPUs side by side, and sees that Google lists none of them.

@@ -60,7 +60,7 @@ impl Performer {
     async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
-            return Err(trouble("another Ray was started there since", self.begin_anew()));
+            return Err(trouble("another Ray was started there since", self.start_again()));
         }
         let stopping = self.facts.stopping;
         let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
@@ -102,7 +102,7 @@ impl Performer {
     }
 
     /// The hint when the cluster has changed too much to resume the operation.
-    pub(super) fn begin_anew(&self) -> Hint {
+    pub(super) fn start_again(&self) -> Hint {
         let again = begin_again();
         match self.facts.saved() {
             Some(at) => again.and(Fix::restore_jobs(&self.spec.name, &at, "submit the saved jobs")),
