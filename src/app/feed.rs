@@ -8,7 +8,7 @@ use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::fix::Target;
 use crate::model::text::printable;
 use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Problem, Pulse, Timestamp};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Maximum number of lines about jobs for one state; the others are counted.
@@ -27,9 +27,8 @@ struct Said {
     /// Whether a state was known.
     known: bool,
     issues: Vec<(FindingKind, Severity)>,
-    jobs: HashMap<JobKey, JobStatus>,
-    /// The list of jobs that this is from: the same list again has changed nothing.
-    listed: Option<Arc<Vec<Arc<Job>>>>,
+    /// The list of jobs as it was last compared: the same list again has changed nothing.
+    jobs: Option<Arc<Vec<Arc<Job>>>>,
     /// Id, step and liveness of another operator's operation, and its words.
     operation: Option<((String, usize, bool), String)>,
 }
@@ -61,11 +60,7 @@ impl Feed {
                 lines.push(at_first(cluster, now));
             }
             said.issues(&cluster.findings, target, &mut lines);
-            let jobs = &cluster.snapshot.jobs;
-            if !said.listed.as_ref().is_some_and(|listed| Arc::ptr_eq(listed, jobs)) {
-                said.jobs(jobs.iter().map(AsRef::as_ref), first, &mut lines);
-                said.listed = Some(Arc::clone(jobs));
-            }
+            said.jobs(&cluster.snapshot.jobs, &mut lines);
         }
         lines.iter().map(|line| format!("{}: {}", cluster.name(), printable(line))).collect()
     }
@@ -119,21 +114,19 @@ impl Said {
         self.issues = now;
     }
 
-    /// Jobs that began, ended or left the list. At `first` they are only learnt.
-    fn jobs<'j>(&mut self, jobs: impl Iterator<Item = &'j Job>, first: bool, lines: &mut Vec<String>) {
-        let before = std::mem::take(&mut self.jobs);
-        let mut changed = Vec::new();
-        for job in jobs {
-            let was = before.get(&job.key).copied();
-            if was != Some(job.status) && !first {
-                changed.push(changed_job(job));
-            }
-            self.jobs.insert(job.key.clone(), job.status);
+    /// Jobs that began, ended or left the list, in the order of the lists. The first list is only learnt.
+    fn jobs(&mut self, jobs: &Arc<Vec<Arc<Job>>>, lines: &mut Vec<String>) {
+        let Some(before) = self.jobs.replace(Arc::clone(jobs)) else { return };
+        if Arc::ptr_eq(&before, jobs) {
+            return;
         }
-        let gone = before.iter().filter(|(key, was)| !was.is_ended() && !self.jobs.contains_key(*key));
-        changed.extend(gone.map(|(key, _)| format!("job {key} is no longer listed")));
-        let more = changed.len().saturating_sub(MOST);
-        lines.extend(changed.into_iter().take(MOST));
+        let was: HashMap<&JobKey, JobStatus> = before.iter().map(|job| (&job.key, job.status)).collect();
+        let is: HashSet<&JobKey> = jobs.iter().map(|job| &job.key).collect();
+        let changed = jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| changed_job(job));
+        let gone = before.iter().filter(|job| !job.status.is_ended() && !is.contains(&job.key));
+        let mut changes = changed.chain(gone.map(|job| format!("job {} is no longer listed", job.key)));
+        lines.extend(changes.by_ref().take(MOST));
+        let more = changes.count();
         if more > 0 {
             lines.push(format!("and {more} more jobs changed"));
         }

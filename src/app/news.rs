@@ -30,7 +30,8 @@ impl App {
         if !is_told || lines.is_empty() {
             return;
         }
-        for line in lines {
+        // The newest change stands first, and of one state's changes the one that matters most.
+        for line in lines.into_iter().rev() {
             self.lately.push_front((now, line));
         }
         self.lately.truncate(LATELY);
