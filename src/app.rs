@@ -81,11 +81,10 @@ pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
 pub use tpus::Tpus;
 pub use trend::{FULL, Trend};
-pub use view::{Asked, Details, Pane, View};
+pub use view::{Asked, Details, Pane, TablePage, View};
 
 use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;
-use column::Kind;
 use crossterm::event::KeyEvent;
 use fixes::Ways;
 use keymap::Meaning;
@@ -453,40 +452,34 @@ impl App {
 
     /// The node that an action acts on, and its cluster's place.
     pub fn meant_node(&self) -> Option<(usize, &Node)> {
-        let row = match (self.view(), self.pane) {
-            (View::Cluster(place), Pane::Nodes) => {
-                self.pages.cluster.get(*place)?.nodes.selected(&self.fleet)
-            }
-            (View::Nodes, _) => self.pages.nodes.selected(&self.fleet),
-            (View::Details(Details { target: Target::Node(place, id), .. }), _) => {
-                return Some((*place, self.fleet.clusters.get(*place)?.node(id)?));
-            }
-            _ => None,
+        let Target::Node(place, id) = self.target()? else { return None };
+        let cluster = self.fleet.clusters.get(place)?;
+        // A table knows the number of its row; only a page of one node looks for it.
+        let node = match self.listing() {
+            Some(listing) => cluster.snapshot.nodes.get(listing.number(&self.fleet)?.1),
+            None => cluster.node(&id),
         };
-        row.map(|row| (pages::nodes::Nodes::place(&row), row.node))
+        Some((place, node?))
     }
 
     /// The job that an action acts on, and its cluster's place.
     pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
-        let row = match (self.view(), self.pane) {
-            (View::Cluster(place), Pane::Jobs) => self.pages.cluster.get(*place)?.jobs.selected(&self.fleet),
-            (View::Jobs, _) => self.pages.jobs.selected(&self.fleet),
-            (View::Details(Details { target: Target::Job(place, key), .. }), _) => {
-                return Some((*place, self.fleet.clusters.get(*place)?.job(key)?));
-            }
-            _ => None,
+        let Target::Job(place, key) = self.target()? else { return None };
+        let cluster = self.fleet.clusters.get(place)?;
+        let job = match self.listing() {
+            Some(listing) => cluster.snapshot.jobs.get(listing.number(&self.fleet)?.1),
+            None => cluster.job(&key),
         };
-        row.map(|row| (pages::jobs::Jobs::place(&row), row.job))
+        Some((place, job?))
     }
 
     /// The slice that an action acts on.
     pub fn meant_slice(&self) -> Option<&Slice> {
-        match self.view() {
-            View::Tpus(place) => self.pages.tpus.get(*place)?.list.selected(&self.fleet).map(|row| row.slice),
-            View::Details(Details { target: Target::Tpu(place, name), .. }) => {
-                self.fleet.clusters.get(*place)?.tpus.rows().iter().find(|row| row.name == *name)
-            }
-            _ => None,
+        let Target::Tpu(place, name) = self.target()? else { return None };
+        let rows = self.fleet.clusters.get(place)?.tpus.rows();
+        match self.listing() {
+            Some(listing) => rows.get(listing.number(&self.fleet)?.1),
+            None => rows.iter().find(|row| row.name == name),
         }
     }
 

@@ -7,6 +7,7 @@ use super::offers::{
     has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel, may_clean,
     may_delete, may_log_in, may_skip, may_stop, takes_workers,
 };
+use super::pages::{ALL_JOBS, ALL_NODES};
 use super::table::By;
 use super::view::{Pane, View};
 use super::{App, Effect};
@@ -124,9 +125,9 @@ actions! {
         "Describe the selection in full";
     Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Plan, Progress], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the announcement of an operation";
-    View AllNodes "all-nodes" "all nodes" FLEET, |app| *app.view() != View::Nodes, |app, _| app.show(View::Nodes),
+    View AllNodes "all-nodes" "all nodes" FLEET, |app| *app.view() != View::Table(&ALL_NODES), |app, _| app.show(View::Table(&ALL_NODES)),
         "Show the nodes of all clusters in one table";
-    View AllJobs "all-jobs" "all jobs" FLEET, |app| *app.view() != View::Jobs, |app, _| app.show(View::Jobs),
+    View AllJobs "all-jobs" "all jobs" FLEET, |app| *app.view() != View::Table(&ALL_JOBS), |app, _| app.show(View::Table(&ALL_JOBS)),
         "Show the jobs of all clusters in one table";
     Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
         "Open the cluster's dashboard in the browser";

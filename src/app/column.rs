@@ -8,11 +8,11 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 
 /// A kind of rows: what they are made of, and which columns they have.
-pub trait Kind: Debug + 'static {
+pub trait Kind: Debug + Send + 'static {
     /// A row with all that its cells need.
     type Row<'f>: Copy;
     /// What identifies a row within its cluster.
-    type Key: Clone + PartialEq + Debug;
+    type Key: Clone + PartialEq + Debug + Send;
 
     /// A row in words where there is none: `no job`.
     const LACKS: &'static str;

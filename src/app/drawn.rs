@@ -72,13 +72,15 @@ impl App {
     /// The nodes on the screen that are alive, by cluster.
     fn visible_nodes(&self) -> Vec<(usize, Vec<NodeId>)> {
         let (listing, table): (&dyn Listing, _) = match self.view() {
-            View::Nodes => (&self.pages.nodes, &self.areas.table),
             View::Cluster(place) => (&self.pages.cluster[*place].nodes, &self.areas.nodes),
             View::Details(details) => {
                 let Target::Node(place, id) = details.target else { return Vec::new() };
                 return vec![(place, vec![id])];
             }
-            _ => return Vec::new(),
+            view => match self.pages.listing(view, self.pane) {
+                Some(listing) => (listing, &self.areas.table),
+                None => return Vec::new(),
+            },
         };
         let Some(height) = table.as_ref().map(|t| usize::from(t.rows.height)) else { return Vec::new() };
         let top = listing.window(height);

@@ -1,7 +1,7 @@
 //! Ends jobs and deletes their records: the marked ones or, without marks, the selected one.
 
 use super::dialog::{Dialog, Question};
-use super::{App, Effect, Pane, Tone, View, describe};
+use super::{App, Context, Effect, Tone, describe};
 use crate::model::{ClusterName, Job, JobKey, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ impl App {
 
     /// The places whose marks count on this page.
     fn marking(&self) -> std::ops::Range<usize> {
-        match (self.view(), self.pane) {
-            (View::Jobs, _) => 0..self.fleet.clusters.len(),
-            (View::Cluster(place), Pane::Jobs) => *place..place + 1,
+        match (self.page_context(), self.view().place()) {
+            (Context::AllJobs, _) => 0..self.fleet.clusters.len(),
+            (Context::Jobs, Some(place)) => place..place + 1,
             _ => 0..0,
         }
     }

@@ -98,7 +98,7 @@ fn ids<'a, K: Kind>(places: &'a [(u32, u32)], fleet: &'a Fleet) -> impl Fn(usize
 }
 
 /// A table, whatever its rows are.
-pub trait Listing: Debug {
+pub trait Listing: Debug + Send {
     /// Puts the rows in order.
     fn arrange(&mut self, fleet: &Fleet);
     /// Moves the cursor by so many rows.
@@ -146,6 +146,8 @@ pub trait Listing: Debug {
     fn why_empty(&self, look: &Look<'_>) -> String;
     /// What is under the cursor.
     fn target(&self, fleet: &Fleet) -> Option<Target>;
+    /// The place of the cluster and the number in it of what is under the cursor.
+    fn number(&self, fleet: &Fleet) -> Option<(usize, usize)>;
     /// What is at a position.
     fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target>;
     /// The text that is copied from the row under the cursor, with a description.
@@ -299,6 +301,10 @@ impl<K: Kind> Listing for List<K> {
 
     fn target(&self, fleet: &Fleet) -> Option<Target> {
         self.target_at(fleet, self.table.cursor())
+    }
+
+    fn number(&self, fleet: &Fleet) -> Option<(usize, usize)> {
+        self.selected(fleet).map(|row| (K::place(&row), K::number(&row)))
     }
 
     fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target> {

@@ -69,7 +69,7 @@ impl App {
         self.go_to(stack)
     }
 
-    /// Shows the fleet, all nodes, or all jobs.
+    /// Shows the fleet, or a table of all clusters.
     pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
         let stack = if view == View::Clusters { vec![view] } else { vec![View::Clusters, view] };
         self.go_to(stack)
@@ -101,7 +101,7 @@ impl App {
             (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
-            (View::Nodes | View::Jobs, Some(target)) => self.visit_row(&target, now),
+            (View::Table(_), Some(target)) => self.visit_row(&target, now),
             (_, Some(_)) => self.describe(now),
             (_, None) => Vec::new(),
         }

@@ -1,31 +1,46 @@
 //! The pages of the console. A page owns what it shows of the fleet, and how: its rows, columns, cursor, filter.
 //!
-//! A new page is a module below and a variant of [`View`]; a page that is a table needs no drawing of its own.
+//! A page that is a table of all clusters' rows is a module below and a row of [`TABLES`]; it needs no drawing of its
+//! own. Any other page is a variant of [`View`].
 
 pub mod clusters;
 pub mod jobs;
 pub mod nodes;
 pub mod slices;
 
+use super::context::Context;
 use super::fleet::Fleet;
 use super::list::{List, Listing};
 use super::logview::LogView;
-use super::view::{Pane, View};
+use super::view::{Pane, TablePage, View};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId};
 use clusters::Clusters;
 use jobs::Jobs;
 use nodes::Nodes;
 use slices::Slices;
 
+/// The nodes of all clusters.
+pub static ALL_NODES: TablePage =
+    TablePage { crumb: "all nodes", context: Context::AllNodes, list: || Box::new(List::<Nodes>::new(None)) };
+
+/// The jobs of all clusters.
+pub static ALL_JOBS: TablePage =
+    TablePage { crumb: "all jobs", context: Context::AllJobs, list: || Box::new(List::<Jobs>::new(None)) };
+
+/// The pages that are tables of the rows of all clusters.
+static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS];
+
+fn number(page: &TablePage) -> Option<usize> {
+    TABLES.iter().position(|known| *known == page)
+}
+
 /// The state of each page. It stays while the page is not on the screen.
 #[derive(Debug)]
 pub struct Pages {
     /// The fleet's table.
     pub clusters: List<Clusters>,
-    /// The nodes of all clusters.
-    pub nodes: List<Nodes>,
-    /// The jobs of all clusters.
-    pub jobs: List<Jobs>,
+    /// Each of [`TABLES`], in that order.
+    tables: Vec<Box<dyn Listing>>,
     /// The page of each cluster, by its place.
     pub cluster: Vec<ClusterPage>,
     /// The TPUs of each cluster, by its place.
@@ -66,8 +81,7 @@ impl Pages {
         let places = || 0..fleet.clusters.len();
         let mut pages = Self {
             clusters: List::new(None).holding_top(),
-            nodes: List::new(None),
-            jobs: List::new(None),
+            tables: TABLES.iter().map(|page| (page.list)()).collect(),
             cluster: places().map(ClusterPage::new).collect(),
             tpus: places().map(TpusPage::new).collect(),
         };
@@ -79,8 +93,7 @@ impl Pages {
     pub fn listing(&self, view: &View, pane: Pane) -> Option<&dyn Listing> {
         match view {
             View::Clusters => Some(&self.clusters),
-            View::Nodes => Some(&self.nodes),
-            View::Jobs => Some(&self.jobs),
+            View::Table(page) => self.tables.get(number(page)?).map(Box::as_ref),
             View::Tpus(place) => Some(&self.tpus.get(*place)?.list),
             View::Cluster(place) => self.cluster.get(*place)?.listing(pane),
             View::Log(_) | View::Details(_) => None,
@@ -91,8 +104,7 @@ impl Pages {
     pub fn listing_mut(&mut self, view: &View, pane: Pane) -> Option<&mut dyn Listing> {
         match view {
             View::Clusters => Some(&mut self.clusters),
-            View::Nodes => Some(&mut self.nodes),
-            View::Jobs => Some(&mut self.jobs),
+            View::Table(page) => Some(self.tables.get_mut(number(page)?)?.as_mut()),
             View::Tpus(place) => Some(&mut self.tpus.get_mut(*place)?.list),
             View::Cluster(place) => self.cluster.get_mut(*place)?.listing_mut(pane),
             View::Log(_) | View::Details(_) => None,

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::fleet::Fleet;
+use super::list::Listing;
 use super::target::Target;
 use crate::model::{JobIds, Work};
 
@@ -10,10 +11,8 @@ use crate::model::{JobIds, Work};
 pub enum View {
     /// The fleet: one row per cluster.
     Clusters,
-    /// The nodes of all clusters.
-    Nodes,
-    /// The jobs of all clusters.
-    Jobs,
+    /// A table of the rows of all clusters.
+    Table(&'static TablePage),
     /// One cluster, by its place.
     Cluster(usize),
     /// The open log of a cluster in the whole window.
@@ -30,7 +29,7 @@ impl View {
         match self {
             Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) => Some(*place),
             Self::Details(details) => details.target.place(),
-            Self::Clusters | Self::Nodes | Self::Jobs => None,
+            Self::Clusters | Self::Table(_) => None,
         }
     }
 
@@ -38,8 +37,7 @@ impl View {
     pub fn context(&self, pane: Pane) -> Context {
         match self {
             Self::Clusters => Context::Clusters,
-            Self::Nodes => Context::AllNodes,
-            Self::Jobs => Context::AllJobs,
+            Self::Table(page) => page.context,
             Self::Tpus(_) => Context::Tpus,
             Self::Log(_) => Context::Log,
             Self::Details(details) => details.context(),
@@ -51,13 +49,29 @@ impl View {
     pub fn crumb(&self, fleet: &Fleet) -> String {
         match self {
             Self::Clusters => "fleet".to_owned(),
-            Self::Nodes => "all nodes".to_owned(),
-            Self::Jobs => "all jobs".to_owned(),
+            Self::Table(page) => page.crumb.to_owned(),
             Self::Cluster(place) => fleet.clusters[*place].name().to_string(),
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
             Self::Details(details) => details.target.words(fleet),
         }
+    }
+}
+
+/// A page that is one table of the rows of all clusters.
+#[derive(Debug)]
+pub struct TablePage {
+    /// Its name in the line at the top.
+    pub crumb: &'static str,
+    /// Where its keys are looked up.
+    pub context: Context,
+    /// Makes its table.
+    pub list: fn() -> Box<dyn Listing>,
+}
+
+impl PartialEq for TablePage {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
     }
 }
 

@@ -50,7 +50,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
         parts.push((format!("{up} of {} up", d.app.clusters().len()), d.theme.dim));
         parts.extend(read_only);
         let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
-        if matches!(d.app.view(), View::Nodes | View::Jobs) && oldest.is_some() {
+        if matches!(d.app.view(), View::Table(_)) && oldest.is_some() {
             let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
             parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
         }

@@ -17,8 +17,10 @@ mod workers;
 use crate::sample::*;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use marin_tui::app::actions::ACTIONS;
+use marin_tui::app::pages::{ALL_JOBS, ALL_NODES};
 use marin_tui::app::{
-    App, Area, ClusterPage, Context, Dialog, Effect, Event, Listing, Outcome, Pane, Sum, Target, View,
+    App, Area, ClusterPage, Context, Dialog, Effect, Event, Listing, Outcome, Pane, Sum, TablePage, Target,
+    View,
 };
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
@@ -55,6 +57,10 @@ fn footer(app: &mut App) -> String {
 }
 
 /// The state of the page of the cluster on the screen.
+fn table<'a>(app: &'a App, page: &'static TablePage) -> &'a dyn Listing {
+    app.pages().listing(&View::Table(page), app.pane()).unwrap()
+}
+
 fn page(app: &App) -> &ClusterPage {
     app.page_of(app.view().place().unwrap()).unwrap()
 }

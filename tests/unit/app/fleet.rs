@@ -245,18 +245,18 @@ fn a_stuck_autoscaler_is_an_alert_once_it_was_seen_to_be_stuck() {
 }
 
 fn all_nodes(app: &App) -> Vec<String> {
-    keys(app, &app.pages().nodes)
+    keys(app, table(app, &ALL_NODES))
 }
 
 fn all_jobs(app: &App) -> Vec<String> {
-    keys(app, &app.pages().jobs)
+    keys(app, table(app, &ALL_JOBS))
 }
 
 #[test]
 fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
     let mut app = fleet();
     press(&mut app, "N");
-    assert_eq!((app.view().clone(), all_nodes(&app).len()), (View::Nodes, 8));
+    assert_eq!((app.view().clone(), all_nodes(&app).len()), (View::Table(&ALL_NODES), 8));
     press(&mut app, "/gam");
     assert_eq!(all_nodes(&app), ["gamma-0", "gamma-1"], "a cluster's name is filtered by, too");
     press(&mut app, "<esc>>");
@@ -264,7 +264,7 @@ fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
     press(&mut app, "I");
     assert_eq!(all_nodes(&app)[0], "gamma-0");
     press(&mut app, "J");
-    assert_eq!(app.view().clone(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Table(&ALL_JOBS));
     assert_eq!(
         all_jobs(&app)[..4],
         ["alpha-run", "beta-run", "delta-run", "gamma-run"],
@@ -288,8 +288,8 @@ fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
     assert!(effects.contains(&ask("delta", follow)), "its log, and no other job's: {effects:?}");
     assert_eq!(app.view().clone(), View::Log(3));
     press(&mut app, "q");
-    assert_eq!((app.view().clone(), app.pages().jobs.cursor()), (View::Jobs, 1));
-    assert_eq!(app.pages().jobs.filter().text(), "delta");
+    assert_eq!((app.view().clone(), table(&app, &ALL_JOBS).cursor()), (View::Table(&ALL_JOBS), 1));
+    assert_eq!(table(&app, &ALL_JOBS).filter().text(), "delta");
     press(&mut app, "N/beta-1<enter><enter>");
     assert_eq!((app.view().clone(), app.pane()), (View::Cluster(1), Pane::Nodes));
     assert_eq!(app.meant_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
@@ -360,9 +360,9 @@ fn a_click_among_all_selects_and_the_second_opens() {
     paint(&mut app, 120, 40);
     let rows = areas(&app, 120, 40).table.unwrap().rows;
     assert_eq!(point(&mut app, CLICK, rows.x, rows.y + 2), []);
-    assert_eq!(app.pages().nodes.cursor(), 2);
+    assert_eq!(table(&app, &ALL_NODES).cursor(), 2);
     point(&mut app, MouseEventKind::ScrollDown, rows.x, rows.y);
-    assert_eq!(app.pages().nodes.cursor(), 5);
+    assert_eq!(table(&app, &ALL_NODES).cursor(), 5);
     point(&mut app, CLICK, rows.x, rows.y + 5);
     assert!(matches!(app.view().clone(), View::Cluster(_)));
 }
@@ -373,7 +373,7 @@ fn an_only_cluster_can_be_left_for_what_it_was_opened_from() {
     press(&mut app, "cN<enter>");
     assert_eq!(app.view().clone(), View::Cluster(0));
     press(&mut app, "q");
-    assert_eq!(app.view().clone(), View::Nodes);
+    assert_eq!(app.view().clone(), View::Table(&ALL_NODES));
     assert_eq!(press(&mut app, "q"), []);
     assert_eq!(app.view().clone(), View::Clusters);
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);

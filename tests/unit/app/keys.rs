@@ -322,9 +322,9 @@ fn the_page_before_is_one_key_away() {
     press(&mut app, "J-");
     assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, "-");
-    assert_eq!(app.view().clone(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Table(&ALL_JOBS));
     press(&mut app, ":cluster a<enter>-");
-    assert_eq!(app.view().clone(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Table(&ALL_JOBS));
     let focus = Effect::Ask(ClusterName::new("a"), Request::Focus(true));
     assert!(press(&mut app, "-").contains(&focus), "it is read often again");
     assert_eq!(app.view().clone(), View::Cluster(0));

@@ -102,9 +102,9 @@ fn an_action_goes_to_the_cluster_that_is_named() {
 fn words_of_other_tools_are_understood() {
     let mut app = super::app(&NAMES);
     press(&mut app, ":jobs<enter>");
-    assert_eq!(app.view().clone(), View::Jobs);
+    assert_eq!(app.view().clone(), View::Table(&ALL_JOBS));
     press(&mut app, ":nodes<enter>");
-    assert_eq!(app.view().clone(), View::Nodes);
+    assert_eq!(app.view().clone(), View::Table(&ALL_NODES));
     press(&mut app, ":nodes us-east5<enter>");
     assert_eq!((app.view().clone(), app.pane()), (View::Cluster(2), Pane::Nodes));
     press(&mut app, ":jobs<enter>");
