@@ -22,7 +22,7 @@ mod tpu;
 pub use change::Change;
 pub use clean::TpuPlace;
 pub use client::{Endpoints, Google};
-pub use compute::{Head, Heads, Instance};
+pub use compute::{Head, Instance, Machines, Role};
 pub use error::GcpError;
 pub use groups::InstanceGroup;
 pub use limits::CALL;

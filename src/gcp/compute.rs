@@ -27,27 +27,46 @@ pub struct Instance {
 /// A machine that is labelled as a head, whether it runs or not.
 pub type Head = Instance;
 
-/// Heads by label; the list is incomplete when a zone was unreachable.
+/// What a machine is for Ray's launcher: its label `ray-node-type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The head.
+    Head,
+    /// A worker of the autoscaler.
+    Worker,
+}
+
+impl Role {
+    /// The value of the label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+/// Machines by label; the list is incomplete when a zone was unreachable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heads {
+pub struct Machines {
     /// Those found, the newest first.
-    pub found: Vec<Head>,
-    /// Zones that Google could not reach: a head may exist there.
+    pub found: Vec<Instance>,
+    /// Zones that Google could not reach: a machine may exist there.
     pub unreachable: Vec<Text>,
 }
 
-impl Heads {
-    /// Keeps the heads in this zone, or in the zones of this region. Ray's launcher identifies a cluster by name and zone
+impl Machines {
+    /// Keeps the machines in this zone, or in the zones of this region. Ray's launcher identifies a cluster by name and zone
     /// (`availability_zone`): a cluster of the same name elsewhere is a different one.
     pub fn keep_within(&mut self, place: &str) {
         let is_within = |zone: &str| format!("{zone}-").starts_with(&format!("{place}-"));
-        self.found.retain(|head| is_within(&head.zone));
+        self.found.retain(|machine| is_within(&machine.zone));
         self.unreachable.retain(|zone| is_within(zone.raw()));
     }
 
-    /// The newest running head.
-    pub fn running(&self) -> Option<&Head> {
-        self.found.iter().find(|h| h.status == "RUNNING")
+    /// The newest that is running.
+    pub fn running(&self) -> Option<&Instance> {
+        self.found.iter().find(|m| m.status == "RUNNING")
     }
 }
 
@@ -66,26 +85,32 @@ struct Scope {
 }
 
 impl Google {
-    /// Machines labelled as heads by Ray's launcher, of one cluster or (`None`) of all, in every zone of the project.
-    pub async fn heads(&self, project: &str, cluster: Option<&str>) -> Result<Heads, GcpError> {
-        // Labels consist of letters, digits, - and _; a cluster with another name cannot have a labelled head.
+    /// Machines that Ray's launcher labelled with this role, of one cluster or (`None`) of all, in every zone of the
+    /// project.
+    pub async fn machines(
+        &self,
+        project: &str,
+        role: Role,
+        cluster: Option<&str>,
+    ) -> Result<Machines, GcpError> {
+        // Labels consist of letters, digits, - and _; a cluster with another name cannot have a labelled machine.
         let quoted = cluster.map(|c| c.replace(['"', '\\'], ""));
         let clause = quoted.map(|c| format!(" AND (labels.ray-cluster-name = \"{c}\")"));
-        let filter = format!("(labels.ray-node-type = \"head\"){}", clause.unwrap_or_default());
+        let filter = format!("(labels.ray-node-type = \"{}\"){}", role.label(), clause.unwrap_or_default());
         let url =
             format!("{}/compute/v1/projects/{project}/aggregated/instances", self.inner.endpoints.compute);
         let query = [("filter", filter.as_str()), ("returnPartialSuccess", "true")];
         let pages: Vec<Page> = self.inner.pages(&url, &query).await?;
-        let mut heads = Heads::default();
+        let mut machines = Machines::default();
         for page in pages {
-            heads.unreachable.extend(page.unreachables.iter().map(|z| Text::new(last_part(z))));
-            heads.found.extend(page.items.values().flat_map(|s| &s.instances).filter_map(instance));
+            machines.unreachable.extend(page.unreachables.iter().map(|z| Text::new(last_part(z))));
+            machines.found.extend(page.items.values().flat_map(|s| &s.instances).filter_map(instance));
         }
         // Every page repeats the unreachable zones.
-        heads.unreachable.sort();
-        heads.unreachable.dedup();
-        heads.found.sort_by_key(|h| std::cmp::Reverse(h.created));
-        Ok(heads)
+        machines.unreachable.sort();
+        machines.unreachable.dedup();
+        machines.found.sort_by_key(|m| std::cmp::Reverse(m.created));
+        Ok(machines)
     }
 }
 

@@ -5,7 +5,7 @@
 //! their unique id; Cloud TPU only has names, so the id and the creation time are compared.
 
 use super::change::Change;
-use super::compute::{Head, instance};
+use super::compute::{Instance, Role, instance};
 use super::tpu::{queued_resource, vm};
 use super::{GcpError, Google, TpuApi, TpuPlace};
 use crate::model::cloud::{QueuedResource, TpuVm};
@@ -55,9 +55,14 @@ fn other_label(cluster: &str, label: Option<&str>) -> Option<String> {
 }
 
 impl Google {
-    /// The deletion request of a head, after reading it by its id: name, creation time and both labels must be those of
-    /// the selected head. `None` when it is gone.
-    pub async fn head_deletion(&self, place: &TpuPlace, chosen: &Head) -> Result<Option<Change>, GcpError> {
+    /// The deletion request of a machine, after reading it by its id: name, creation time and both labels must be those
+    /// of the selected one. `None` when it is gone.
+    pub async fn machine_deletion(
+        &self,
+        place: &TpuPlace,
+        role: Role,
+        chosen: &Instance,
+    ) -> Result<Option<Change>, GcpError> {
         let what = |why: &str| changed(format!("machine {} in {}: {why}", chosen.name, chosen.zone));
         if chosen.id.is_empty() {
             return Err(what("Google returned no id for it"));
@@ -68,9 +73,9 @@ impl Google {
             Err(GcpError::NotFound { .. }) => return Ok(None),
             answer => answer?,
         };
-        let is_head = now["labels"]["ray-node-type"] == "head";
-        let Some(now) = instance(&now).filter(|_| is_head) else {
-            return Err(what("it is not labelled as a head"));
+        let has_role = now["labels"]["ray-node-type"] == role.label();
+        let Some(now) = instance(&now).filter(|_| has_role) else {
+            return Err(what(&format!("its label ray-node-type is not {}", role.label())));
         };
         if let Some(why) = other_label(&place.cluster, now.cluster.as_deref()) {
             return Err(what(&why));

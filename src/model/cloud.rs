@@ -224,6 +224,20 @@ pub struct CloudView {
     pub asked: Timestamp,
 }
 
+impl CloudView {
+    /// The hosts with that internal or external address, each with its TPU VM. Living ones come first: one that was
+    /// taken away may still be listed with an address that another has now.
+    pub fn at(&self, address: &str) -> Vec<(&TpuVm, TpuHost)> {
+        let is_it = |h: &TpuHost| {
+            h.internal.raw() == address || h.external.as_ref().is_some_and(|e| e.raw() == address)
+        };
+        let of = |vm| TpuVm::logins(vm).filter(is_it).map(move |host| (vm, host));
+        let mut found: Vec<(&TpuVm, TpuHost)> = self.vms.iter().flat_map(of).collect();
+        found.sort_by_key(|(vm, _)| vm.state.is_gone() || vm.state == VmState::Deleting);
+        found
+    }
+}
+
 /// Chips of an accelerator type: the number in it counts `TensorCores` up to v4 and for v5p, chips from v5e on
 /// (cloud.google.com/tpu/docs, "TPU architecture"). `None` when it is no accelerator type.
 pub fn chips(accelerator_type: &str) -> Option<u32> {

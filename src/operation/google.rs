@@ -1,12 +1,13 @@
 //! The machines of a cluster in Google Cloud. The head goes first, so that it starts no new TPUs while the others go;
-//! then the TPUs of its autoscaler, all at once. Those that a person added stay: they join the new head by themselves.
+//! then the TPUs and plain VMs of its autoscaler, all at once. Those that a person added stay: they join the new head
+//! by themselves.
 
 use super::facts::KnownHead;
 use super::journal::Journal;
 use super::performer::{LOOK, Performer};
 use super::{then_resume, trouble, worker};
 use crate::config::Launch;
-use crate::gcp::{ChosenTpu, GcpError, Google, Head, TpuPlace};
+use crate::gcp::{Change, ChosenTpu, GcpError, Google, Head, Instance, Role, TpuPlace};
 use crate::model::cloud::TpuVm;
 use crate::model::time::brief;
 use crate::model::{Problem, ProblemKind, Progress, Provider, Target, Text, Timestamp, Verb};
@@ -24,16 +25,50 @@ fn problem(e: &GcpError) -> Problem {
     trouble(e.to_string(), then_resume(e.hint()))
 }
 
-/// Every machine in its zone that is labelled as the head of this cluster; an error when one might be overlooked.
-async fn heads(google: &Google, place: &TpuPlace) -> Result<Vec<Head>, Problem> {
-    let mut heads = google.heads(&place.project, Some(&place.cluster)).await.map_err(|e| problem(&e))?;
-    heads.keep_within(&place.zone);
-    if heads.unreachable.is_empty() {
-        return Ok(heads.found);
+/// Every machine in its zone that is labelled with this role in this cluster; an error when one might be overlooked.
+async fn machines(google: &Google, place: &TpuPlace, role: Role) -> Result<Vec<Instance>, Problem> {
+    let found = google.machines(&place.project, role, Some(&place.cluster)).await;
+    let mut machines = found.map_err(|e| problem(&e))?;
+    machines.keep_within(&place.zone);
+    if machines.unreachable.is_empty() {
+        return Ok(machines.found);
     }
-    let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
-    let what = format!("Google could not list heads in {}", zones.join(", "));
+    let zones: Vec<_> = machines.unreachable.iter().map(ToString::to_string).collect();
+    let what = format!("Google could not list {}s in {}", role.label(), zones.join(", "));
     Err(trouble(what, then_resume("wait; see status.cloud.google.com for known outages")))
+}
+
+/// A worker that the autoscaler has started.
+enum Worker {
+    Tpu(TpuVm),
+    /// A machine of Compute Engine.
+    Vm(Instance),
+}
+
+impl Worker {
+    fn name(&self) -> &str {
+        match self {
+            Self::Tpu(vm) => vm.name.raw(),
+            Self::Vm(vm) => &vm.name,
+        }
+    }
+
+    /// Its name where the request has only its number.
+    fn note(&self) -> Option<&str> {
+        match self {
+            Self::Tpu(_) => None,
+            Self::Vm(vm) => Some(&vm.name),
+        }
+    }
+
+    /// The request that deletes it, after it was read again; none when it is gone.
+    async fn deletion(&self, google: &Google, place: &TpuPlace) -> Result<Option<Change>, GcpError> {
+        let role = Role::Worker;
+        match self {
+            Self::Tpu(vm) => google.tpu_deletion_of(place, Some(role.label()), &ChosenTpu::from(vm)).await,
+            Self::Vm(vm) => google.machine_deletion(place, role, vm).await,
+        }
+    }
 }
 
 impl Performer {
@@ -44,7 +79,9 @@ impl Performer {
     /// Whether Google, asked well, knows no head of this cluster.
     pub(super) async fn has_no_head(&self) -> bool {
         match supervisor::tpu_place(&self.spec) {
-            Ok(place) => heads(&self.options.google, &place).await.is_ok_and(|found| found.is_empty()),
+            Ok(place) => {
+                machines(&self.options.google, &place, Role::Head).await.is_ok_and(|found| found.is_empty())
+            }
             Err(_) => false,
         }
     }
@@ -69,7 +106,7 @@ impl Performer {
             return Ok(None);
         }
         let place = supervisor::tpu_place(&self.spec)?;
-        let found = heads(&self.options.google, &place).await?;
+        let found = machines(&self.options.google, &place, Role::Head).await?;
         Ok(Some(found.iter().map(KnownHead::from).collect()))
     }
 
@@ -99,7 +136,7 @@ impl Performer {
         Err(trouble(what, self.start_again()))
     }
 
-    /// Deletes the head, then the autoscaler's TPUs side by side, and sees that Google lists none of them.
+    /// Deletes the head, then the autoscaler's TPUs and plain VMs side by side, and sees that Google lists none of them.
     pub(super) async fn delete_machines(
         &mut self,
         journal: &Journal,
@@ -108,7 +145,7 @@ impl Performer {
         let place = supervisor::tpu_place(&self.spec)?;
         let google = self.options.google.clone();
         let say = |words: String| drop(tell.send(Progress::Output(words)));
-        let found = heads(&google, &place).await?;
+        let found = machines(&google, &place, Role::Head).await?;
         self.only_known(&found)?;
         if let Some(head) = found.first() {
             let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
@@ -117,9 +154,8 @@ impl Performer {
         }
         for head in &found {
             say(format!("deleting the head {} in {}", head.name, head.zone));
-            let Some(deletion) = google.head_deletion(&place, head).await.map_err(|e| problem(&e))? else {
-                continue;
-            };
+            let deletion = google.machine_deletion(&place, Role::Head, head).await;
+            let Some(deletion) = deletion.map_err(|e| problem(&e))? else { continue };
             match self.executor.google(&google, &deletion, Some(&head.name)).await {
                 Ok(()) | Err(GcpError::NotFound { .. }) => {}
                 Err(e) => return Err(problem(&e)),
@@ -130,21 +166,25 @@ impl Performer {
             self.connection.leave().await;
         }
         // A head created in the meantime has workers with the same label.
-        self.only_known(&heads(&google, &place).await?)?;
-        let workers = google.tpus_of_kind(&place, "worker").await.map_err(|e| problem(&e))?;
-        say(format!("deleting {} TPU VMs of its autoscaler", workers.len()));
-        let one = |vm: TpuVm| {
+        self.only_known(&machines(&google, &place, Role::Head).await?)?;
+        let tpus = google.tpus_of_kind(&place, Role::Worker.label()).await.map_err(|e| problem(&e))?;
+        let vms = machines(&google, &place, Role::Worker).await?;
+        say(format!("deleting {} TPU VMs of its autoscaler", tpus.len()));
+        if !vms.is_empty() {
+            say(format!("deleting {} Compute Engine VMs of its autoscaler", vms.len()));
+        }
+        let workers = tpus.into_iter().map(Worker::Tpu).chain(vms.into_iter().map(Worker::Vm));
+        let one = |worker: Worker| {
             let (executor, google, place) = (&self.executor, &google, &place);
             async move {
-                let chosen = ChosenTpu::from(&vm);
-                let deleted = match google.tpu_deletion_of(place, Some("worker"), &chosen).await {
+                let deleted = match worker.deletion(google, place).await {
                     Ok(None) => Ok(()),
-                    Ok(Some(deletion)) => executor.google(google, &deletion, None).await,
+                    Ok(Some(deletion)) => executor.google(google, &deletion, worker.note()).await,
                     Err(e) => Err(e),
                 };
                 match deleted {
                     Ok(()) | Err(GcpError::NotFound { .. }) => None,
-                    Err(e) => Some((chosen.name, e)),
+                    Err(e) => Some((worker.name().to_owned(), e)),
                 }
             }
         };
@@ -155,11 +195,8 @@ impl Performer {
             .collect()
             .await;
         if let Some((name, e)) = failed.first() {
-            let what = format!(
-                "cannot delete {} TPU VMs, including {}: {e}",
-                failed.len(),
-                Text::from(name.as_str())
-            );
+            let what =
+                format!("cannot delete {} VMs, including {}: {e}", failed.len(), Text::from(name.as_str()));
             return Err(trouble(what, then_resume(e.hint())));
         }
         self.see_them_gone(&place).await
@@ -172,11 +209,12 @@ impl Performer {
         let google = &self.options.google;
         let deadline = Instant::now() + DROPPING;
         loop {
-            let heads = heads(google, place).await?;
+            let heads = machines(google, place, Role::Head).await?;
             self.only_known(&heads)?;
-            let workers = google.tpus_of_kind(place, "worker").await.map_err(|e| problem(&e))?;
-            let worker = || workers.first().map(|vm| vm.name.raw().to_owned());
-            let first = heads.first().map(|h| h.name.clone()).or_else(worker);
+            let vms = machines(google, place, Role::Worker).await?;
+            let tpus = google.tpus_of_kind(place, Role::Worker.label()).await.map_err(|e| problem(&e))?;
+            let tpu = || tpus.first().map(|vm| vm.name.raw().to_owned());
+            let first = heads.iter().chain(&vms).next().map(|vm| vm.name.clone()).or_else(tpu);
             match first {
                 None => return Ok(()),
                 Some(name) if Instant::now() > deadline => {
@@ -195,7 +233,7 @@ impl Performer {
         let ProblemKind::HostKeyChanged { offered, .. } = &problem.kind else { return };
         let Some(deleted) = &self.facts.deleted_head else { return };
         let Ok(place) = supervisor::tpu_place(&self.spec) else { return };
-        let Ok(heads) = heads(&self.options.google, &place).await else { return };
+        let Ok(heads) = machines(&self.options.google, &place, Role::Head).await else { return };
         let address =
             |h: &Head| if self.spec.google.internal_ips { h.internal.clone() } else { h.external.clone() };
         if heads.iter().any(|h| h.status == "RUNNING" && address(h).as_ref() == Some(deleted))

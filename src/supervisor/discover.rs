@@ -3,7 +3,7 @@
 use super::out::Out;
 use super::{Options, SECRET_VARIABLES};
 use crate::config;
-use crate::gcp::{GcpError, Head};
+use crate::gcp::{GcpError, Head, Role};
 use crate::model::{
     ClusterSpec, HeadAddress, Hint, HostName, Link, News, Problem, ProblemKind, Provider, Timestamp, Verb,
 };
@@ -58,7 +58,7 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
     let Some(project) = &spec.google.project else { return Ok(ask_ray(spec, options).await?.into()) };
     let name = spec.name.as_str();
     let problem = |what: String, hint: &str| Problem::new(ProblemKind::Address, what, hint, Timestamp::now());
-    let mut heads = match options.google.heads(project, Some(name)).await {
+    let mut heads = match options.google.machines(project, Role::Head, Some(name)).await {
         Ok(heads) => heads,
         Err(e) => {
             if let Some(out) = out.filter(|_| e.is_login()) {

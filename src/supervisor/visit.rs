@@ -37,7 +37,10 @@ pub async fn find_host(
         return Ok(TpuHost::at(wish));
     }
     match ask_cloud(spec, &options.google).await {
-        Ok(view) if is_address => Ok(by_address(&view, wish).unwrap_or_else(|| TpuHost::at(wish))),
+        Ok(view) if is_address => {
+            let found = view.at(wish).into_iter().next().map(|(_, host)| host);
+            Ok(found.unwrap_or_else(|| TpuHost::at(wish)))
+        }
         Ok(view) => by_name(&view, spec.name.as_str(), wish),
         // The head may know the way where Google is not asked.
         Err(e) if is_address => {
@@ -46,20 +49,6 @@ pub async fn find_host(
         }
         Err(e) => Err(e),
     }
-}
-
-fn by_address(view: &CloudView, address: &str) -> Option<TpuHost> {
-    let is_it =
-        |h: &TpuHost| h.internal.raw() == address || h.external.as_ref().is_some_and(|e| e.raw() == address);
-    // One that was taken away may still be listed with an address that another has now.
-    let mut found: Vec<(bool, TpuHost)> = view
-        .vms
-        .iter()
-        .flat_map(|vm| vm.logins().map(|h| (vm.state.is_gone(), h)))
-        .filter(|(_, h)| is_it(h))
-        .collect();
-    found.sort_by_key(|(gone, _)| *gone);
-    found.into_iter().map(|(_, host)| host).next()
 }
 
 /// The TPU VM of that name, else the only one of this cluster with these words in its name.

@@ -183,6 +183,42 @@ fn workers_of_a_head_that_came_meanwhile_are_left_alone() {
     assert_eq!(world.double.state().nodes.len(), 1);
 }
 
+/// Workers without TPUs are machines of Compute Engine; `ray down` may have left them.
+#[test]
+fn plain_workers_are_deleted_with_the_cluster_and_seen_gone() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let machine = |zone: &str, name: &str, cluster: &str, kind: &str| {
+        let labels = json!({"ray-node-type": kind, "ray-cluster-name": cluster});
+        compute::instance(zone, name, &labels, "10.0.0.2", None)
+    };
+    world.double.state().instances.extend([
+        machine(ZONE, "cpu-1", "marin-a", "worker"),
+        machine(ZONE, "cpu-2", "marin-a", "worker"),
+        machine(ZONE, "theirs", "marin-b", "worker"),
+        machine(ZONE, "by-hand", "marin-a", "unmanaged"),
+        machine("europe-west4-a", "of-the-same-name", "marin-a", "worker"),
+    ]);
+    let id = |world: &World, name: &str| {
+        let state = world.double.state();
+        let machine = state.instances.iter().find(|i| i["name"] == name).unwrap();
+        machine["id"].as_str().unwrap().to_owned()
+    };
+    let denied = Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "", message: "no" };
+    world.double.fail_at("DELETE", &format!("/instances/{}", id(&world, "cpu-2")), denied);
+    let (code, _, said) = world.run("stop-cluster --yes --others");
+    assert!(code == Some(1) && said.contains("cannot delete 1 VMs, including cpu-2"), "{said}");
+    let names = |world: &World| -> Vec<String> {
+        let state = world.double.state();
+        state.instances.iter().map(|i| i["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&world), ["cpu-2", "theirs", "by-hand", "of-the-same-name"]);
+    world.double.hint();
+    let (code, _, said) = world.run("stop-cluster --resume");
+    assert!(code == Some(0) && said.contains("deleting 1 Compute Engine VMs of its autoscaler"), "{said}");
+    assert_eq!(names(&world), ["theirs", "by-hand", "of-the-same-name"]);
+}
+
 /// Its name and label are those of the one that was listed.
 #[test]
 fn a_preempted_tpu_that_was_made_anew_is_not_cleaned_away() {

@@ -3,7 +3,7 @@
 use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, Stored, registry, tpu};
 use marin_tui::gcp::{
-    ChosenQueued, ChosenTpu, Endpoints, GcpError, Google, Login, TpuApi, TpuPlace, credentials,
+    ChosenQueued, ChosenTpu, Endpoints, GcpError, Google, Login, Role, TpuApi, TpuPlace, credentials,
 };
 use marin_tui::model::cloud::{Capacity, QueuedState, VmState};
 use marin_tui::model::{ImageName, Secret, Timestamp};
@@ -135,15 +135,15 @@ async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
     let double = Double::start().await.unwrap();
     let google = client(&double);
     double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
-    assert!(google.heads(PROJECT, None).await.is_err());
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 1);
     double.hint();
     double.fail("aggregated", Fault::Html(502));
-    assert!(google.heads(PROJECT, None).await.is_err());
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 2, "a page is not asked for again");
     double.hint();
     double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
-    assert!(google.heads(PROJECT, None).await.is_err());
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 5);
 }
 
@@ -211,13 +211,13 @@ async fn heads_are_found_by_label_on_every_page() {
         ];
     }
     let google = client(&double);
-    let heads = google.heads(PROJECT, Some("a")).await.unwrap();
+    let heads = google.machines(PROJECT, Role::Head, Some("a")).await.unwrap();
     assert_eq!(heads.found.len(), 2);
     assert_eq!(heads.unreachable, ["us-east1-z".into()]);
     let head = heads.running().unwrap();
     assert_eq!((head.name.as_str(), head.zone.as_str()), ("ray-a-head-2", "us-central2-b"));
     assert_eq!((head.internal.as_deref(), head.external.as_deref()), (Some("10.0.0.3"), Some("34.0.0.3")));
-    assert_eq!(google.heads(PROJECT, None).await.unwrap().found.len(), 3);
+    assert_eq!(google.machines(PROJECT, Role::Head, None).await.unwrap().found.len(), 3);
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn an_address_that_is_none_never_reaches_ssh() {
     let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
     double.state().instances =
         vec![instance("us-central2-b", "h", &labels, "10.0.0.1", Some("-oProxyCommand=touch /tmp/x"))];
-    let heads = client(&double).heads(PROJECT, Some("a")).await.unwrap();
+    let heads = client(&double).machines(PROJECT, Role::Head, Some("a")).await.unwrap();
     assert_eq!(heads.running().unwrap().external, None);
 }
 
@@ -240,7 +240,7 @@ async fn compute_names_the_api_that_is_off() {
         message: "Compute Engine API off",
     };
     double.fail("aggregated", fault);
-    let error = client(&double).heads(PROJECT, None).await.unwrap_err();
+    let error = client(&double).machines(PROJECT, Role::Head, None).await.unwrap_err();
     assert!(
         error.hint().to_string().contains("gcloud services enable compute.googleapis.com"),
         "{error:?} {}",
@@ -259,9 +259,9 @@ async fn deletions_are_followed_to_their_end() {
     double.state().instances = vec![instance("us-central2-b", "h", &labels, "10.0.0.1", None)];
     double.state().nodes = vec![tpu::node("us-central2-b", "n", "v4-8", "PREEMPTED", &labels, &[])];
     let google = client(&double);
-    let head = google.heads(PROJECT, None).await.unwrap().found.remove(0);
+    let head = google.machines(PROJECT, Role::Head, None).await.unwrap().found.remove(0);
     let vm = ChosenTpu::from(&google.tpus_of_kind(&place(), "head").await.unwrap()[0]);
-    let head = async || google.head_deletion(&place(), &head).await.unwrap().unwrap();
+    let head = async || google.machine_deletion(&place(), Role::Head, &head).await.unwrap().unwrap();
     let vm = async || google.tpu_deletion_of(&place(), None, &vm).await.unwrap().unwrap();
     double.state().failing_operations = Some("in use by another".into());
     let failed = google.execute(&head().await).await;
@@ -286,8 +286,8 @@ async fn a_deletion_is_made_only_of_what_was_chosen() {
     let machine = instance("us-central2-b", "h", &labels, "10.0.0.1", None);
     double.state().instances = vec![machine.clone()];
     let google = client(&double);
-    let chosen = google.heads(PROJECT, Some("a")).await.unwrap().found.remove(0);
-    let ask = async || google.head_deletion(&place(), &chosen).await;
+    let chosen = google.machines(PROJECT, Role::Head, Some("a")).await.unwrap().found.remove(0);
+    let ask = async || google.machine_deletion(&place(), Role::Head, &chosen).await;
     let deletion = ask().await.unwrap().unwrap();
     assert!(
         deletion.url.ends_with(&format!("/instances/{}", machine["id"].as_str().unwrap())),
@@ -295,7 +295,7 @@ async fn a_deletion_is_made_only_of_what_was_chosen() {
     );
     let changes = [
         ("/labels/ray-cluster-name", "b", "its label ray-cluster-name is b"),
-        ("/labels/ray-node-type", "worker", "not labelled as a head"),
+        ("/labels/ray-node-type", "worker", "its label ray-node-type is not head"),
         ("/creationTimestamp", "2026-11-21T08:00:00.000-08:00", "not the one"),
     ];
     for (field, value, words) in changes {

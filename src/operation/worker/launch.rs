@@ -7,7 +7,7 @@ use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
 use crate::config::{Launch, NodeLaunch};
-use crate::model::cloud::{CloudView, TpuHost, TpuVm};
+use crate::model::cloud::{CloudView, TpuVm};
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret, Text};
 use crate::supervisor::{self, Options};
@@ -115,9 +115,8 @@ impl Launcher<'_> {
             let host = Host { spec, options, executor, to };
             return host.start_ray((&self.launch, node), head, token).await;
         };
-        let is_it = |h: &TpuHost| h.internal.raw() == address;
-        let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());
-        let found = view.vms.iter().filter(ours).find_map(|vm| vm.logins().find(is_it).map(|h| (vm, h)));
+        let is_ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());
+        let found = view.at(address).into_iter().find(|(vm, _)| is_ours(vm));
         let what = || format!("no TPU VM at {}", Text::from(address));
         let (vm, to) = found.ok_or_else(|| trouble(what(), "add it again"))?;
         Host { spec, options, executor, to }.install_script(&self.script(vm)?).await

@@ -76,11 +76,9 @@ impl Machine {
 
 /// Finds what that name or address means among this cluster's TPUs.
 pub(super) fn find(view: &CloudView, place: &TpuPlace, wish: &str) -> Option<Machine> {
-    let is_it = |vm: &&TpuVm| {
-        is_ours(vm.ray_cluster.as_ref(), place)
-            && (vm.name.raw() == wish || vm.hosts.iter().any(|h| h.raw() == wish))
-    };
-    let vm = view.vms.iter().find(is_it);
+    let named = view.vms.iter().filter(|vm| vm.name.raw() == wish);
+    let mut candidates = named.chain(view.at(wish).into_iter().map(|(vm, _)| vm));
+    let vm = candidates.find(|vm| is_ours(vm.ray_cluster.as_ref(), place));
     let named = vm.and_then(|vm| vm.queued_resource.as_ref()).map_or(wish, |q| q.raw());
     let queued = view.queued.iter().find(|q| q.name.raw() == named && is_ours(q.ray_cluster.as_ref(), place));
     // A queued resource's own name is not its TPU VM's when another program made it.
@@ -240,3 +238,40 @@ fn goes(view: &CloudView, machine: &Machine) -> bool {
 
 /// Between two looks at Google, and at Ray.
 pub(super) const LOOK: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::cloud::Capacity;
+
+    #[test]
+    fn an_address_means_the_living_tpu_vm_and_a_name_the_one_that_has_it() {
+        let vm = |name: &str, state| TpuVm {
+            id: None,
+            name: name.into(),
+            accelerator_type: "v4-8".into(),
+            state,
+            unhealthy: None,
+            hosts: vec!["10.0.0.7".into()],
+            external: vec![None],
+            capacity: Capacity::Spot,
+            queued_resource: None,
+            created: None,
+            ray_cluster: Some("marin".into()),
+            ray_type: None,
+        };
+        let vms = vec![
+            vm("taken-away", VmState::Preempted),
+            vm("leaving", VmState::Deleting),
+            vm("living", VmState::Ready),
+        ];
+        let view = CloudView { vms, complete: true, ..CloudView::default() };
+        let place = TpuPlace { project: "p".into(), zone: "z".into(), cluster: "marin".into() };
+        let found = |wish| find(&view, &place, wish).and_then(|machine| machine.vm);
+        assert_eq!(found("10.0.0.7").as_deref(), Some("living"));
+        assert_eq!(found("taken-away").as_deref(), Some("taken-away"));
+        assert_eq!(found("10.0.0.8"), None);
+        let whole = find_whole(&view, &place, "10.0.0.7").unwrap().unwrap();
+        assert_eq!((whole.vm.as_deref(), whole.vms.len()), (Some("living"), 1));
+    }
+}
