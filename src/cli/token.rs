@@ -1,17 +1,18 @@
 //! `marin-tui token` and `auth-env`: where tokens are, without ever showing one.
 
-use super::columns;
-use super::reach::runtime;
+use super::reach::{confirm, runtime};
+use super::{audit, columns};
 use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
-use crate::model::{ClusterSpec, Problem, SecretName, Target};
+use crate::model::{ClusterSpec, Problem, Secret, SecretName, Target};
 use crate::supervisor::{self, Fetched, TokenCare};
-use crate::token::{Places, Source};
+use crate::token::{self, Places, Source};
 use anyhow::{Context, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ Examples:
   RAY_AUTH_TOKEN_PATH=$(marin-tui token path --cluster us-central2) ray job list
   marin-tui token init-secret --cluster staging   create the secret with a random token
   marin-tui token init-secret --cluster staging --rotate
+  marin-tui token init-secret --cluster staging --from-file token.txt
 
 Tokens are never printed.";
 
@@ -49,7 +51,7 @@ pub enum Action {
     /// Print the path of the cluster's token file; fetch the token first if it is missing
     #[command(after_help = EXAMPLES)]
     Path,
-    /// Create the cluster's secret with a random token; an existing secret is not changed
+    /// Create the cluster's secret with a random token, or with one that exists; an existing secret is not changed
     #[command(after_help = EXAMPLES)]
     InitSecret {
         /// Secret name [default: the cluster's]
@@ -58,9 +60,15 @@ pub enum Action {
         /// Project of the secret [default: the cluster's]
         #[arg(long, value_name = "PROJECT")]
         project: Option<String>,
-        /// If the secret exists, add a version with a new token; running clusters use the old one until a restart
+        /// Add a version to the existing secret, after confirmation; running clusters use the old one until a restart
         #[arg(long)]
         rotate: bool,
+        /// Store the token in this file instead of a random one; `-` reads standard input
+        #[arg(long, value_name = "FILE")]
+        from_file: Option<PathBuf>,
+        /// Skip confirmation
+        #[arg(short, long)]
+        yes: bool,
     },
 }
 
@@ -133,8 +141,25 @@ pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) ->
             let path = runtime()?.block_on(path(&context))?;
             writeln!(output::stdout(), "{}", path.display()).map_err(Into::into)
         }
-        Action::InitSecret { secret, project, rotate } => {
-            runtime()?.block_on(init(&context, secret.as_deref(), project.as_deref(), *rotate))
+        Action::InitSecret { secret, project, rotate, from_file, yes } => {
+            let (cluster, secret) = secret_of(&context, secret.as_deref(), project.as_deref())?;
+            let token = from_file.as_deref().map(read_token).transpose()?;
+            if *rotate {
+                confirm(&rotation(&context, &secret), *yes)?;
+            }
+            let done = runtime()?.block_on(async {
+                match rotate {
+                    true => context.care.add_version(&secret, token).await,
+                    false => context.care.init(&secret, token).await,
+                }
+            });
+            let outcome = match &done {
+                Ok(made) => format!("version {}", made.version),
+                Err(problem) => format!("failed: {}", problem.what),
+            };
+            let what = format!("token init-secret{} {secret}", if *rotate { " --rotate" } else { "" });
+            audit::write(&audit::log(env, &Folders::new(env)), &cluster.name, &what, &outcome);
+            report(&context, &secret, &done.map_err(|p| failed(&p))?)
         }
     }
 }
@@ -238,13 +263,12 @@ async fn path(context: &TokenContext<'_>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Creates the secret and its first version. Adds a version to an existing secret only with `--rotate`.
-async fn init(
-    context: &TokenContext<'_>,
+/// The secret that is named, else that of the cluster.
+fn secret_of<'a>(
+    context: &TokenContext<'a>,
     name: Option<&str>,
     project: Option<&str>,
-    rotate: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<(&'a ClusterSpec, SecretName)> {
     let spec = context.cluster()?;
     let of_cluster = spec.google.token_secret.as_ref();
     let name =
@@ -254,10 +278,42 @@ async fn init(
     if !SecretName::is_name(name) || !SecretName::is_project(project) {
         bail!("`{name}` of `{project}` is not a valid secret; use letters, digits, - and _ in names");
     }
-    let secret = SecretName { project: Some(project.into()), name: name.into() };
-    let made = context.care.init(&secret, rotate).await.map_err(|p| failed(&p))?;
-    tell(&made);
-    let file = context.places.file_of(&secret);
+    Ok((spec, SecretName { project: Some(project.into()), name: name.into() }))
+}
+
+/// The token in a file, or on standard input.
+fn read_token(file: &Path) -> anyhow::Result<Secret> {
+    /// The largest payload (Secret Manager v1, `SecretPayload.data`).
+    const LARGEST: u64 = 64 * 1024;
+    let place = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let mut text = String::new();
+    let read = match file == Path::new("-") {
+        true => io::stdin().lock().take(LARGEST).read_to_string(&mut text),
+        false => File::open(file).and_then(|file| file.take(LARGEST).read_to_string(&mut text)),
+    };
+    read.with_context(|| format!("cannot read the token from {place}"))?;
+    Ok(token::parse_payload(&text, &place)?)
+}
+
+/// The question before a version is added: whom it concerns.
+fn rotation(context: &TokenContext, secret: &SecretName) -> String {
+    let all = context.config.entries.iter().filter_map(Entry::cluster);
+    let sharing: Vec<_> = all.filter(|c| c.google.token_secret.as_ref() == Some(secret)).collect();
+    let names: Vec<_> = sharing.iter().map(|c| c.name.as_str()).collect();
+    let used = match names.as_slice() {
+        [] => "no cluster here uses it".to_owned(),
+        [one] => format!("used by {one}"),
+        several => format!("shared by {} clusters: {}", several.len(), several.join(", ")),
+    };
+    format!(
+        "Add a version with a new token to secret {secret} ({used})? Running clusters use the old token until they are \
+         restarted."
+    )
+}
+
+fn report(context: &TokenContext, secret: &SecretName, made: &Fetched) -> anyhow::Result<()> {
+    tell(made);
+    let file = context.places.file_of(secret);
     if !made.kept {
         bail!("created version {} of secret {secret}; not saved on this machine", made.version);
     }

@@ -35,7 +35,8 @@ impl Google {
         // The version is a number; it is cleaned because it is displayed.
         let version = version.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
         let payload = answer.payload.unwrap_or_default();
-        if payload.data_crc32c != Some(i64::from(crc32c(&payload.data))) {
+        // The checksum is optional (Secret Manager v1, `SecretPayload.data_crc32c`).
+        if payload.data_crc32c.is_some_and(|sum| sum != i64::from(crc32c(&payload.data))) {
             return Err(GcpError::Checksum);
         }
         let value = String::from_utf8(payload.data.to_vec());

@@ -129,7 +129,13 @@ impl TokenCare {
             let line = format!("gcloud secrets versions add {} --data-file=-", secret.name);
             failed(e.to_string(), Fix::command("add a version, read from standard input", line).into())
         })?;
-        let (care, kept, name) = (self.clone(), (latest.version.clone(), token.clone()), secret.clone());
+        tracing::info!("fetched {place}");
+        Ok(self.keep(secret, latest.version, token).await)
+    }
+
+    /// Saves a version of a secret on this machine.
+    async fn keep(self: &Arc<Self>, secret: &SecretName, version: String, token: Secret) -> Fetched {
+        let (care, kept, name) = (self.clone(), (version.clone(), token.clone()), secret.clone());
         // The folder may lie on a network home.
         let keep = move || care.places.keep(&name, &kept.0, &kept.1);
         let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
@@ -140,41 +146,64 @@ impl TokenCare {
         for trouble in &troubles {
             tracing::warn!("the token works, but {trouble}");
         }
-        tracing::info!("fetched {place}");
-        Ok(Fetched { token, version: latest.version, kept, troubles })
+        Fetched { token, version, kept, troubles }
     }
 
-    /// Makes the secret with a random token, and keeps that. A secret that has versions is left alone, unless a new
-    /// one is asked for.
-    pub async fn init(self: &Arc<Self>, secret: &SecretName, rotate: bool) -> Result<Fetched, Problem> {
-        let problem = |what: String, hint: Hint| {
-            Problem::new(ProblemKind::Other, format!("secret {secret}: {what}"), hint, Timestamp::now())
-        };
-        let failed = |e: GcpError| problem(e.to_string(), e.hint());
-        let Some(project) = &secret.project else {
-            return Err(problem("its project is unknown".into(), "set it with --project".into()));
-        };
+    /// Creates the secret with this token, or with a random one, and keeps it on this machine. A secret that has
+    /// versions is left alone.
+    pub async fn init(
+        self: &Arc<Self>,
+        secret: &SecretName,
+        token: Option<Secret>,
+    ) -> Result<Fetched, Problem> {
+        let project = project_of(secret)?;
         match self.google.create_secret(project, &secret.name).await {
             Ok(()) => {}
-            Err(GcpError::Exists { .. }) if rotate => {}
             Err(GcpError::Exists { .. }) => match self.google.latest_version(project, &secret.name).await {
                 // The secret was created without a version, by an interrupted command.
                 Err(GcpError::NotFound { .. }) => {}
                 Ok(latest) => {
                     let what = format!("it already exists (version {}) and was not changed", latest.version);
                     let fetch = Fix::command("fetch it", "marin-tui token fetch");
-                    return Err(problem(what, Hint::from(fetch).and("or add a version with --rotate")));
+                    return Err(of_secret(
+                        secret,
+                        &what,
+                        Hint::from(fetch).and("or add a version with --rotate"),
+                    ));
                 }
                 Err(GcpError::State { message }) => {
-                    return Err(problem(message, "enable that version, or add one with --rotate".into()));
+                    let hint = "enable that version, or add one with --rotate";
+                    return Err(of_secret(secret, &message, hint.into()));
                 }
-                Err(e) => return Err(failed(e)),
+                Err(e) => return Err(of_secret(secret, &e.to_string(), e.hint())),
             },
-            Err(e) => return Err(failed(e)),
+            Err(e) => return Err(of_secret(secret, &e.to_string(), e.hint())),
         }
-        let token = gcp::random_token().map_err(failed)?;
-        self.google.add_version(project, &secret.name, &token).await.map_err(failed)?;
-        self.fetch(secret).await
+        self.add_version(secret, token).await
+    }
+
+    /// Adds a version with this token, or with a random one, to a secret that exists, and keeps it on this machine. The
+    /// value is not read back: the alias `latest` may lag behind a new version
+    /// (cloud.google.com/secret-manager/docs/access-secret-version), and who may add need not be allowed to read.
+    pub async fn add_version(
+        self: &Arc<Self>,
+        secret: &SecretName,
+        token: Option<Secret>,
+    ) -> Result<Fetched, Problem> {
+        let project = project_of(secret)?;
+        let failed = |e: GcpError| of_secret(secret, &e.to_string(), e.hint());
+        let token = match token {
+            Some(token) => token,
+            None => gcp::random_token().map_err(failed)?,
+        };
+        let version = match self.google.add_version(project, &secret.name, &token).await {
+            Err(GcpError::NotFound { .. }) => {
+                let hint = "check the name; without --rotate the secret is created";
+                return Err(of_secret(secret, "it does not exist", hint.into()));
+            }
+            added => added.map_err(failed)?,
+        };
+        Ok(self.keep(secret, version, token).await)
     }
 
     /// The same, or the answer from a moment ago.
@@ -200,6 +229,15 @@ impl TokenCare {
         let found = tokio::task::spawn_blocking(move || care.find(&spec)).await;
         found.map_err(|e| Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now()))
     }
+}
+
+fn of_secret(secret: &SecretName, what: &str, hint: Hint) -> Problem {
+    Problem::new(ProblemKind::Other, format!("secret {secret}: {what}"), hint, Timestamp::now())
+}
+
+fn project_of(secret: &SecretName) -> Result<&str, Problem> {
+    let unknown = || of_secret(secret, "its project is unknown", "set it with --project".into());
+    secret.project.as_deref().ok_or_else(unknown)
 }
 
 /// A person put the refused token there, so a person has to change it.

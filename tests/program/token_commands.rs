@@ -191,13 +191,70 @@ fn a_secret_is_made_once_and_never_overwritten_silently() {
         "{again}"
     );
     assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
-    let out = world.run("token init-secret --cluster b --rotate").good();
+    let asked = world.run("token init-secret --cluster b --rotate").bad();
+    assert!(asked.contains("(used by marin-b)? Running clusters use the old token"), "{asked}");
+    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1, "nobody has confirmed");
+    let out = world.run("token init-secret --cluster b --rotate --yes").good();
     assert!(out.starts_with("created version 2 "), "{out}");
     assert_ne!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap(), first);
     // Begun and interrupted: there is a secret without a version.
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
     assert!(world.run("token init-secret --cluster a").good().starts_with("created version 1 "));
     assert!(world.run("token init-secret --cluster a --secret ../x").bad().contains("is not a valid secret"));
+}
+
+/// The alias `latest` lags behind a new version, and who may add versions need not be allowed to read them.
+#[test]
+fn a_new_version_is_kept_without_being_read_back() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let denied = Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "", message: "no" };
+    world.double.fail_at("GET", ":access", denied);
+    let before = world.double.asked(":access");
+    let out = world.run("token init-secret --cluster b --rotate --yes").good();
+    assert!(out.starts_with("created version 2 "), "{out}");
+    assert_eq!(world.double.asked(":access"), before);
+    let kept = fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
+    let stored = world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"][1].payload.clone();
+    assert_eq!(kept.trim().as_bytes(), stored);
+    let audited = world.run("audit").good();
+    assert!(
+        audited.contains("token init-secret --rotate RAY_AUTH_TOKEN_STAGING")
+            && audited.contains("version 2")
+    );
+}
+
+#[test]
+fn a_payload_without_a_checksum_is_taken() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    world.double.fail_at("GET", ":access", Fault::NoChecksum);
+    world.run("token fetch --cluster b").good();
+    assert_eq!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap().trim(), TOKEN);
+}
+
+#[test]
+fn a_misspelt_secret_is_not_created_by_a_rotation() {
+    let world = World::new();
+    let said = world.run("token init-secret --cluster b --secret RAY_AUTH_TOKN --rotate --yes").bad();
+    assert!(said.contains("secret RAY_AUTH_TOKN of hai-test: it does not exist"), "{said}");
+    assert!(world.double.state().secrets.is_empty());
+}
+
+#[test]
+fn a_token_that_exists_is_stored_from_a_file() {
+    let world = World::new();
+    fs::write(world.file("mine"), format!("{TOKEN}\n")).unwrap();
+    let mine = world.file("mine").display().to_string();
+    world.run(&format!("token init-secret --cluster b --from-file {mine}")).good();
+    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"][0].payload, TOKEN.as_bytes());
+    fs::write(world.file("mine"), "\n").unwrap();
+    let said = world.run(&format!("token init-secret --cluster b --rotate --yes --from-file {mine}")).bad();
+    assert!(said.contains("is empty"), "{said}");
+    // From standard input, which is empty here.
+    let said = world.run("token init-secret --cluster b --rotate --yes --from-file -").bad();
+    assert!(said.contains("standard input is empty"), "{said}");
+    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
 }
 
 #[test]

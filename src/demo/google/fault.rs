@@ -24,6 +24,8 @@ pub enum Fault {
     SignIn,
     /// The payload's checksum is not that of the payload.
     BadChecksum,
+    /// The payload comes without a checksum.
+    NoChecksum,
     /// Answers that much later.
     Latency(Duration),
     /// Answers once there is a permit; each answer uses one up.

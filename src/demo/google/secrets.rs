@@ -37,7 +37,7 @@ pub(super) fn answer(
         },
         ["secrets", name, "versions"] if get => list(asked, state, name),
         ["secrets", name, "versions", version] if get => match version.strip_suffix(":access") {
-            Some(version) => access(state, name, version, matches!(fault, Some(Fault::BadChecksum))),
+            Some(version) => access(state, name, version, fault),
             None => not_found(&asked.path),
         },
         _ => not_found(&asked.path),
@@ -48,7 +48,7 @@ fn secret_not_found(name: &str) -> Answer {
     not_found(&format!("Secret [projects/{NUMBER}/secrets/{name}]"))
 }
 
-fn access(state: &State, name: &str, version: &str, bad: bool) -> Answer {
+fn access(state: &State, name: &str, version: &str, fault: Option<&Fault>) -> Answer {
     let Some(versions) = state.secrets.get(name) else { return secret_not_found(name) };
     let number = if version == "latest" {
         // The newest version, whatever its state.
@@ -64,8 +64,12 @@ fn access(state: &State, name: &str, version: &str, bad: bool) -> Answer {
         let message = format!("Secret Version [{full}] is in {} state.", stored.state);
         return refusal(400, "FAILED_PRECONDITION", None, &message);
     }
-    let sum = crc32c(&stored.payload) ^ u32::from(bad);
-    ok(json!({"name": full, "payload": {"data": base64(&stored.payload), "dataCrc32c": sum.to_string()}}))
+    let mut payload = json!({"data": base64(&stored.payload)});
+    if !matches!(fault, Some(Fault::NoChecksum)) {
+        let is_bad = matches!(fault, Some(Fault::BadChecksum));
+        payload["dataCrc32c"] = json!((crc32c(&stored.payload) ^ u32::from(is_bad)).to_string());
+    }
+    ok(json!({"name": full, "payload": payload}))
 }
 
 fn create(asked: &Asked, state: &mut State) -> Answer {
