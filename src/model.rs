@@ -60,6 +60,6 @@ pub use service::{LocalPorts, Service};
 pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;
-pub use update::{JobStopOutcome, News, Request, Snapshot, Update};
+pub use update::{JobStopOutcome, News, Request, Snapshot};
 pub use work::{Counted, DeadActor, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_worker_name, worker_names};

@@ -240,6 +240,22 @@ impl App {
         news: OperationNews,
         now: Timestamp,
     ) -> Vec<Effect> {
+        let is_operated = |app: &Self| app.fleet.named(name).is_some_and(Cluster::is_operated);
+        let before = is_operated(self);
+        let mut effects = self.take_operation_news(name, news, now);
+        let after = is_operated(self);
+        if before != after {
+            effects.insert(0, Effect::Ask(name.clone(), Request::Operated(after)));
+        }
+        effects
+    }
+
+    fn take_operation_news(
+        &mut self,
+        name: &ClusterName,
+        news: OperationNews,
+        now: Timestamp,
+    ) -> Vec<Effect> {
         self.dirty = true;
         // Whoever works on the cluster uses the same connection: it is not taken away.
         let refresh = || vec![Effect::Ask(name.clone(), Request::Refresh)];

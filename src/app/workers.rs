@@ -3,12 +3,13 @@
 use super::dialog::Dialog;
 use super::plan::Plan;
 use super::worker::{Offered, WorkerForm};
-use super::{Action, App, Effect, Tone, Tpus};
+use super::{Action, App, Effect, Tone};
 use crate::model::{
     ClusterName, DRAIN_SECS, Hint, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
     Verb, WorkerOffer,
 };
 use crate::reconcile::{Row, Standing};
+use crate::state::Tpus;
 use crossterm::event::KeyEvent;
 
 /// The worker of the selected row.

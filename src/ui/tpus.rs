@@ -80,7 +80,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
         let why = cluster.problem().map_or("Ray has not answered yet", |p| p.what.as_str());
         lines.push((format!("! Google's data only: {why}"), d.theme.warn));
     }
-    if tpus.cleaning {
+    if cluster.cleaning {
         lines.push(("◌ deleting preempted TPUs".to_owned(), d.theme.accent));
     }
     let mut y = area.y;
@@ -116,7 +116,7 @@ fn types(
     let top = top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
     let grid = Grid { heads: &HEADS, top, rows: wanted.len(), selected: None };
-    let role = Role::Text.unless(cluster.tpus.is_stale(d.now));
+    let role = Role::Text.unless(cluster.is_google_stale(d.now));
     grid.draw(buf, inner, d.theme, |position| {
         let Some(count) = wanted.get(position) else { return Vec::new() };
         let short = count.short();

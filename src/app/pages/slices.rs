@@ -49,7 +49,7 @@ impl Kind for Slices {
         let mut parts: Vec<String> =
             chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
         parts.extend(tpus.asked().map(|at| format!("Google {} ago", words::minutes(at.age(look.now)))));
-        let role = if tpus.is_stale(look.now) { Role::Warn } else { Role::Dim };
+        let role = if cluster.is_google_stale(look.now) { Role::Warn } else { Role::Dim };
         Cell::new(parts.join(" · "), role)
     }
 
@@ -218,7 +218,7 @@ const COLUMNS: &[Column<Slices>] = &[
 ];
 
 fn is_stale(row: &Row<'_>, look: &Look<'_>) -> bool {
-    row.cluster.tpus.is_stale(look.now)
+    row.cluster.is_google_stale(look.now)
 }
 
 fn text(row: &Row<'_>, look: &Look<'_>) -> Role {

@@ -228,7 +228,9 @@ fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
 #[test]
 fn progress_is_watched_left_and_opened_again() {
     let mut app = shown();
-    hears(&mut app, OperationNews::Began(restart()));
+    // The task that reads the cluster is told, for Ray's restart is expected then.
+    let began = hears(&mut app, OperationNews::Began(restart()));
+    assert_eq!(began, [asks(Request::Operated(true))]);
     press(&mut app, "p");
     assert_eq!(app.context(), Context::Progress);
     hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
@@ -250,7 +252,8 @@ fn progress_is_watched_left_and_opened_again() {
     assert_eq!(app.fleet().alerts(), 0, "a cluster that is being restarted is expected to be away");
     let answer = Progress::Done(StepName::Answer, "session".into());
     assert_eq!(hears(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
-    assert_eq!(hears(&mut app, OperationNews::Ended(OperationEnd::Done)), [asks(Request::Refresh)]);
+    let ended = hears(&mut app, OperationNews::Ended(OperationEnd::Done));
+    assert_eq!(ended, [asks(Request::Operated(false)), asks(Request::Refresh)]);
     assert!(said(&app).contains("restart marin-us-central2: done"), "{}", said(&app));
 }
 

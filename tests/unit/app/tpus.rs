@@ -143,11 +143,11 @@ fn an_error_stands_beside_what_was_known_before() {
     let mut app = opened();
     let gone = problem(ProblemKind::Other, "Google cannot be reached", "check the network");
     tell(&mut app, CLUSTER, News::Cloud(Err(gone)));
-    let tpus = &app.tpus().unwrap().tpus;
+    let cluster = app.tpus().unwrap();
     assert_eq!(names(&app).len(), 5);
-    assert!(tpus.is_stale(NOW) && tpus.problem().is_some());
+    assert!(cluster.is_google_stale(NOW) && cluster.tpus.problem().is_some());
     tell(&mut app, CLUSTER, cloud());
-    assert!(!app.tpus().unwrap().tpus.is_stale(NOW));
+    assert!(!app.tpus().unwrap().is_google_stale(NOW));
 }
 
 #[test]
