@@ -51,7 +51,7 @@ pub use log::{LogBatch, LogEnd, LogSource, StreamId};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
 pub use operation::{NewWorker, Operation, OperationKind, Progress, Remains, StepName, Task, runs_already};
-pub use order::{OperationEnd, OperationNews, Order, Refusal, Standing, Touched};
+pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal, Touched};
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
 pub use provider::Provider;

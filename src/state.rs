@@ -304,15 +304,15 @@ mod tests {
         }
         assert_eq!((state.tally.running, state.tpus.rows().len(), state.tpus.left().len()), (1, 1, 1));
         assert!(state.tpus.knows_ray() && state.problem().is_none());
-        assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::EatsQuota], 0));
+        assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::HoldsQuota], 0));
         let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(9));
         state.learn(&News::Link(Link::Retrying { problem: gone, at: at(12) }));
-        assert_eq!(kinds(&state), [FindingKind::Unreachable, FindingKind::EatsQuota]);
+        assert_eq!(kinds(&state), [FindingKind::Unreachable, FindingKind::HoldsQuota]);
         assert_eq!((state.issues(), state.tpus.knows_ray()), (1, false), "Ray's nodes may be others by now");
         state.learn(&News::Link(Link::Connecting { phase: Phase::Tunnel, since: at(13) }));
         assert!(state.problem().is_some(), "until a retry succeeds");
         state.learn(&up());
-        assert_eq!((kinds(&state), state.tpus.knows_ray()), (vec![FindingKind::EatsQuota], true));
+        assert_eq!((kinds(&state), state.tpus.knows_ray()), (vec![FindingKind::HoldsQuota], true));
     }
 
     #[test]

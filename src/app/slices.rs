@@ -4,7 +4,7 @@ use super::dialog::{Dialog, Question};
 use super::{App, Effect, Tone, View};
 use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
-use crate::reconcile::Standing;
+use crate::reconcile::TpuStatus;
 use crate::state::{ClusterState, Tpus};
 
 /// Lines of a dialog's list.
@@ -31,8 +31,10 @@ impl App {
         let is_missing = |h: &&TpuHost| row.missing.contains(&h.internal);
         let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
         let host = reached().find(is_missing).or_else(|| reached().next());
-        let why = match (row.standing, host) {
-            (Standing::EatsQuota, _) => format!("{} was preempted: there is no host to log in to", row.name),
+        let why = match (row.status, host) {
+            (TpuStatus::HoldsQuota, _) => {
+                format!("{} was preempted: there is no host to log in to", row.name)
+            }
             (_, None) => format!("{} has no address", row.name),
             (_, Some(host)) => return vec![Effect::SshHost(cluster.name().clone(), host.clone())],
         };

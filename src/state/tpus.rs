@@ -2,7 +2,7 @@
 
 use crate::model::cloud::CloudView;
 use crate::model::{ClusterSpec, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers};
-use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
+use crate::reconcile::{Chips, Row, TpuStatus, TypeCount, chips_by_generation, reconcile, types};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Tpus {
         self.ray_known = ray_known;
         self.rows = reconcile(spec.name.as_str(), &view, nodes, now);
         self.types = types(&spec.node_types, &self.rows, nodes);
-        let ghosts = self.rows.iter().filter(|r| r.standing == Standing::Ghost);
+        let ghosts = self.rows.iter().filter(|r| r.status == TpuStatus::Ghost);
         self.ghosts = ghosts.flat_map(|r| &r.logins).map(|h| h.internal.clone()).collect();
     }
 }
