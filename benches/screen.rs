@@ -9,8 +9,9 @@ use fleet::Fleet;
 use marin_tui::app::{App, Event, Keymap, Listed};
 use marin_tui::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Provider, Snapshot, SshAuth,
-    Timestamp, Update,
+    Timestamp,
 };
+use marin_tui::state::{ClusterState, Update};
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -32,12 +33,13 @@ fn snapshots(jobs: usize) -> [Arc<Snapshot>; 2] {
     })
 }
 
-fn news(snapshot: &Arc<Snapshot>) -> Event {
-    news_of(NAME, snapshot)
-}
-
-fn news_of(cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
-    Event::Update(Update { cluster: ClusterName::new(cluster), news: News::Snapshot(snapshot.clone()) })
+/// A snapshot as the cluster's task sends it, with the state that it makes of the one before it.
+fn news(app: &App, cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
+    let name = ClusterName::new(cluster);
+    let before = app.fleet().named(&name).expect("a cluster of the list");
+    let (mut state, news) = (ClusterState::clone(before.state()), News::Snapshot(snapshot.clone()));
+    state.learn(&news);
+    Event::Update(Update { cluster: name, news, state: Arc::new(state) })
 }
 
 fn spec(name: &str) -> ClusterSpec {
@@ -84,18 +86,20 @@ fn bench(c: &mut Criterion) {
 
     let known = || {
         let mut app = app();
-        app.update(news(&first), now);
+        let first = news(&app, NAME, &first);
+        app.update(first, now);
         app
     };
-    let take = |mut app: App, snapshot| {
-        app.update(news(snapshot), now);
+    let with = |app: App, snapshot| (news(&app, NAME, snapshot), app);
+    let take = |(news, mut app): (Event, App)| {
+        app.update(news, now);
         app
     };
     group.bench_function("first snapshot", |b| {
-        b.iter_batched(app, |a| take(a, &first), BatchSize::LargeInput);
+        b.iter_batched(|| with(app(), &first), take, BatchSize::LargeInput);
     });
     group.bench_function("next snapshot", |b| {
-        b.iter_batched(known, |a| take(a, &second), BatchSize::LargeInput);
+        b.iter_batched(|| with(known(), &second), take, BatchSize::LargeInput);
     });
 
     let mut app = known();
@@ -119,7 +123,8 @@ fn bench_fleet(c: &mut Criterion) {
     let names: Vec<String> = (0..14).map(|n| format!("marin-cluster-{n}")).collect();
     let mut app = App::new(names.iter().map(|n| Listed::Cluster(spec(n))).collect(), keymap());
     for name in &names {
-        app.update(news_of(name, &first), now);
+        let first = news(&app, name, &first);
+        app.update(first, now);
     }
     let mut group = c.benchmark_group("14 clusters of 1,024 nodes, 1,000 jobs");
     frame(&mut app, &mut terminal, &theme, now);
@@ -141,7 +146,10 @@ fn bench_fleet(c: &mut Criterion) {
     }
     let mut both = [&second, &first].into_iter().cycle();
     group.bench_function("next snapshot under the jobs of all", |b| {
-        b.iter(|| app.update(news_of(&names[7], both.next().expect("a cycle has no end")), now));
+        b.iter(|| {
+            let next = news(&app, &names[7], both.next().expect("a cycle has no end"));
+            app.update(next, now)
+        });
     });
     group.finish();
 }

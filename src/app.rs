@@ -47,7 +47,6 @@ mod steps;
 mod table;
 mod target;
 mod toast;
-mod tpus;
 mod trend;
 mod typing;
 mod view;
@@ -79,7 +78,6 @@ pub use running::Running;
 pub use table::{By, Sort, Table};
 pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
-pub use tpus::Tpus;
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, TablePage, View};
 
@@ -187,7 +185,7 @@ impl App {
     #[must_use]
     pub fn reading_every(mut self, paces: Paces) -> Self {
         for cluster in &mut self.fleet.clusters {
-            (cluster.pace, cluster.tpus.pace) = (paces.background, paces.cloud);
+            cluster.paces = (paces.background, paces.cloud);
         }
         self.paces = paces;
         self

@@ -11,6 +11,7 @@
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
 //! - [`diagnose`]: derives findings from a cluster's last state and a little history. Pure.
+//! - [`state`]: the finished state of a cluster: totals, TPUs and findings from what its sources report. Pure.
 //! - [`infra`]: a folder of cluster files: the table, its templates, the generated files, and the validation rules.
 //! - [`demo`]: simulated Ray heads behind SSH servers, for tests, measurements and demonstrations; one contract suite
 //!   compares them with the real Ray. It uses the model and the messages only, and is there with the feature `demo`
@@ -46,6 +47,8 @@ pub mod reconcile;
 pub mod regular;
 pub mod replace;
 pub mod ssh;
+#[warn(missing_docs)]
+pub mod state;
 #[warn(missing_docs)]
 pub mod supervisor;
 pub mod token;

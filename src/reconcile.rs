@@ -6,7 +6,7 @@
 mod row;
 mod totals;
 
-pub use row::{JOIN_TIME, Keeper, Row, Standing};
+pub use row::{JOIN_TIME, Keeper, Row, TpuStatus};
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
@@ -39,7 +39,7 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
         let known: BTreeSet<&str> = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
         rows.extend(ghosts(&alive.unwrap_or_default(), &known, cloud.asked));
     }
-    rows.sort_by(|a, b| (a.standing, a.name.raw()).cmp(&(b.standing, b.name.raw())));
+    rows.sort_by(|a, b| (a.status, a.name.raw()).cmp(&(b.status, b.name.raw())));
     rows
 }
 
@@ -51,8 +51,8 @@ fn by_address(node: &Node) -> (&str, &Node) {
 }
 
 /// The number of chips of machines with that status.
-pub fn chips_of(rows: &[Row], standing: Standing) -> u32 {
-    rows.iter().filter(|r| r.standing == standing).map(|r| r.chips).sum()
+pub fn chips_of(rows: &[Row], status: TpuStatus) -> u32 {
+    rows.iter().filter(|r| r.status == status).map(|r| r.chips).sum()
 }
 
 fn belongs(label: Option<&Text>, cluster: &str) -> bool {
@@ -79,24 +79,24 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
     let joined = vm.hosts.iter().filter(has_joined).count();
     let missing: Vec<Text> = vm.hosts.iter().filter(|h| !has_joined(h)).cloned().collect();
     let is_late = vm.created.is_none_or(|at| at.age(now) > JOIN_TIME);
-    let standing = match vm.state {
+    let status = match vm.state {
         // Ray has not noticed.
-        VmState::Preempted | VmState::Terminated if joined > 0 => Standing::Ghost,
-        VmState::Preempted | VmState::Terminated => Standing::EatsQuota,
-        VmState::Deleting => Standing::Leaving,
-        VmState::Stopped | VmState::Unknown => Standing::Stopped,
-        VmState::Coming => Standing::Joining,
-        VmState::Ready if alive.is_none() => Standing::Up,
-        VmState::Ready if missing.is_empty() && joined > 0 => Standing::Registered,
-        VmState::Ready if !is_late => Standing::Joining,
-        VmState::Ready if joined > 0 => Standing::Incomplete,
-        VmState::Ready => Standing::NeverRegistered,
+        VmState::Preempted | VmState::Terminated if joined > 0 => TpuStatus::Ghost,
+        VmState::Preempted | VmState::Terminated => TpuStatus::HoldsQuota,
+        VmState::Deleting => TpuStatus::Leaving,
+        VmState::Stopped | VmState::Unknown => TpuStatus::Stopped,
+        VmState::Coming => TpuStatus::Joining,
+        VmState::Ready if alive.is_none() => TpuStatus::Up,
+        VmState::Ready if missing.is_empty() && joined > 0 => TpuStatus::Registered,
+        VmState::Ready if !is_late => TpuStatus::Joining,
+        VmState::Ready if joined > 0 => TpuStatus::Incomplete,
+        VmState::Ready => TpuStatus::NeverRegistered,
     };
     Row {
         name: vm.name.clone(),
         accelerator_type: vm.accelerator_type.clone(),
         chips: chips(vm.accelerator_type.raw()).unwrap_or(0),
-        standing,
+        status,
         state: Some(vm.state.word()),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
@@ -117,12 +117,12 @@ fn named(mut addresses: Vec<Text>) -> Vec<Text> {
 
 /// The row of a request whose TPU VMs do not exist; existing TPU VMs have their own rows.
 fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) -> Option<Row> {
-    let standing = match request.state {
-        QueuedState::Waiting | QueuedState::Provisioning => Standing::Waiting,
-        QueuedState::Suspended => Standing::EatsQuota,
-        QueuedState::Failed => Standing::Refused,
-        QueuedState::Deleting => Standing::Leaving,
-        QueuedState::Unknown => Standing::Stopped,
+    let status = match request.state {
+        QueuedState::Waiting | QueuedState::Provisioning => TpuStatus::Waiting,
+        QueuedState::Suspended => TpuStatus::HoldsQuota,
+        QueuedState::Failed => TpuStatus::Refused,
+        QueuedState::Deleting => TpuStatus::Leaving,
+        QueuedState::Unknown => TpuStatus::Stopped,
         QueuedState::Active => return None,
     };
     if request.nodes.iter().any(|n| there.contains(n.raw())) {
@@ -136,7 +136,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
             QueuedState::Suspended => 0,
             _ => chips(request.accelerator_type.raw()).unwrap_or(0),
         },
-        standing,
+        status,
         state: Some(request.state.word()),
         ray_type: None,
         hosts: (0, 0),
@@ -168,7 +168,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
             name,
             accelerator_type: Text::new(""),
             chips: tpus as u32,
-            standing: Standing::Ghost,
+            status: TpuStatus::Ghost,
             state: None,
             ray_type: nodes.iter().map(|n| &n.node_type).find(|t| !t.is_empty()).cloned(),
             hosts: (0, nodes.len()),
@@ -252,10 +252,10 @@ mod tests {
         vms: Vec<TpuVm>,
         queued: Vec<QueuedResource>,
         nodes: &[Node],
-    ) -> Vec<(String, Standing, (usize, usize))> {
+    ) -> Vec<(String, TpuStatus, (usize, usize))> {
         let cloud = CloudView { vms, queued, complete: true, asked: NOW };
         let rows = reconcile("c", &cloud, Some(nodes), NOW);
-        rows.into_iter().map(|r| (r.name.raw().to_owned(), r.standing, r.hosts)).collect()
+        rows.into_iter().map(|r| (r.name.raw().to_owned(), r.status, r.hosts)).collect()
     }
 
     #[test]
@@ -289,18 +289,18 @@ mod tests {
             request("q-leak", QueuedState::Suspended, "leak"),
         ];
         let wanted = [
-            ("ray-c-worker-x-tpu", Standing::Ghost, (0, 2)),
-            ("unnoticed", Standing::Ghost, (1, 1)),
-            ("half", Standing::Incomplete, (2, 1)),
-            ("lost", Standing::NeverRegistered, (1, 0)),
-            ("leak", Standing::EatsQuota, (1, 0)),
-            ("q-suspended", Standing::EatsQuota, (0, 0)),
-            ("q-failed", Standing::Refused, (0, 0)),
-            ("coming", Standing::Joining, (0, 0)),
-            ("young", Standing::Joining, (2, 0)),
-            ("q-waits", Standing::Waiting, (0, 0)),
-            ("going", Standing::Leaving, (1, 0)),
-            ("whole", Standing::Registered, (1, 1)),
+            ("ray-c-worker-x-tpu", TpuStatus::Ghost, (0, 2)),
+            ("unnoticed", TpuStatus::Ghost, (1, 1)),
+            ("half", TpuStatus::Incomplete, (2, 1)),
+            ("lost", TpuStatus::NeverRegistered, (1, 0)),
+            ("leak", TpuStatus::HoldsQuota, (1, 0)),
+            ("q-suspended", TpuStatus::HoldsQuota, (0, 0)),
+            ("q-failed", TpuStatus::Refused, (0, 0)),
+            ("coming", TpuStatus::Joining, (0, 0)),
+            ("young", TpuStatus::Joining, (2, 0)),
+            ("q-waits", TpuStatus::Waiting, (0, 0)),
+            ("going", TpuStatus::Leaving, (1, 0)),
+            ("whole", TpuStatus::Registered, (1, 1)),
         ];
         assert_eq!(table(vms, queued, &nodes), wanted.map(|(n, s, h)| (n.to_owned(), s, h)));
     }
@@ -320,7 +320,7 @@ mod tests {
             kept,
             [("ray-c-worker-1-tpu", Keeper::Autoscaler), ("ray-worker-manual-7", Keeper::Manual)]
         );
-        assert_eq!(chips_of(&rows, Standing::Registered), 8);
+        assert_eq!(chips_of(&rows, TpuStatus::Registered), 8);
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
             vm("old", "v4-8", VmState::Preempted, &["10.0.0.2"], 100),
             vm("new", "v4-8", VmState::Ready, &["10.0.0.2"], 50),
         ];
-        let wanted = [("old", Standing::EatsQuota, (1, 0)), ("new", Standing::Registered, (1, 1))];
+        let wanted = [("old", TpuStatus::HoldsQuota, (1, 0)), ("new", TpuStatus::Registered, (1, 1))];
         let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
         assert_eq!(table(vms, Vec::new(), &nodes), wanted.map(|(n, s, h)| (n.to_owned(), s, h)));
     }
@@ -366,7 +366,7 @@ mod tests {
         ];
         let cloud = CloudView { vms, complete: true, asked: NOW, ..CloudView::default() };
         let rows = reconcile("c", &cloud, None, NOW);
-        let told: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.standing, r.missing.len())).collect();
-        assert_eq!(told, [("leak", Standing::EatsQuota, 0), ("up", Standing::Up, 0)]);
+        let told: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.missing.len())).collect();
+        assert_eq!(told, [("leak", TpuStatus::HoldsQuota, 0), ("up", TpuStatus::Up, 0)]);
     }
 }

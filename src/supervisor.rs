@@ -50,9 +50,9 @@ pub use zones::Zones;
 use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Target, Timestamp,
-    Update,
 };
 use crate::ssh::{self, PortPlan};
+use crate::state::Update;
 pub use care::{Fetched, TokenCare};
 use cloud_watch::CloudWatch;
 use out::{Out, Pace};
@@ -115,7 +115,7 @@ impl Supervisor {
         for (place, spec) in specs {
             let (requests, heard) = mpsc::unbounded_channel();
             let (reach, seen) = watch::channel(Reach::default());
-            let out = Out { cluster: spec.name.clone(), updates: updates.clone() };
+            let out = Out::new(spec.clone(), updates.clone());
             let (cloud, wanted) = mpsc::unbounded_channel();
             let options = shared.options.clone();
             let watch = CloudWatch { spec: spec.clone(), options, out: out.clone(), requests: wanted };

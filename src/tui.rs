@@ -16,8 +16,9 @@ pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event, Outcome};
-use crate::model::{Timestamp, Update};
+use crate::model::Timestamp;
 use crate::operation::Environment;
+use crate::state::Update;
 use crate::supervisor::Supervisor;
 use crate::ui::{self, Theme};
 use futures_util::{Stream, StreamExt};

@@ -1,15 +1,15 @@
 //! One cluster: all that is known of it. What a page shows of it, and how, is the page's own.
 
 use super::running::Running;
-use super::tpus::Tpus;
 use super::trend::Trend;
-use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy, Severity};
-use crate::model::cloud::CloudView;
+use crate::diagnose::Finding;
 use crate::model::{
     ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId, OperationMark,
-    Physical, Problem, Pulse, Snapshot, SubmissionId, Tally, Text, Timestamp,
+    Physical, Problem, SubmissionId, Text, Timestamp,
 };
+use crate::state::ClusterState;
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +22,6 @@ pub const STALE: Duration = Duration::from_secs(30);
 /// The same for a cluster that is polled every few seconds.
 const PROMPT: Duration = Duration::from_secs(10);
 
-/// A new Ray session seen within this time after the end of an operation belongs to that operation.
-const AFTERWARDS: Duration = Duration::from_secs(120);
 /// Machine figures that have not changed for this long may be out of date.
 const OLD_FIGURES: Duration = Duration::from_secs(30);
 
@@ -42,24 +40,14 @@ pub enum Listed {
     },
 }
 
-/// One cluster, as far as it is known.
+/// One cluster: its finished state, which it derefs to, and what the console itself adds.
 #[derive(Debug)]
 pub struct Cluster {
     /// Its description: file, provider, zone and the way to its head.
     pub spec: ClusterSpec,
-    /// The state of the connection; none before the first news.
-    pub link: Option<Link>,
-    /// The last state read.
-    pub snapshot: Arc<Snapshot>,
-    /// Whether any state was read yet.
-    pub known: bool,
-    /// The last state in a few numbers.
-    pub tally: Tally,
-    /// What is wrong with it, worst first.
-    pub findings: Vec<Finding>,
+    state: Arc<ClusterState>,
     /// The recent use of its chips.
     pub trend: Trend,
-    history: History,
     /// The names that nodes are shown by, of those that have one beside their address.
     names: HashMap<NodeId, Text>,
     /// Machine figures by node, and when each sample was first seen.
@@ -70,38 +58,42 @@ pub struct Cluster {
     pub cost: Cost,
     /// TCP ports of this machine that lead to its head's services, opened for people.
     pub ports: LocalPorts,
-    /// Its TPUs at Google.
-    pub tpus: Tpus,
+    /// Whether its preempted TPUs are being deleted.
+    pub cleaning: bool,
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
-    /// The poll interval in force; zero when it is not known, which counts as short.
-    pub(super) pace: Duration,
+    /// The poll intervals in force of Ray and of Google; zero when they are not known, which counts as short.
+    pub(super) paces: (Duration, Duration),
     /// The operation on it that is running or interrupted, or has just ended.
     pub running: Option<Running>,
-    /// The mark of another operator's operation on it.
+    /// The mark of another operator's operation on it. An operation that is refused because of one may have seen it
+    /// before the cluster's task, so this may be newer than the state's.
     pub mark: Option<OperationMark>,
+}
+
+impl Deref for Cluster {
+    type Target = ClusterState;
+
+    fn deref(&self) -> &ClusterState {
+        &self.state
+    }
 }
 
 impl Cluster {
     /// A cluster before its first state.
     pub fn new(spec: ClusterSpec) -> Self {
         Self {
+            state: Arc::new(ClusterState::new(Arc::new(spec.clone()))),
             spec,
-            link: None,
-            snapshot: Arc::default(),
-            known: false,
-            tally: Tally::default(),
-            findings: Vec::new(),
             trend: Trend::default(),
-            history: History::default(),
             names: HashMap::new(),
             physical: HashMap::new(),
             watched: 0,
             cost: Cost::default(),
             ports: LocalPorts::new(),
-            tpus: Tpus::default(),
+            cleaning: false,
             stopping: HashSet::new(),
-            pace: Duration::ZERO,
+            paces: (Duration::ZERO, Duration::ZERO),
             running: None,
             mark: None,
         }
@@ -112,74 +104,40 @@ impl Cluster {
         &self.spec.name
     }
 
-    /// Takes in a new state. True when anything visible changed.
-    pub fn take(&mut self, snapshot: Arc<Snapshot>) -> bool {
-        let before = std::mem::replace(&mut self.snapshot, snapshot);
-        let now = &self.snapshot;
-        if let Some(restart) = Restart::between(&before, now, self.restarted_by()) {
-            self.history.learn_restart(restart, &now.jobs);
-        }
-        let nodes = before.nodes != now.nodes;
-        let jobs = before.jobs != now.jobs;
-        let rest = before.autoscaler != now.autoscaler
-            || before.missing != now.missing
-            || before.ray_version != now.ray_version;
-        let first = !std::mem::replace(&mut self.known, true);
-        self.tally = Tally::of(now);
-        self.history.learn(now);
-        if nodes || first {
-            name_nodes(&mut self.names, &now.nodes);
-            self.physical.retain(|id, _| now.nodes.iter().any(|n| n.id == *id));
-        }
-        if nodes || first {
-            self.join_tpus();
-        }
-        let found = self.diagnose();
-        nodes || jobs || rest || first || found
+    /// The state as the cluster's task made it.
+    pub fn state(&self) -> &Arc<ClusterState> {
+        &self.state
     }
 
-    /// Who restarts it, if that is known here.
-    fn restarted_by(&self) -> RestartedBy {
-        let now = self.snapshot.taken;
-        // An operation that ended long ago or is interrupted did not cause it.
-        let is_at_it = |running: &&Running| {
-            let just_now = running.until.is_some_and(|until| until.age(now) < AFTERWARDS);
-            running.operation.kind().is_of_cluster() && (running.is_at_work() || just_now)
-        };
-        let is_theirs =
-            |mark: &&OperationMark| mark.pulse(now) == Pulse::Fresh && mark.command.ends_with("-cluster");
-        match (self.running.as_ref().filter(is_at_it), self.mark.as_ref().filter(is_theirs)) {
-            (Some(_), _) => RestartedBy::Us,
-            (None, Some(mark)) => RestartedBy::Operator(mark.who.as_str().into()),
-            (None, None) => RestartedBy::Unknown,
+    /// Takes in a new state, and returns the one before it.
+    pub(super) fn take(&mut self, state: Arc<ClusterState>) -> Arc<ClusterState> {
+        let before = std::mem::replace(&mut self.state, state);
+        let nodes = &self.state.snapshot.nodes;
+        // Most news are of something else.
+        let is_same = Arc::ptr_eq(&before.snapshot.nodes, nodes);
+        if self.state.known && (!before.known || !is_same && before.snapshot.nodes != *nodes) {
+            name_nodes(&mut self.names, nodes);
+            self.physical.retain(|id, _| nodes.iter().any(|n| n.id == *id));
         }
+        before
     }
 
-    /// When a pending node was first seen pending.
-    pub fn pending_since(&self, address: &Text) -> Option<Timestamp> {
-        self.history.pending_since(address)
+    /// Whether the last snapshot or its findings differ visibly from those of an earlier state.
+    pub(super) fn differs(&self, before: &ClusterState) -> bool {
+        let (old, new) = (&before.snapshot, &self.snapshot);
+        before.known != self.known
+            || old.nodes != new.nodes
+            || old.jobs != new.jobs
+            || old.autoscaler != new.autoscaler
+            || old.missing != new.missing
+            || old.ray_version != new.ray_version
+            || before.findings != self.findings
     }
 
-    /// The finding that somebody else has restarted Ray lately.
-    pub fn restart_finding(&self) -> Option<&Finding> {
-        self.findings.iter().find(|f| f.kind == FindingKind::Restarted)
-    }
-
-    /// Why a job is gone, if a restart of Ray has ended it.
-    pub fn why_lost(&self, id: &SubmissionId) -> Option<String> {
-        self.history.restart()?.why_lost(id, &self.snapshot.jobs)
-    }
-
-    /// Takes in the state of the connection. True when anything visible changed.
-    pub fn reach(&mut self, link: Link) -> bool {
-        if self.link.as_ref() == Some(&link) {
-            return false;
-        }
-        self.history.learn_link(&link);
-        self.link = Some(link);
-        self.join_tpus();
-        self.diagnose();
-        true
+    /// Whether an operation of this machine stops or starts it now. Only the console knows: its task is told, because
+    /// Ray's restart is then no finding.
+    pub fn is_operated(&self) -> bool {
+        self.running.as_ref().is_some_and(|r| r.operation.kind().is_of_cluster() && r.is_at_work())
     }
 
     /// Takes in a machine's figures. True when the shown figures changed.
@@ -220,28 +178,6 @@ impl Cluster {
         self.trend.learn(self.tally.share(), self.snapshot.taken)
     }
 
-    /// Takes Google's answer in. True when anything that can be seen changed.
-    pub(super) fn take_cloud(&mut self, answer: Result<Arc<CloudView>, Problem>) -> bool {
-        let before = self.tpus.seen();
-        self.tpus.take(&self.spec, answer);
-        self.join_tpus();
-        before != self.tpus.seen()
-    }
-
-    /// Joins the last states of Google and Ray. While Ray cannot be reached, only Google's is used.
-    fn join_tpus(&mut self) {
-        let is_known = self.known && self.is_up();
-        self.tpus.join(&self.spec, &self.snapshot, is_known);
-    }
-
-    pub(super) fn diagnose(&mut self) -> bool {
-        let known = self.known.then_some(&*self.snapshot);
-        let found = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
-        let changed = found != self.findings;
-        self.findings = found;
-        changed
-    }
-
     /// The name that a node is shown by: its own where it has one beside its address, else its host's where that is
     /// no other's, else the address. A node keeps the name that it was first shown by.
     pub fn node_name<'n>(&'n self, node: &'n Node) -> &'n Text {
@@ -265,20 +201,6 @@ impl Cluster {
         self.snapshot.jobs.iter().find(|j| j.key == *key)
     }
 
-    /// The problem of the connection, if there is one. It stays until a retry succeeds.
-    pub fn problem(&self) -> Option<&Problem> {
-        match self.link.as_ref()? {
-            Link::Retrying { problem, .. } | Link::Stopped { problem } => Some(problem),
-            Link::Connecting { .. } => self.history.trouble(),
-            Link::Up { .. } => None,
-        }
-    }
-
-    /// Whether the connection is up.
-    pub const fn is_up(&self) -> bool {
-        matches!(self.link, Some(Link::Up { .. }))
-    }
-
     /// The operation on it that is running or interrupted.
     pub fn operating(&self) -> Option<&Running> {
         self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
@@ -291,10 +213,10 @@ impl Cluster {
 
     /// The worst finding, which the fleet's row shows.
     pub fn says(&self) -> Option<&Finding> {
-        self.findings.first()
+        self.worst()
     }
 
-    /// The number of findings that need action; one for an unreachable cluster: its others may be out of date.
+    /// The number of findings that need action, as an operation from here changes it.
     pub fn alerts(&self) -> usize {
         if let Some(running) = self.operating() {
             if running.takes_down() {
@@ -304,10 +226,7 @@ impl Cluster {
                 return 1;
             }
         }
-        if self.problem().is_some() {
-            return 1;
-        }
-        self.findings.iter().filter(|f| f.severity == Severity::Bad).count()
+        self.issues()
     }
 
     /// The age of the state; none before the first one.
@@ -317,13 +236,18 @@ impl Cluster {
 
     /// Whether the shown state may be out of date.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        let old = if self.pace.is_zero() { STALE } else { PROMPT.max(self.pace * 2) };
+        let old = if self.paces.0.is_zero() { STALE } else { PROMPT.max(self.paces.0 * 2) };
         self.age(now).is_some_and(|age| age >= old) || (self.known && self.problem().is_some())
     }
 
+    /// Whether what is known of Google may be out of date.
+    pub fn is_google_stale(&self, now: Timestamp) -> bool {
+        self.tpus.is_stale(now, self.paces.1)
+    }
+
     /// What is wrong with the dashboard while the GCS answers for the state.
-    pub const fn silent_dashboard(&self) -> Option<&Problem> {
-        match &self.link {
+    pub fn silent_dashboard(&self) -> Option<&Problem> {
+        match &self.state.link {
             Some(Link::Up { dashboard, .. }) => dashboard.as_ref(),
             _ => None,
         }

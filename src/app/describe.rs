@@ -5,7 +5,7 @@ use crate::model::cloud::Capacity;
 use crate::model::time::brief;
 use crate::model::work::is_bytes;
 use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
-use crate::reconcile::{Row as Slice, Standing};
+use crate::reconcile::{Row as Slice, TpuStatus};
 
 /// Labels and texts, row by row.
 pub type Lines = Vec<(String, String)>;
@@ -38,7 +38,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     let physical = cluster.physical(&node.id, now);
     let mut lines = Vec::new();
     if cluster.tpus.is_ghost(node) {
-        let hint = words(&Standing::Ghost.hint(""));
+        let hint = words(&TpuStatus::Ghost.hint(""));
         push(&mut lines, "ghost", format!("alive in Ray, gone in Google Cloud; {hint}"));
     }
     push(&mut lines, "name", node.name.to_string());
@@ -223,7 +223,7 @@ pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now:
         }
     };
     push("name", row.name.to_string());
-    push("status", row.standing.word().into());
+    push("status", row.status.word().into());
     push("hint", words(&row.hint()));
     push("Google state", row.state.unwrap_or("not found").into());
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());

@@ -1,9 +1,8 @@
 //! Events that the console takes in, and effects that it asks for.
 
 use crate::model::cloud::TpuHost;
-use crate::model::{
-    ClusterName, Draft, FormId, FormNews, OperationNews, Order, Request, SubmissionId, Update,
-};
+use crate::model::{ClusterName, Draft, FormId, FormNews, OperationNews, Order, Request, SubmissionId};
+use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
 /// An event for the console.

@@ -43,7 +43,7 @@ impl App {
 
     fn focus_on(&mut self, place: usize, is_on_screen: bool) -> Effect {
         let cluster = &mut self.fleet.clusters[place];
-        cluster.pace = if is_on_screen { self.paces.focused } else { self.paces.background };
+        cluster.paces.0 = if is_on_screen { self.paces.focused } else { self.paces.background };
         Effect::Ask(cluster.name().clone(), Request::Focus(is_on_screen))
     }
 

@@ -3,11 +3,12 @@
 use super::list::Listing;
 use super::pages::jobs::newest_running;
 use super::{Action, App, Effect, Tone, View};
-use crate::diagnose::Severity;
+use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
     ClusterName, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request,
-    SubmissionId, Timestamp, Update,
+    SubmissionId, Timestamp,
 };
+use crate::state::Update;
 
 /// Changes kept for the fleet's page.
 const LATELY: usize = 50;
@@ -42,10 +43,11 @@ impl App {
         // Pages of the fleet show every cluster.
         let on_screen = self.view().place().is_none_or(|shown| shown == place);
         let cluster = &mut self.fleet.clusters[place];
+        let before = cluster.take(update.state);
         match update.news {
             News::Link(link) => {
                 let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
-                if !cluster.reach(link) {
+                if before.link == cluster.link {
                     return Vec::new();
                 }
                 self.dirty |= on_screen;
@@ -58,10 +60,10 @@ impl App {
                     self.ask_about_host_key(now);
                 }
             }
-            News::Snapshot(snapshot) => {
-                let restarted = cluster.restart_finding().map(|f| f.since);
-                let changed = cluster.take(snapshot);
-                if let Some(finding) = cluster.restart_finding()
+            News::Snapshot(_) => {
+                let restarted = before.finding(FindingKind::Restarted).map(|f| f.since);
+                let changed = cluster.differs(&before);
+                if let Some(finding) = cluster.finding(FindingKind::Restarted)
                     && Some(finding.since) != restarted
                 {
                     let tone = if finding.severity == Severity::Info { Tone::Info } else { Tone::Bad };
@@ -89,7 +91,7 @@ impl App {
             }
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
-            News::Cloud(answer) => self.cloud_news(place, answer, now),
+            News::Cloud(_) => self.cloud_news(place, &before, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
             News::Work { job, work } => self.work_news(place, &job, &work),
             News::Cost(cost) => cluster.cost = cost,

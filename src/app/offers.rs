@@ -1,6 +1,5 @@
 //! Whether an action has an effect now: the footer leaves out those that have none.
 
-use super::cluster::Cluster;
 use super::running::Running;
 use super::{App, Context, View};
 use crate::model::{Job, Node, ProblemKind, Provider};
@@ -14,7 +13,7 @@ pub(super) fn has_cluster(app: &App) -> bool {
 }
 
 pub(super) fn is_up(app: &App) -> bool {
-    app.meant().is_some_and(Cluster::is_up)
+    app.meant().is_some_and(|c| c.is_up())
 }
 
 pub(super) fn is_down(app: &App) -> bool {
@@ -39,7 +38,7 @@ pub(super) fn has_new_host_key(app: &App) -> bool {
 }
 
 pub(super) fn may_clean(app: &App) -> bool {
-    app.meant().is_some_and(|c| !c.tpus.left().is_empty() && !c.tpus.cleaning)
+    app.meant().is_some_and(|c| !c.tpus.left().is_empty() && !c.cleaning)
 }
 
 pub(super) fn has_row(app: &App) -> bool {

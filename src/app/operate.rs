@@ -3,7 +3,7 @@
 use super::dialog::{Dialog, Question};
 use super::line::Line;
 use super::plan::{Looked, Plan, Spot};
-use super::running::{Mark, Running, Stand};
+use super::running::{OperationState, Running, StepState};
 use super::workers::stays;
 use super::{Action, App, Cluster, Context, Effect, Tone, describe};
 use crate::model::{
@@ -170,11 +170,12 @@ impl App {
 
     /// Cancels the operation, unless it has changed something that it must bring to an end.
     pub(super) fn cancel(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.stand == Stand::Works) else {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.state == OperationState::Running)
+        else {
             return Vec::new();
         };
         if running.may_be_cancelled() {
-            running.stand = Stand::Cancelling;
+            running.state = OperationState::Cancelling;
             return vec![Effect::Operate(cluster, Order::Cancel)];
         }
         let text = "changes have been made, cannot cancel; if a step fails, it can be resumed";
@@ -193,7 +194,7 @@ impl App {
 
     /// Quits; asks first when that would interrupt an operation.
     pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
-        let ours = |r: &&Running| matches!(r.stand, Stand::Works | Stand::Cancelling);
+        let ours = |r: &&Running| matches!(r.state, OperationState::Running | OperationState::Cancelling);
         let running: Vec<&Running> =
             self.fleet.clusters.iter().filter_map(|c| c.running.as_ref()).filter(ours).collect();
         if running.is_empty() {
@@ -220,7 +221,7 @@ impl App {
             line("started", describe::ago(running.since, now)),
             line("status", running.brief()),
         ];
-        if let Stand::Stopped(_, Some(saved)) = &running.stand {
+        if let OperationState::Interrupted(_, Some(saved)) = &running.state {
             let later = Fix::restore_jobs(cluster, saved, "submit them again");
             lines.push(line("jobs", format!("stay saved in {saved}")));
             lines.push(line("hint", self.hint_in(&later.into(), Some(Context::Ask))));
@@ -235,6 +236,22 @@ impl App {
 
     /// News of an operation on a cluster.
     pub(super) fn operation_news(
+        &mut self,
+        name: &ClusterName,
+        news: OperationNews,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let is_operated = |app: &Self| app.fleet.named(name).is_some_and(Cluster::is_operated);
+        let before = is_operated(self);
+        let mut effects = self.take_operation_news(name, news, now);
+        let after = is_operated(self);
+        if before != after {
+            effects.insert(0, Effect::Ask(name.clone(), Request::Operated(after)));
+        }
+        effects
+    }
+
+    fn take_operation_news(
         &mut self,
         name: &ClusterName,
         news: OperationNews,
@@ -263,7 +280,7 @@ impl App {
                     cluster.mark = mark;
                 }
             }
-            OperationNews::Standing(standing) => self.standing(name, standing.map(Running::standing)),
+            OperationNews::Journaled(journaled) => self.journaled(name, journaled.map(Running::journaled)),
             OperationNews::Began(operation) => {
                 if let Some(cluster) = self.cluster_mut(name) {
                     cluster.running = Some(Running::new(operation, now));
@@ -326,16 +343,16 @@ impl App {
         matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
     }
 
-    fn standing(&mut self, name: &ClusterName, running: Option<Running>) {
+    fn journaled(&mut self, name: &ClusterName, running: Option<Running>) {
         let stopped = running.as_ref().is_some_and(Running::is_stopped);
         let Some(cluster) = self.cluster_mut(name) else { return };
         let known = cluster.running.is_some();
         // A running operation is known better here than from its journal; an ended one stays visible.
-        let keeps = |r: &Running| match r.stand {
-            Stand::Works | Stand::Cancelling => true,
-            Stand::Over(_) => running.is_none(),
-            Stand::Stopped(Some(_), _) => stopped,
-            Stand::Stopped(None, _) | Stand::Elsewhere => false,
+        let keeps = |r: &Running| match r.state {
+            OperationState::Running | OperationState::Cancelling => true,
+            OperationState::Ended(_) => running.is_none(),
+            OperationState::Interrupted(Some(_), _) => stopped,
+            OperationState::Interrupted(None, _) | OperationState::Elsewhere => false,
         };
         if cluster.running.as_ref().is_some_and(keeps) {
             return;
@@ -354,8 +371,8 @@ impl App {
         let stays = stays(&task, running.step());
         let of_cluster = running.operation.kind().is_of_cluster();
         let title = running.operation.title.clone();
-        let workers = match running.marks.last() {
-            Some(Mark::Done(said, _)) => said.clone(),
+        let workers = match running.steps.last() {
+            Some(StepState::Done(said, _)) => said.clone(),
             _ => String::new(),
         };
         let (tone, text) = match end {

@@ -2,7 +2,7 @@
 
 use crate::model::text::log_line;
 use crate::model::{
-    Consent, Operation, OperationEnd, Problem, Progress, Remains, Standing, StepName, Timestamp,
+    Consent, JournaledOperation, Operation, OperationEnd, Problem, Progress, Remains, StepName, Timestamp,
 };
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ const KEPT: usize = 500;
 
 /// The status of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum StepState {
     /// It has not started.
-    Waits,
+    Waiting,
     /// Running since then.
-    Works(Timestamp),
+    Running(Timestamp),
     /// Done: its result, and its duration in seconds if it ran here.
     Done(String, Option<u64>),
     /// It failed; the operation is interrupted there.
@@ -24,22 +24,22 @@ pub enum Mark {
 
 /// The status of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stand {
+pub enum OperationState {
     /// Running here.
-    Works,
+    Running,
     /// Being cancelled.
     Cancelling,
     /// Running in another process on this machine.
     Elsewhere,
     /// Interrupted: the problem (none when its process was killed), and the folder of its saved jobs.
-    Stopped(Option<Problem>, Option<String>),
+    Interrupted(Option<Problem>, Option<String>),
     /// Ended.
-    Over(Over),
+    Ended(Ending),
 }
 
 /// The outcome of an operation that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum Ending {
     /// All steps are done.
     Done,
     /// Cancelled, which leaves this state.
@@ -48,7 +48,7 @@ pub enum Over {
     Abandoned,
 }
 
-impl Over {
+impl Ending {
     /// The outcome in one word.
     pub const fn word(self) -> &'static str {
         match self {
@@ -69,34 +69,34 @@ pub struct Running {
     /// Time of its end or interruption.
     pub until: Option<Timestamp>,
     /// The status of each step.
-    pub marks: Vec<Mark>,
+    pub steps: Vec<StepState>,
     /// The status of the operation.
-    pub stand: Stand,
+    pub state: OperationState,
     output: VecDeque<String>,
 }
 
 impl Running {
     /// An operation that starts or resumes at that time.
     pub fn new(operation: Operation, since: Timestamp) -> Self {
-        let marks = vec![Mark::Waits; operation.steps.len()];
-        Self { operation, since, until: None, marks, stand: Stand::Works, output: VecDeque::new() }
+        let steps = vec![StepState::Waiting; operation.steps.len()];
+        Self { operation, since, until: None, steps, state: OperationState::Running, output: VecDeque::new() }
     }
 
     /// The operation as its journal describes it.
-    pub fn standing(standing: Standing) -> Self {
-        let mut running = Self::new(standing.operation, standing.since);
-        for (step, said) in standing.done {
-            running.mark(step, Mark::Done(said, None));
+    pub fn journaled(journaled: JournaledOperation) -> Self {
+        let mut running = Self::new(journaled.operation, journaled.since);
+        for (step, said) in journaled.done {
+            running.note(step, StepState::Done(said, None));
         }
-        running.stand = match (standing.elsewhere, standing.why.as_str()) {
-            (true, _) => Stand::Elsewhere,
-            (false, "") => Stand::Stopped(None, standing.saved),
+        running.state = match (journaled.elsewhere, journaled.why.as_str()) {
+            (true, _) => OperationState::Elsewhere,
+            (false, "") => OperationState::Interrupted(None, journaled.saved),
             (false, why) => {
-                if let Some(mark) = running.marks.iter_mut().find(|m| **m == Mark::Waits) {
-                    *mark = Mark::Failed;
+                if let Some(step) = running.steps.iter_mut().find(|m| **m == StepState::Waiting) {
+                    *step = StepState::Failed;
                 }
-                let problem = Problem::new(crate::model::ProblemKind::Other, why, "", standing.since);
-                Stand::Stopped(Some(problem), standing.saved)
+                let problem = Problem::new(crate::model::ProblemKind::Other, why, "", journaled.since);
+                OperationState::Interrupted(Some(problem), journaled.saved)
             }
         };
         running
@@ -106,11 +106,11 @@ impl Running {
     pub fn take(&mut self, progress: Progress, now: Timestamp) {
         match progress {
             Progress::Began(step) => {
-                if self.stand == Stand::Cancelling && !self.operation.is_harmless_at(step) {
+                if self.state == OperationState::Cancelling && !self.operation.is_harmless_at(step) {
                     // It came too late.
-                    self.stand = Stand::Works;
+                    self.state = OperationState::Running;
                 }
-                self.mark(step, Mark::Works(now));
+                self.note(step, StepState::Running(now));
             }
             Progress::Output(line) => {
                 self.output.push_back(log_line(&line));
@@ -119,14 +119,14 @@ impl Running {
                 }
             }
             Progress::Done(step, said) => {
-                let took = match self.operation.number(step).checked_sub(1).map(|i| &self.marks[i]) {
-                    Some(Mark::Works(at)) => Some(at.age(now).as_secs()),
+                let took = match self.operation.number(step).checked_sub(1).map(|i| &self.steps[i]) {
+                    Some(StepState::Running(at)) => Some(at.age(now).as_secs()),
                     _ => None,
                 };
-                self.mark(step, Mark::Done(said, took));
+                self.note(step, StepState::Done(said, took));
             }
-            Progress::Skipped(step, said) => self.mark(step, Mark::Done(said, None)),
-            Progress::Failed(step, _) => self.mark(step, Mark::Failed),
+            Progress::Skipped(step, said) => self.note(step, StepState::Done(said, None)),
+            Progress::Failed(step, _) => self.note(step, StepState::Failed),
         }
     }
 
@@ -134,21 +134,21 @@ impl Running {
     pub fn end(&mut self, end: OperationEnd, now: Timestamp) {
         self.until = Some(now);
         if matches!(end, OperationEnd::Cancelled(_)) {
-            for mark in self.marks.iter_mut().filter(|m| matches!(m, Mark::Works(_))) {
-                *mark = Mark::Waits;
+            for step in self.steps.iter_mut().filter(|m| matches!(m, StepState::Running(_))) {
+                *step = StepState::Waiting;
             }
         }
-        self.stand = match end {
-            OperationEnd::Done => Stand::Over(Over::Done),
-            OperationEnd::Cancelled(left) => Stand::Over(Over::Cancelled(left)),
-            OperationEnd::Abandoned => Stand::Over(Over::Abandoned),
-            OperationEnd::Stopped(problem, saved) => Stand::Stopped(Some(problem), saved),
+        self.state = match end {
+            OperationEnd::Done => OperationState::Ended(Ending::Done),
+            OperationEnd::Cancelled(left) => OperationState::Ended(Ending::Cancelled(left)),
+            OperationEnd::Abandoned => OperationState::Ended(Ending::Abandoned),
+            OperationEnd::Stopped(problem, saved) => OperationState::Interrupted(Some(problem), saved),
         };
     }
 
-    fn mark(&mut self, step: StepName, mark: Mark) {
+    fn note(&mut self, step: StepName, state: StepState) {
         if let Some(i) = self.operation.number(step).checked_sub(1) {
-            self.marks[i] = mark;
+            self.steps[i] = state;
         }
     }
 
@@ -159,8 +159,8 @@ impl Running {
 
     /// The step that is running or failed.
     pub fn step(&self) -> Option<StepName> {
-        let at = self.marks.iter().rposition(|m| matches!(m, Mark::Works(_) | Mark::Failed));
-        let at = at.or_else(|| self.marks.iter().position(|m| *m == Mark::Waits))?;
+        let at = self.steps.iter().rposition(|m| matches!(m, StepState::Running(_) | StepState::Failed));
+        let at = at.or_else(|| self.steps.iter().position(|m| *m == StepState::Waiting))?;
         Some(self.operation.steps[at])
     }
 
@@ -170,27 +170,27 @@ impl Running {
         let place = self.step().map_or_else(String::new, |s| {
             format!(" {}/{}", self.operation.number(s), self.operation.steps.len())
         });
-        match self.stand {
-            Stand::Works | Stand::Elsewhere => format!("{word}{place}"),
-            Stand::Cancelling => format!("cancelling {word}"),
-            Stand::Stopped(..) => format!("{word}{place} interrupted"),
-            Stand::Over(over) => format!("{word} {}", over.word()),
+        match self.state {
+            OperationState::Running | OperationState::Elsewhere => format!("{word}{place}"),
+            OperationState::Cancelling => format!("cancelling {word}"),
+            OperationState::Interrupted(..) => format!("{word}{place} interrupted"),
+            OperationState::Ended(over) => format!("{word} {}", over.word()),
         }
     }
 
     /// Whether it is running, here or in another process.
     pub fn is_at_work(&self) -> bool {
-        matches!(self.stand, Stand::Works | Stand::Cancelling | Stand::Elsewhere)
+        matches!(self.state, OperationState::Running | OperationState::Cancelling | OperationState::Elsewhere)
     }
 
     /// Whether it is interrupted: it must be resumed or abandoned before another operation starts.
     pub fn is_stopped(&self) -> bool {
-        matches!(self.stand, Stand::Stopped(..))
+        matches!(self.state, OperationState::Interrupted(..))
     }
 
     /// Whether it can be cancelled: it runs here, and nothing was changed yet, or the change completes without us.
     pub fn may_be_cancelled(&self) -> bool {
-        self.stand == Stand::Works && self.left_behind().is_some()
+        self.state == OperationState::Running && self.left_behind().is_some()
     }
 
     /// The state that is left if it is cancelled at the current step.
@@ -236,7 +236,7 @@ mod tests {
             assert!(running.may_be_cancelled() && !running.takes_down(), "{step:?}");
             running.take(Progress::Done(step, "seen".into()), later);
         }
-        assert_eq!(running.marks[0], Mark::Done("seen".into(), Some(7)));
+        assert_eq!(running.steps[0], StepState::Done("seen".into(), Some(7)));
         running.take(Progress::Began(StepName::Stop), later);
         assert!(!running.may_be_cancelled() && running.takes_down());
         assert_eq!(running.brief(), "restart 4/9");
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_journal_tells_where_it_stopped() {
-        let standing = Standing {
+        let journaled = JournaledOperation {
             operation: restart().operation,
             since: T0,
             done: vec![(StepName::Check, "ok".into()), (StepName::Look, "2 workers".into())],
@@ -254,10 +254,10 @@ mod tests {
             saved: None,
             elsewhere: false,
         };
-        let running = Running::standing(standing.clone());
+        let running = Running::journaled(journaled.clone());
         assert_eq!((running.brief().as_str(), running.is_stopped()), ("restart 3/9 interrupted", true));
-        assert_eq!(running.marks[2], Mark::Failed);
-        let elsewhere = Running::standing(Standing { elsewhere: true, ..standing });
+        assert_eq!(running.steps[2], StepState::Failed);
+        let elsewhere = Running::journaled(JournaledOperation { elsewhere: true, ..journaled });
         assert!(elsewhere.is_at_work() && !elsewhere.may_be_cancelled());
     }
 }

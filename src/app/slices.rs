@@ -1,11 +1,11 @@
 //! What is done with a cluster's TPUs: shown, logged in to, deleted when they were preempted.
 
 use super::dialog::{Dialog, Question};
-use super::{App, Cluster, Effect, Tone, View};
-use crate::model::cloud::{CloudView, TpuHost};
+use super::{App, Effect, Tone, View};
+use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
-use crate::reconcile::Standing;
-use std::sync::Arc;
+use crate::reconcile::TpuStatus;
+use crate::state::{ClusterState, Tpus};
 
 /// Lines of a dialog's list.
 const LISTED: usize = 12;
@@ -31,8 +31,10 @@ impl App {
         let is_missing = |h: &&TpuHost| row.missing.contains(&h.internal);
         let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
         let host = reached().find(is_missing).or_else(|| reached().next());
-        let why = match (row.standing, host) {
-            (Standing::EatsQuota, _) => format!("{} was preempted: there is no host to log in to", row.name),
+        let why = match (row.status, host) {
+            (TpuStatus::HoldsQuota, _) => {
+                format!("{} was preempted: there is no host to log in to", row.name)
+            }
             (_, None) => format!("{} has no address", row.name),
             (_, Some(host)) => return vec![Effect::SshHost(cluster.name().clone(), host.clone())],
         };
@@ -44,7 +46,7 @@ impl App {
     pub(super) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.meant() else { return Vec::new() };
         let left = cluster.tpus.left().to_vec();
-        if cluster.tpus.cleaning {
+        if cluster.cleaning {
             self.toasts.say(
                 Tone::Info,
                 format!("{}: preempted TPUs are already being deleted", cluster.name()),
@@ -86,7 +88,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         let cluster = &mut self.fleet.clusters[place];
-        cluster.tpus.cleaning = true;
+        cluster.cleaning = true;
         let name = cluster.name().clone();
         self.toasts.say(
             Tone::Info,
@@ -96,26 +98,22 @@ impl App {
         vec![Effect::Ask(name, Request::CleanPreempted(left))]
     }
 
-    pub(super) fn cloud_news(
-        &mut self,
-        place: usize,
-        answer: Result<Arc<CloudView>, Problem>,
-        now: Timestamp,
-    ) {
-        if let Err(problem) = &answer
-            && problem.kind == ProblemKind::Login
-        {
+    pub(super) fn cloud_news(&mut self, place: usize, before: &ClusterState, now: Timestamp) {
+        let cluster = &self.fleet.clusters[place];
+        if let Some(problem) = cluster.tpus.problem().filter(|p| p.kind == ProblemKind::Login) {
             // One login serves all clusters, so that one message does.
-            let told = |c: &Cluster| c.tpus.problem().is_some_and(|p| p.what == problem.what);
-            if !self.fleet.clusters.iter().any(told) {
+            let is_it = |tpus: &Tpus| tpus.problem().is_some_and(|p| p.what == problem.what);
+            let others = self.fleet.clusters.iter().enumerate().filter(|(other, _)| *other != place);
+            if !is_it(&before.tpus) && !others.into_iter().any(|(_, c)| is_it(&c.tpus)) {
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
                 let text = format!("cannot list TPUs: {why}");
                 self.toasts.say(Tone::Info, text, now);
             }
         }
-        let cluster = &mut self.fleet.clusters[place];
-        let changed = cluster.take_cloud(answer);
-        if cluster.diagnose() {
+        let cluster = &self.fleet.clusters[place];
+        let seen = |tpus: &Tpus| (tpus.rows().to_vec(), tpus.problem().cloned());
+        let changed = seen(&before.tpus) != seen(&cluster.tpus);
+        if before.findings != cluster.findings {
             self.arrange_fleet();
         }
         let is_shown = *self.view() == View::Tpus(place);
@@ -134,7 +132,7 @@ impl App {
         now: Timestamp,
     ) {
         let cluster = &mut self.fleet.clusters[place];
-        cluster.tpus.cleaning = false;
+        cluster.cleaning = false;
         let name = cluster.name().clone();
         let (tone, text) = match done {
             Err(problem) => (Tone::Bad, problem.joined(&self.hint_in(&problem.hint, None))),

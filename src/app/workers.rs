@@ -3,12 +3,13 @@
 use super::dialog::Dialog;
 use super::plan::Plan;
 use super::worker::{Offered, WorkerForm};
-use super::{Action, App, Effect, Tone, Tpus};
+use super::{Action, App, Effect, Tone};
 use crate::model::{
     ClusterName, DRAIN_SECS, Hint, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
     Verb, WorkerOffer,
 };
-use crate::reconcile::{Row, Standing};
+use crate::reconcile::{Row, TpuStatus};
+use crate::state::Tpus;
 use crossterm::event::KeyEvent;
 
 /// The worker of the selected row.
@@ -169,11 +170,11 @@ fn slice(tpus: &Tpus, node: &Node) -> String {
 
 /// Why Ray cannot be started on a TPU; empty when it can.
 fn hostless(row: &Row, remove: &str) -> String {
-    match row.standing {
-        Standing::EatsQuota => {
+    match row.status {
+        TpuStatus::HoldsQuota => {
             format!("{} was preempted: there is no host to start Ray on; {remove} removes it", row.name)
         }
-        Standing::Refused => {
+        TpuStatus::Refused => {
             format!("{} was refused: there is no host to start Ray on; {remove} removes it", row.name)
         }
         _ if row.logins.is_empty() => {

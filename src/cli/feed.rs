@@ -3,7 +3,8 @@
 use super::output;
 use super::signals::Signals;
 use crate::app::{App, Event, Feed};
-use crate::model::{ClusterName, ClusterSpec, News, Request, Timestamp, Update};
+use crate::model::{ClusterName, ClusterSpec, News, Request, Timestamp};
+use crate::state::Update;
 use crate::supervisor::{Options, Supervisor};
 use std::io::{self, Write};
 use std::time::Duration;

@@ -5,9 +5,9 @@ use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    AffectedJob, Confirmation, Confirmed, Consent, Gate, Hint, NewWorker, Operation, OperationEnd,
-    OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal, Restoration, Standing,
-    StepName, TakeOver, Target, Task, Timestamp, Touched, Verb,
+    AffectedJob, Confirmation, Confirmed, Consent, Gate, Hint, JournaledOperation, NewWorker, Operation,
+    OperationEnd, OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal,
+    Restoration, StepName, TakeOver, Target, Task, Timestamp, Touched, Verb,
 };
 use crate::operation::{Call, Journals, News, Operations};
 use crate::supervisor::{self, Connection, ConnectionState};
@@ -68,11 +68,11 @@ pub(super) struct RunOptions<'a> {
 impl<'a> RunOptions<'a> {
     /// A request with all options off.
     pub fn of(task: Task, arguments: &'a OperateArguments) -> Self {
-        Self { kind: task.kind(), task: Some(task), ..Self::standing(OperationKind::Start, arguments) }
+        Self { kind: task.kind(), task: Some(task), ..Self::journaled(OperationKind::Start, arguments) }
     }
 
     /// A request that only resumes or abandons an interrupted operation.
-    pub fn standing(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
+    pub fn journaled(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
         let (others, now, leave, no_wait) = (false, false, false, false);
         Self { task: None, kind, others, now, leave, no_wait, arguments }
     }
@@ -85,7 +85,7 @@ pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::
     let environment = reach.environment(attached.connection.clone());
     let (operations, news) = Operations::start(environment, Journals::Asked);
     let connection = attached.connection.clone();
-    let mut front = Front { options, reach, operations, news, connection, standing: None, mark: None };
+    let mut front = Front { options, reach, operations, news, connection, journaled: None, mark: None };
     let done = front.run().await;
     drop(front);
     attached.close().await;
@@ -100,7 +100,7 @@ struct Front<'a> {
     news: mpsc::Receiver<News>,
     connection: Connection,
     /// The interrupted operation, as last reported.
-    standing: Option<Standing>,
+    journaled: Option<JournaledOperation>,
     /// The mark of another operator's operation, as last reported.
     mark: Option<OperationMark>,
 }
@@ -119,12 +119,12 @@ impl Front<'_> {
     async fn run(&mut self) -> anyhow::Result<ExitCode> {
         let arguments = self.options.arguments;
         let name = &self.reach.spec.name;
-        self.standing = self.operations.standing(name).await?;
+        self.journaled = self.operations.journaled(name).await?;
         match &self.options.task {
             _ if arguments.abandon => self.abandon().await,
             _ if arguments.resume => {
                 let is_done = |step| {
-                    self.standing.as_ref().is_some_and(|s| s.done.iter().any(|(done, _)| *done == step))
+                    self.journaled.as_ref().is_some_and(|s| s.done.iter().any(|(done, _)| *done == step))
                 };
                 let consent = self.consent();
                 let skips = self.options.leave && !is_done(StepName::Clear);
@@ -150,13 +150,13 @@ impl Front<'_> {
     }
 
     async fn abandon(&mut self) -> anyhow::Result<ExitCode> {
-        let Some(standing) = self.standing.clone() else {
+        let Some(journaled) = self.journaled.clone() else {
             anyhow::bail!("no interrupted operation on {}", self.reach.spec.name)
         };
         match self.ask(Order::Abandon).await? {
             Answer::Refused(refusal) => self.refused(&refusal),
             Answer::Abandoned | Answer::Previewed(_) => {
-                eprintln!("{}: abandoned{}", standing.operation.title, what_stays(&standing));
+                eprintln!("{}: abandoned{}", journaled.operation.title, what_stays(&journaled));
                 print_rows(self.options, &[])?;
                 Ok(ExitCode::SUCCESS)
             }
@@ -235,7 +235,7 @@ impl Front<'_> {
                 }
             };
             match news {
-                OperationNews::Standing(standing) => self.standing = standing,
+                OperationNews::Journaled(journaled) => self.journaled = journaled,
                 OperationNews::Marked(mark) => self.mark = mark,
                 OperationNews::Previewed(_, seen) => return Ok(Answer::Previewed(seen)),
                 OperationNews::Refused(_, refusal) => return Ok(Answer::Refused(refusal)),
@@ -277,7 +277,7 @@ impl Front<'_> {
                     }
                 }
                 OperationNews::Touched(what) => touched = what,
-                OperationNews::Standing(standing) => self.standing = standing,
+                OperationNews::Journaled(journaled) => self.journaled = journaled,
                 OperationNews::Refused(_, refusal) => return self.refused(&refusal),
                 OperationNews::Ended(end) => {
                     let Some(operation) = &operation else { anyhow::bail!("nothing was done") };
@@ -320,8 +320,8 @@ impl Front<'_> {
         // A cluster that already runs is not an error: there is nothing to do.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
         print_rows(self.options, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
-        let words = match (gate, &self.standing) {
-            (Gate::Interrupted, Some(standing)) => stopped(standing),
+        let words = match (gate, &self.journaled) {
+            (Gate::Interrupted, Some(journaled)) => stopped(journaled),
             _ => problem.in_commands(self.target()),
         };
         if is_fine {
@@ -405,23 +405,24 @@ fn print_steps(operation: &Operation) {
     }
 }
 
-fn stopped(standing: &Standing) -> String {
-    let operation = &standing.operation;
-    let next = operation.next(&standing.done);
+fn stopped(journaled: &JournaledOperation) -> String {
+    let operation = &journaled.operation;
+    let next = operation.next(&journaled.done);
     let at = next.map_or_else(String::new, |step| format!(" at {}", operation.place(step)));
-    let why = if standing.why.is_empty() { String::new() } else { format!(": {}", printable(&standing.why)) };
+    let why =
+        if journaled.why.is_empty() { String::new() } else { format!(": {}", printable(&journaled.why)) };
     let target = Target::of(&operation.cluster).with(operation.kind().command());
     let next =
         Hint::from([Verb::Resume.to("resume it"), Verb::Abandon.to("or abandon it")]).in_commands(target);
-    format!("{} was interrupted{at}{why}{}; {next}", operation.title, what_stays(standing))
+    format!("{} was interrupted{at}{why}{}; {next}", operation.title, what_stays(journaled))
 }
 
-fn what_stays(standing: &Standing) -> String {
-    match (&standing.saved, &standing.operation.task) {
+fn what_stays(journaled: &JournaledOperation) -> String {
+    match (&journaled.saved, &journaled.operation.task) {
         (Some(folder), _) => format!("; jobs saved in {folder}"),
         (None, task @ Task::AddWorker(NewWorker::Queued { .. })) => {
             let delete = Verb::RemoveNow.on(task.worker(), "delete it");
-            let delete = delete.in_commands(Target::of(&standing.operation.cluster));
+            let delete = delete.in_commands(Target::of(&journaled.operation.cluster));
             format!("; the request stays with Google; {delete}")
         }
         (None, _) => String::new(),

@@ -154,12 +154,12 @@ pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<Exit
         WorkerCommand::AddWorker(a) => RunOptions {
             task: a.task(),
             no_wait: a.no_wait,
-            ..RunOptions::standing(OperationKind::AddWorker, &a.common)
+            ..RunOptions::journaled(OperationKind::AddWorker, &a.common)
         },
         WorkerCommand::InitWorker(a) => RunOptions {
             task: a.worker.clone().map(|worker| Task::InitWorker { worker }),
             others: a.others,
-            ..RunOptions::standing(OperationKind::InitWorker, &a.common)
+            ..RunOptions::journaled(OperationKind::InitWorker, &a.common)
         },
         WorkerCommand::RemoveWorker(a) => {
             let drain = a.drain.then_some(a.within);
@@ -167,7 +167,7 @@ pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<Exit
                 task: a.worker.clone().map(|worker| Task::RemoveWorker { worker, drain }),
                 others: a.others,
                 now: a.now,
-                ..RunOptions::standing(OperationKind::RemoveWorker, &a.common)
+                ..RunOptions::journaled(OperationKind::RemoveWorker, &a.common)
             }
         }
     };

@@ -47,7 +47,7 @@ pub enum FindingKind {
     /// There is unmet demand and nothing is launched, for an unknown reason.
     Unmet,
     /// Preempted TPUs are not deleted.
-    EatsQuota,
+    HoldsQuota,
     /// Parts of the state could not be read.
     PartlyRead,
     /// Nodes are pending.
@@ -73,7 +73,7 @@ impl FindingKind {
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
             Self::Unmet => "unmet",
-            Self::EatsQuota => "quota",
+            Self::HoldsQuota => "quota",
             Self::PartlyRead => "partial data",
             Self::Scaling => "scaling up",
             Self::Idle => "idle",

@@ -18,7 +18,7 @@ pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
         if number == 1 { "it" } else { "them" }
     );
     let hint = Verb::CleanPreempted.to(if number == 1 { "delete it" } else { "delete them" });
-    Some(Finding::new(FindingKind::EatsQuota, Severity::Warn, None, short, long, hint))
+    Some(Finding::new(FindingKind::HoldsQuota, Severity::Warn, None, short, long, hint))
 }
 
 #[cfg(test)]

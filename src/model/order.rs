@@ -28,8 +28,8 @@ pub enum Order {
 
 /// An operation that has begun and not ended, according to its journal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
-    /// The interrupted operation.
+pub struct JournaledOperation {
+    /// The operation with its steps.
     pub operation: Operation,
     /// When the operation began.
     pub since: Timestamp,
@@ -55,7 +55,7 @@ pub enum OperationNews {
     /// The mark of another operator's operation on the cluster, read for a dialog; none when there is none.
     Marked(Option<OperationMark>),
     /// An operation is interrupted, here or in another program; none when there is none.
-    Standing(Option<Standing>),
+    Journaled(Option<JournaledOperation>),
     /// The operation begins or is resumed.
     Began(Operation),
     /// Progress of a step.

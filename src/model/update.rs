@@ -2,8 +2,8 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, ClusterName, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
-    LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogSource, Node,
+    NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -28,15 +28,6 @@ pub struct Snapshot {
 }
 
 /// News about one cluster.
-#[derive(Clone, Debug)]
-pub struct Update {
-    /// The cluster that the news are about.
-    pub cluster: ClusterName,
-    /// Content of the news.
-    pub news: News,
-}
-
-/// Kinds of news.
 #[derive(Clone, Debug)]
 pub enum News {
     /// The connection state has changed.
@@ -151,4 +142,7 @@ pub enum Request {
     Ports(bool),
     /// Reconnect now.
     Reconnect,
+    /// An operation of this machine stops or starts the cluster from now on, or no longer does: Ray's restart is then no
+    /// finding.
+    Operated(bool),
 }

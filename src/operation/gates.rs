@@ -6,13 +6,13 @@
 use super::environment::Environment;
 use super::facts::Facts;
 use super::journal::{Journal, JournalError, Unfinished};
+use super::journaled::journaled;
 use super::mark::others_mark;
 use super::preflight::preflight;
-use super::standing::standing;
 use super::trouble;
 use crate::model::{
-    ClusterSpec, Consent, Gate, Hint, Operation, OperationKind, OperationMark, Order, Preview, Problem,
-    Refusal, Standing, TakeOver, Task, Timestamp, Verb,
+    ClusterSpec, Consent, Gate, Hint, JournaledOperation, Operation, OperationKind, OperationMark, Order,
+    Preview, Problem, Refusal, TakeOver, Task, Timestamp, Verb,
 };
 use crate::supervisor::Access;
 
@@ -39,27 +39,30 @@ pub fn offered(environment: &Environment, spec: &ClusterSpec, task: &Task) -> Re
 }
 
 /// Checks that no operation is interrupted or running on the cluster; the error says which one is. Reads the journal.
-pub fn free(environment: &Environment, spec: &ClusterSpec) -> Result<(), Box<(Refusal, Option<Standing>)>> {
-    let found = standing(&environment.state, &spec.name).map_err(|e| Box::new((e.into(), None)))?;
-    let Some(standing) = found else { return Ok(()) };
-    if standing.elsewhere {
+pub fn free(
+    environment: &Environment,
+    spec: &ClusterSpec,
+) -> Result<(), Box<(Refusal, Option<JournaledOperation>)>> {
+    let found = journaled(&environment.state, &spec.name).map_err(|e| Box::new((e.into(), None)))?;
+    let Some(journaled) = found else { return Ok(()) };
+    if journaled.elsewhere {
         // Whoever holds the journal is named by the attempt to open it.
         return match Journal::open(&environment.state, &spec.name) {
-            Err(e) => Err(Box::new((e.into(), Some(standing)))),
+            Err(e) => Err(Box::new((e.into(), Some(journaled)))),
             Ok(journal) if journal.unfinished().is_none() => Ok(()),
-            Ok(_) => Err(Box::new((interrupted(&standing), Some(standing)))),
+            Ok(_) => Err(Box::new((interrupted(&journaled), Some(journaled)))),
         };
     }
-    Err(Box::new((interrupted(&standing), Some(standing))))
+    Err(Box::new((interrupted(&journaled), Some(journaled))))
 }
 
 /// That an operation was interrupted.
-pub fn interrupted(standing: &Standing) -> Refusal {
-    let title = &standing.operation.title;
-    let next = standing.operation.next(&standing.done);
-    let at = next.map_or_else(String::new, |step| format!(" at {}", standing.operation.place(step)));
+pub fn interrupted(journaled: &JournaledOperation) -> Refusal {
+    let title = &journaled.operation.title;
+    let next = journaled.operation.next(&journaled.done);
+    let at = next.map_or_else(String::new, |step| format!(" at {}", journaled.operation.place(step)));
     let problem =
-        trouble(format!("{title} was interrupted{at}"), super::resume_or_abandon(standing.operation.kind()));
+        trouble(format!("{title} was interrupted{at}"), super::resume_or_abandon(journaled.operation.kind()));
     Refusal::new(Gate::Interrupted, problem)
 }
 

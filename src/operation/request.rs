@@ -6,11 +6,11 @@ use super::environment::Environment;
 use super::facts::{Facts, Outcome};
 use super::gates;
 use super::journal::{Journal, Scope, Unfinished};
+use super::journaled::journaled;
 use super::mark::{others_mark, remove_mark};
 use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
-use super::standing::standing;
 use super::worker::offer;
 use crate::model::{
     ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
@@ -93,9 +93,9 @@ impl Request {
             gates::free(&environment, &spec)
         });
         let Err(refused) = gates.await else { return Ok(()) };
-        let (refusal, standing) = *refused;
-        if let Some(standing) = standing {
-            self.say(OperationNews::Standing(Some(standing))).await;
+        let (refusal, journaled) = *refused;
+        if let Some(journaled) = journaled {
+            self.say(OperationNews::Journaled(Some(journaled))).await;
         }
         Err((kind, refusal))
     }
@@ -181,7 +181,7 @@ impl Request {
             let mut journal = Journal::open(&state, &spec.name)?;
             if journal.unfinished().is_some() {
                 // It was begun since the gates were asked.
-                return Ok::<_, Refusal>(Err(standing(&state, &spec.name)?));
+                return Ok::<_, Refusal>(Err(journaled(&state, &spec.name)?));
             }
             journal.begin(&task, &Scope { others, now, ..Scope::of(&spec) })?;
             Ok(Ok(journal))
@@ -213,7 +213,7 @@ impl Request {
         let opened = blocking(move || Journal::open(&state, &name)).await;
         let journal = opened.map_err(|e| (means, e.into()))?;
         let Some(mut unfinished) = journal.unfinished().cloned() else {
-            self.say(OperationNews::Standing(None)).await;
+            self.say(OperationNews::Journaled(None)).await;
             return Err((means, gates::nothing_to_resume(&self.spec)));
         };
         let kind = unfinished.task.kind();
@@ -277,7 +277,7 @@ impl Request {
                 }
                 self.note(operation.deed(), "abandoned".to_owned()).await;
             }
-            None => self.say(OperationNews::Standing(None)).await,
+            None => self.say(OperationNews::Journaled(None)).await,
         }
         self.say(OperationNews::Ended(OperationEnd::Abandoned)).await;
         Ok(())

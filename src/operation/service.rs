@@ -13,12 +13,12 @@ use super::environment::Environment;
 use super::facts::Facts;
 use super::gates;
 use super::journal::JournalError;
+use super::journaled::journaled;
 use super::news::News;
 use super::request::{Request, Stop};
-use super::standing::standing;
 use crate::model::{
-    ClusterName, Consent, Draft, FormId, Operation, OperationKind, OperationMark, OperationNews, Order,
-    Preview, Problem, Refusal, Standing, SubmissionId, Task,
+    ClusterName, Consent, Draft, FormId, JournaledOperation, Operation, OperationKind, OperationMark,
+    OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -137,9 +137,9 @@ impl Operations {
     }
 
     /// The interrupted operation on a cluster, or the one that another program is at; none when there is none.
-    pub async fn standing(&self, cluster: &ClusterName) -> Result<Option<Standing>, JournalError> {
+    pub async fn journaled(&self, cluster: &ClusterName) -> Result<Option<JournaledOperation>, JournalError> {
         let (state, cluster) = (self.environment.state.clone(), cluster.clone());
-        blocking(move || standing(&state, &cluster)).await
+        blocking(move || journaled(&state, &cluster)).await
     }
 }
 
@@ -151,7 +151,7 @@ struct Work {
 }
 
 /// What a look into the journals saw, and how many operations had begun here before it.
-type Seen = (u64, Vec<(ClusterName, Option<Standing>)>);
+type Seen = (u64, Vec<(ClusterName, Option<JournaledOperation>)>);
 
 /// The task behind [`Operations`]; it owns all state of the service.
 struct Hub {
@@ -163,7 +163,7 @@ struct Hub {
     /// Operations and their ends so far.
     begun: u64,
     /// The last reported state of each journal.
-    known: BTreeMap<ClusterName, Option<Standing>>,
+    known: BTreeMap<ClusterName, Option<JournaledOperation>>,
     /// What is done beside; the cluster and number of an operation that is over.
     tasks: JoinSet<Option<(ClusterName, u64)>>,
 }
@@ -201,7 +201,7 @@ impl Hub {
         let read = move || {
             let names = environment.clusters.iter().map(|spec| &spec.name);
             // An unreadable journal is reported when an operation is to begin.
-            names.filter_map(|name| Some((name.clone(), standing(&environment.state, name).ok()?))).collect()
+            names.filter_map(|name| Some((name.clone(), journaled(&environment.state, name).ok()?))).collect()
         };
         Box::pin(async move { (begun, blocking(read).await) })
     }
@@ -217,7 +217,7 @@ impl Hub {
             }
             self.known.insert(cluster.clone(), seen.clone());
             // The front end may be on its way out.
-            let _ = self.news.send(News::Operation(cluster, Box::new(OperationNews::Standing(seen)))).await;
+            let _ = self.news.send(News::Operation(cluster, Box::new(OperationNews::Journaled(seen)))).await;
         }
     }
 

@@ -10,7 +10,7 @@ pub const JOIN_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// The status of a machine. Ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
+pub enum TpuStatus {
     /// Alive in Ray, but preempted or unknown in the cloud.
     Ghost,
     /// Some hosts have been missing for longer than [`JOIN_TIME`]: what runs on the slice waits for ever.
@@ -18,7 +18,7 @@ pub enum Standing {
     /// Up for longer than [`JOIN_TIME`], and no host ever joined.
     NeverRegistered,
     /// Preempted and not deleted: it holds quota.
-    EatsQuota,
+    HoldsQuota,
     /// The request was refused, and stays until it is deleted.
     Refused,
     /// Stopped, or in an unknown state.
@@ -35,14 +35,14 @@ pub enum Standing {
     Registered,
 }
 
-impl Standing {
+impl TpuStatus {
     /// The status in words, for the screen and JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ghost => "ghost",
             Self::Incomplete => "incomplete",
             Self::NeverRegistered => "never joined",
-            Self::EatsQuota => "preempted, holds quota",
+            Self::HoldsQuota => "preempted, holds quota",
             Self::Refused => "refused",
             Self::Stopped => "stopped",
             Self::Joining => "joining",
@@ -63,7 +63,7 @@ impl Standing {
             Self::NeverRegistered => {
                 Hint::from("check its start-up log").and(Verb::RemoveWorker.on(machine, "or delete it"))
             }
-            Self::EatsQuota => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
+            Self::HoldsQuota => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
             Self::Refused => {
                 Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))
             }
@@ -104,7 +104,7 @@ pub struct Row {
     /// The number of its chips.
     pub chips: u32,
     /// The status of the machine.
-    pub standing: Standing,
+    pub status: TpuStatus,
     /// Google's own word for its state; none of a ghost that Google does not know.
     pub state: Option<&'static str>,
     /// Its node type in the cluster's file, when it is known.
@@ -128,6 +128,6 @@ pub struct Row {
 impl Row {
     /// What to do about it; empty when nothing needs to be done.
     pub fn hint(&self) -> Hint {
-        self.standing.hint(self.name.raw())
+        self.status.hint(self.name.raw())
     }
 }

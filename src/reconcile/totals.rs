@@ -1,6 +1,6 @@
 //! Totals over the reconciled rows: chips by generation, and each node type's limits and existing machines.
 
-use super::{Row, Standing};
+use super::{Row, TpuStatus};
 use crate::model::text::printable;
 use crate::model::{Node, NodeTypeLimits};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub struct Chips {
     /// Of these, on hosts that are alive in Ray.
     pub in_ray: u32,
     /// Of these, preempted and not deleted.
-    pub eats_quota: u32,
+    pub holds_quota: u32,
     /// Requested and not created yet.
     pub waiting: u32,
 }
@@ -23,7 +23,7 @@ impl Chips {
     pub fn words(&self, generation: &str, ray_told: bool) -> String {
         let mut parts = vec![format!("{} {} chips", printable(generation), self.held)];
         parts.extend(ray_told.then(|| format!("{} in Ray", self.in_ray)));
-        parts.extend((self.eats_quota > 0).then(|| format!("{} preempted", self.eats_quota)));
+        parts.extend((self.holds_quota > 0).then(|| format!("{} preempted", self.holds_quota)));
         parts.extend((self.waiting > 0).then(|| format!("{} more requested", self.waiting)));
         parts.join(", ")
     }
@@ -36,15 +36,15 @@ pub fn chips_by_generation(rows: &[Row]) -> BTreeMap<&str, Chips> {
         // A ghost that Google does not know holds nothing.
         let Some(generation) = generation(row.accelerator_type.raw()) else { continue };
         let chips = all.entry(generation).or_default();
-        match row.standing {
-            Standing::Waiting => chips.waiting += row.chips,
-            Standing::Refused => {}
-            standing => {
+        match row.status {
+            TpuStatus::Waiting => chips.waiting += row.chips,
+            TpuStatus::Refused => {}
+            status => {
                 chips.held += row.chips;
                 let (hosts, joined) = row.hosts;
-                let gone = matches!(standing, Standing::EatsQuota | Standing::Ghost);
+                let gone = matches!(status, TpuStatus::HoldsQuota | TpuStatus::Ghost);
                 if gone {
-                    chips.eats_quota += row.chips;
+                    chips.holds_quota += row.chips;
                 } else if hosts > 0 {
                     chips.in_ray +=
                         row.chips * u32::try_from(joined).unwrap_or(0) / u32::try_from(hosts).unwrap_or(1);
@@ -90,22 +90,22 @@ pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) ->
     let count = |limit: &NodeTypeLimits| {
         let mine = || rows.iter().filter(|r| r.ray_type.as_ref().is_some_and(|t| t.raw() == limit.name));
         let registered = nodes.map(|nodes| {
-            let in_rows = mine().filter(|r| r.standing == Standing::Registered).count();
+            let in_rows = mine().filter(|r| r.status == TpuStatus::Registered).count();
             let is_mine = |n: &&Node| n.state.is_alive() && !n.is_head && n.node_type.raw() == limit.name;
             let plain = |n: &&Node| n.resources.get("TPU").is_none_or(|r| r.total <= 0.0);
             in_rows + nodes.iter().filter(is_mine).filter(plain).count()
         });
-        let is_there = |s: Standing| {
+        let is_there = |s: TpuStatus| {
             matches!(
                 s,
-                Standing::Registered
-                    | Standing::Up
-                    | Standing::Joining
-                    | Standing::Incomplete
-                    | Standing::NeverRegistered
+                TpuStatus::Registered
+                    | TpuStatus::Up
+                    | TpuStatus::Joining
+                    | TpuStatus::Incomplete
+                    | TpuStatus::NeverRegistered
             )
         };
-        let there = mine().filter(|r| is_there(r.standing)).count().max(registered.unwrap_or(0));
+        let there = mine().filter(|r| is_there(r.status)).count().max(registered.unwrap_or(0));
         TypeCount { name: limit.name.clone(), min: limit.min, max: limit.max, there, registered }
     };
     limits.iter().filter(|l| !l.is_head).map(count).collect()
@@ -118,12 +118,12 @@ mod tests {
     use crate::reconcile::Keeper;
     use std::sync::Arc;
 
-    fn row(kind: &str, chips: u32, standing: Standing, hosts: (usize, usize), ray_type: &str) -> Row {
+    fn row(kind: &str, chips: u32, status: TpuStatus, hosts: (usize, usize), ray_type: &str) -> Row {
         Row {
             name: "x".into(),
             accelerator_type: kind.into(),
             chips,
-            standing,
+            status,
             state: None,
             ray_type: Some(ray_type.into()),
             hosts,
@@ -139,17 +139,17 @@ mod tests {
     #[test]
     fn chips_are_summed_by_generation() {
         let rows = [
-            row("v4-32", 16, Standing::Registered, (4, 4), "t"),
-            row("v4-32", 16, Standing::Incomplete, (4, 3), "t"),
-            row("v4-8", 4, Standing::EatsQuota, (1, 0), "t"),
-            row("v4-8", 4, Standing::Ghost, (1, 1), "t"),
-            row("v4-8", 4, Standing::Waiting, (0, 0), "t"),
-            row("v4-8", 4, Standing::Refused, (0, 0), "t"),
-            row("v5litepod-8", 8, Standing::Joining, (0, 0), "t"),
-            row("", 4, Standing::Ghost, (0, 1), "t"),
+            row("v4-32", 16, TpuStatus::Registered, (4, 4), "t"),
+            row("v4-32", 16, TpuStatus::Incomplete, (4, 3), "t"),
+            row("v4-8", 4, TpuStatus::HoldsQuota, (1, 0), "t"),
+            row("v4-8", 4, TpuStatus::Ghost, (1, 1), "t"),
+            row("v4-8", 4, TpuStatus::Waiting, (0, 0), "t"),
+            row("v4-8", 4, TpuStatus::Refused, (0, 0), "t"),
+            row("v5litepod-8", 8, TpuStatus::Joining, (0, 0), "t"),
+            row("", 4, TpuStatus::Ghost, (0, 1), "t"),
         ];
         let all = chips_by_generation(&rows);
-        let v4 = Chips { held: 40, in_ray: 28, eats_quota: 8, waiting: 4 };
+        let v4 = Chips { held: 40, in_ray: 28, holds_quota: 8, waiting: 4 };
         let v5e = Chips { held: 8, ..Chips::default() };
         assert_eq!(all.into_iter().collect::<Vec<_>>(), [("v4", v4), ("v5e", v5e)]);
     }
@@ -160,9 +160,9 @@ mod tests {
             |name: &str, min| NodeTypeLimits { name: name.into(), min, max: 8, is_head: name == "head" };
         let limits = [limit("head", 0), limit("tpu", 3), limit("cpu", 1)];
         let rows = [
-            row("v4-8", 4, Standing::Registered, (1, 1), "tpu"),
-            row("v4-8", 4, Standing::Joining, (1, 0), "tpu"),
-            row("v4-8", 4, Standing::EatsQuota, (1, 0), "tpu"),
+            row("v4-8", 4, TpuStatus::Registered, (1, 1), "tpu"),
+            row("v4-8", 4, TpuStatus::Joining, (1, 0), "tpu"),
+            row("v4-8", 4, TpuStatus::HoldsQuota, (1, 0), "tpu"),
         ];
         let node = Node {
             id: NodeId::from_bytes(&[1; 28]).unwrap(),

@@ -142,6 +142,8 @@ impl ClusterTask {
                 request = self.requests.recv() => {
                     if let Some(Request::Ports(open)) = request {
                         self.want_ports(open, &mut s).await;
+                    } else if let Some(Request::Operated(is_at_work)) = request {
+                        self.out.operated(is_at_work).await;
                     } else if let Some(end) = self.heed(request, &mut s) {
                         break end;
                     }

@@ -45,7 +45,7 @@ pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
     };
     // A command has no screen, so the news of the task are discarded.
     let (updates, _) = mpsc::channel(1);
-    let out = Out { cluster: spec.name.clone(), updates };
+    let out = Out::new(spec.clone(), updates);
     let (requests, heard) = mpsc::unbounded_channel();
     let (reach, _) = watch::channel(Reach::default());
     let (connection, held) = Connection::pair(spec.name.clone());

@@ -26,7 +26,7 @@ pub(super) async fn stop_and_watch(
     changed: mpsc::UnboundedSender<()>,
 ) {
     let tell = async |outcome| {
-        tracing::info!(cluster = %out.cluster, job = %id, ?outcome, "stop job");
+        tracing::info!(cluster = %out.cluster(), job = %id, ?outcome, "stop job");
         out.send(News::JobStop { id: id.clone(), outcome }).await;
         // The session may have ended in the meantime.
         let _ = changed.send(());

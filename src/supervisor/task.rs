@@ -264,6 +264,7 @@ impl ClusterTask {
                 let work = Err("the cluster is not connected".into());
                 self.out.send(News::Work { job, work }).await;
             }
+            Some(Request::Operated(is_at_work)) => self.out.operated(is_at_work).await,
             Some(other) => self.note(other),
         }
         None
@@ -284,6 +285,7 @@ impl ClusterTask {
             | Request::DeleteJob(_)
             | Request::Work(_)
             | Request::TrustHostKey(_)
+            | Request::Operated(_)
             // Handled by another task.
             | Request::Cloud
             | Request::CleanPreempted(_) => {}
@@ -331,7 +333,8 @@ fn needs_a_person(kind: &ProblemKind) -> bool {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::{ClusterName, GoogleNames, HeadAddress, HostName, Provider, SshAuth, Update};
+    use crate::model::{ClusterName, GoogleNames, HeadAddress, HostName, Provider, SshAuth};
+    use crate::state::Update;
     use crate::supervisor::Supervisor;
     use crate::token::Places;
 

@@ -1,7 +1,7 @@
 //! The inputs of the loop: keys and signals.
 
 use super::background::{Answers, Background, PAUSE};
-use crate::model::Update;
+use crate::state::Update;
 use crossterm::event::{self, Event};
 use crossterm::terminal;
 use futures_util::{FutureExt, Stream};

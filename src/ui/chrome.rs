@@ -7,6 +7,7 @@ use super::text::wrap;
 use super::{autoscaler, log, prompt};
 use crate::app::describe::bytes;
 use crate::app::{Action, App, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
+use crate::diagnose::FindingKind;
 use crate::model::Link;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -133,7 +134,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
             lines.push((what, d.theme.warn));
             lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
         }
-        if let Some(restarted) = cluster.restart_finding() {
+        if let Some(restarted) = cluster.finding(FindingKind::Restarted) {
             let since =
                 restarted.age(d.now).map_or_else(String::new, |age| format!(" ({})", words::minutes(age)));
             let tone = d.theme.role(words::severity(restarted.severity));

@@ -4,7 +4,7 @@ use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
 use super::text::wrap;
-use crate::app::running::{Mark, Over, Running, Stand};
+use crate::app::running::{Ending, OperationState, Running, StepState};
 use crate::app::words::span;
 use crate::app::{Action, Area, Areas};
 use crate::model::text::printable;
@@ -32,7 +32,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
         .operation
         .steps
         .iter()
-        .zip(&running.marks)
+        .zip(&running.steps)
         .map(|(s, m)| wrapped(step(*s, m, running, d), inside))
         .collect();
     // The lines up to the step that it is at.
@@ -54,9 +54,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
         None => running.since.age(d.now),
     };
     let right = format!("{} · {}", running.brief(), span(took));
-    let tone = match running.stand {
-        Stand::Stopped(..) => d.theme.bad,
-        Stand::Over(_) => d.theme.good,
+    let tone = match running.state {
+        OperationState::Interrupted(..) => d.theme.bad,
+        OperationState::Ended(_) => d.theme.good,
         _ => d.theme.accent,
     };
     let title = Title { left: &running.operation.title, right: &right, tone: Some(tone), focused: true };
@@ -96,19 +96,19 @@ fn wrapped((text, style): (String, Style), width: usize) -> Vec<(String, Style)>
     std::iter::once(first).chain(rest).map(|line| (line, style)).collect()
 }
 
-fn step(step: StepName, mark: &Mark, running: &Running, d: &Draw<'_>) -> (String, Style) {
-    let (glyph, tail, style) = match mark {
-        Mark::Waits => ("○", String::new(), d.theme.dim),
-        Mark::Works(since) => ("◐", format!("  {}", span(since.age(d.now))), d.theme.accent),
-        Mark::Done(said, took) => {
+fn step(step: StepName, state: &StepState, running: &Running, d: &Draw<'_>) -> (String, Style) {
+    let (glyph, tail, style) = match state {
+        StepState::Waiting => ("○", String::new(), d.theme.dim),
+        StepState::Running(since) => ("◐", format!("  {}", span(since.age(d.now))), d.theme.accent),
+        StepState::Done(said, took) => {
             let took =
                 took.map_or_else(String::new, |s| format!("  {}", span(std::time::Duration::from_secs(s))));
             ("✓", format!(": {}{took}", printable(said)), d.theme.text)
         }
-        Mark::Failed => ("✕", String::new(), d.theme.bad),
+        StepState::Failed => ("✕", String::new(), d.theme.bad),
     };
     // A result says more than the task of the step.
-    let words = if matches!(mark, Mark::Done(..)) { step.word() } else { step.what() };
+    let words = if matches!(state, StepState::Done(..)) { step.word() } else { step.what() };
     (format!("{glyph} {} {words}{tail}", running.operation.number(step)), style)
 }
 
@@ -118,8 +118,8 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
     let mut say =
         |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));
     let key = |action| d.key(action);
-    match &running.stand {
-        Stand::Works if running.may_be_cancelled() => {
+    match &running.state {
+        OperationState::Running if running.may_be_cancelled() => {
             let left = running.left_behind();
             if at_length {
                 say(GOES_ON.into(), d.theme.dim);
@@ -131,22 +131,24 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
                 say(format!("  {}", d.app.dialog_hint(&hint)), d.theme.dim);
             }
         }
-        Stand::Works => {
+        OperationState::Running => {
             say(GOES_ON.into(), d.theme.dim);
         }
-        Stand::Cancelling => say("cancelling".into(), d.theme.warn),
-        Stand::Elsewhere => {
+        OperationState::Cancelling => say("cancelling".into(), d.theme.warn),
+        OperationState::Elsewhere => {
             say("running in another process on this machine; watch it there".into(), d.theme.warn);
         }
-        Stand::Over(Over::Cancelled(left)) => {
+        OperationState::Ended(Ending::Cancelled(left)) => {
             let hint = Hint::from(left.words()).and(left.hint(&running.operation.task));
             say(
                 format!("{}: cancelled; {}", running.operation.title, d.app.dialog_hint(&hint)),
                 d.theme.good,
             );
         }
-        Stand::Over(over) => say(format!("{}: {}", running.operation.title, over.word()), d.theme.good),
-        Stand::Stopped(problem, saved) => {
+        OperationState::Ended(over) => {
+            say(format!("{}: {}", running.operation.title, over.word()), d.theme.good)
+        }
+        OperationState::Interrupted(problem, saved) => {
             match problem {
                 Some(problem) => {
                     say(format!("✕ {}", problem.what), d.theme.bad);

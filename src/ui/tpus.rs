@@ -8,7 +8,7 @@ use super::text::wrap;
 use crate::app::cell::{Cell, Role};
 use crate::app::column::{Head, Width};
 use crate::app::{Cluster, Headed, Listing, TpusPage, words};
-use crate::reconcile::{Row, Standing, TypeCount};
+use crate::reconcile::{Row, TpuStatus, TypeCount};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -52,9 +52,9 @@ pub fn draw(
 
 /// The status and the hint of the selected row in a line.
 fn said(row: &Row, d: &Draw<'_>) -> String {
-    let mut parts = vec![format!("{}: {}", row.name, row.standing.word())];
+    let mut parts = vec![format!("{}: {}", row.name, row.status.word())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
-    let waits = matches!(row.standing, Standing::Incomplete | Standing::NeverRegistered | Standing::Joining);
+    let waits = matches!(row.status, TpuStatus::Incomplete | TpuStatus::NeverRegistered | TpuStatus::Joining);
     if waits && !row.missing.is_empty() {
         let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
         parts.push(format!("not in Ray: {}", missing.join(", ")));
@@ -80,7 +80,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
         let why = cluster.problem().map_or("Ray has not answered yet", |p| p.what.as_str());
         lines.push((format!("! Google's data only: {why}"), d.theme.warn));
     }
-    if tpus.cleaning {
+    if cluster.cleaning {
         lines.push(("◌ deleting preempted TPUs".to_owned(), d.theme.accent));
     }
     let mut y = area.y;
@@ -116,7 +116,7 @@ fn types(
     let top = top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
     let grid = Grid { heads: &HEADS, top, rows: wanted.len(), selected: None };
-    let role = Role::Text.unless(cluster.tpus.is_stale(d.now));
+    let role = Role::Text.unless(cluster.is_google_stale(d.now));
     grid.draw(buf, inner, d.theme, |position| {
         let Some(count) = wanted.get(position) else { return Vec::new() };
         let short = count.short();

@@ -8,8 +8,9 @@ use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
 use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
 use marin_tui::model::{
     ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Provider,
-    Request, Secret, StreamId, SubmissionId, Timestamp, Update,
+    Request, Secret, StreamId, SubmissionId, Timestamp,
 };
+use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token;
 use std::collections::{BTreeMap, BTreeSet};

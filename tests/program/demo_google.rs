@@ -75,7 +75,7 @@ impl World {
         said
     }
 
-    /// Standing and name of each of the cluster's TPUs.
+    /// Status and name of each of the cluster's TPUs.
     fn tpus(&self, cluster: &str) -> Vec<(String, String)> {
         let all: Value = serde_json::from_str(&self.says(cluster, "tpus --json")).unwrap();
         let text = |v: &Value| v.as_str().unwrap().to_owned();
@@ -83,8 +83,8 @@ impl World {
         all["rows"].as_array().unwrap().iter().map(row).collect()
     }
 
-    fn count(&self, cluster: &str, standing: &str) -> usize {
-        self.tpus(cluster).iter().filter(|(is, _)| is == standing).count()
+    fn count(&self, cluster: &str, journaled: &str) -> usize {
+        self.tpus(cluster).iter().filter(|(is, _)| is == journaled).count()
     }
 
     fn nodes(&self, cluster: &str) -> usize {
@@ -116,7 +116,7 @@ fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
 }
 
 #[test]
-fn what_a_stuck_autoscaler_lost_eats_quota_until_it_is_deleted() {
+fn what_a_stuck_autoscaler_lost_holds_quota_until_it_is_deleted() {
     let world = World::new();
     let lost = world.count("us-central2", "preempted, holds quota");
     assert!(lost >= 4, "{lost}");
@@ -180,8 +180,8 @@ fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
     let world = World::new();
     for cluster in ["marin-us-central1", "marin-us-west4"] {
         let (before, all) = (world.nodes(cluster), world.tpus(cluster));
-        let (standing, name) = &all[0];
-        assert_eq!(standing, "registered", "{all:?}");
+        let (journaled, name) = &all[0];
+        assert_eq!(journaled, "registered", "{all:?}");
         world.says(cluster, &format!("remove-worker {name} --now --others --yes"));
         assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
         // The autoscaler of one that lives asks for another at once.

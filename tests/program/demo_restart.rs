@@ -97,7 +97,7 @@ impl Served {
         open.filter(|(_, status)| ["PENDING", "RUNNING"].contains(&status.to_uppercase().as_str())).collect()
     }
 
-    /// Standing and name of each of the cluster's TPUs.
+    /// Status and name of each of the cluster's TPUs.
     fn tpus(&self, cluster: &str) -> BTreeSet<(String, String)> {
         let all = self.json(cluster, "tpus --json");
         let text = |v: &Value| v.as_str().unwrap().to_owned();
@@ -126,7 +126,7 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     );
     let (before, lost) = (served.open("us-central2"), served.tpus("us-central2"));
     assert!(!before.is_empty() && !lost.is_empty());
-    assert!(lost.iter().all(|(standing, _)| standing == "preempted, holds quota"), "{lost:?}");
+    assert!(lost.iter().all(|(journaled, _)| journaled == "preempted, holds quota"), "{lost:?}");
     let (_, planned) = served.says("us-central2", "restart-cluster --dry-run");
     assert!(before.keys().all(|id| planned.contains(id.as_str())), "{planned}");
     // Nobody knows whose these are: a plain `ray job submit`, and a driver that was started by hand.
@@ -151,11 +151,11 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     // Nobody has had them ended, and others may have come since.
     let after = served.open("us-central2");
     assert!(before.keys().all(|id| after.contains_key(id)), "{before:?}: {after:?}");
-    let standing = |tpus: &BTreeSet<(String, String)>, is: &str| tpus.iter().filter(|t| t.0 == is).count();
+    let journaled = |tpus: &BTreeSet<(String, String)>, is: &str| tpus.iter().filter(|t| t.0 == is).count();
     let tpus = until("its slices are there again", || {
-        Some(served.tpus("us-central2")).filter(|tpus| standing(tpus, "registered") >= 4)
+        Some(served.tpus("us-central2")).filter(|tpus| journaled(tpus, "registered") >= 4)
     });
-    assert!(tpus.is_disjoint(&lost) && standing(&tpus, "preempted, holds quota") == 0, "{tpus:?}");
+    assert!(tpus.is_disjoint(&lost) && journaled(&tpus, "preempted, holds quota") == 0, "{tpus:?}");
     let runs = |open: &BTreeMap<String, String>| {
         before.keys().any(|id| open.get(id).is_some_and(|status| status.eq_ignore_ascii_case("running")))
     };
@@ -186,7 +186,7 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     let added = ("registered".to_owned(), "extra".to_owned());
     until("all of it is there", || {
         let tpus = served.tpus("us-central2");
-        tpus.contains(&added) && tpus.iter().filter(|(standing, _)| standing == "registered").count() > 4
+        tpus.contains(&added) && tpus.iter().filter(|(journaled, _)| journaled == "registered").count() > 4
     });
     // With a worker that joins by itself, and a Ray that answers already.
     let (_, told) = served.says("us-central2", "restart-cluster --yes --others");

@@ -12,8 +12,8 @@ use marin_tui::app::plan::Spot;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
 use marin_tui::demo::google::PROJECT;
 use marin_tui::model::{
-    ClusterName, Consent, Gate, Operation, OperationKind, OperationMark, OperationNews, Order, Standing,
-    StepName, Task, Timestamp,
+    ClusterName, Consent, Gate, JournaledOperation, Operation, OperationKind, OperationMark, OperationNews,
+    Order, StepName, Task, Timestamp,
 };
 use marin_tui::operation::{Facts, Journal, Scope};
 use marin_tui::supervisor::{self, Access, Connection, Held};

@@ -116,7 +116,7 @@ fn in_queue(mut node: Value, queued: &str) -> Value {
     node
 }
 
-/// Standing, name and hosts that joined of each row.
+/// Status, name and hosts that joined of each row.
 fn rows(value: &Value) -> Vec<(String, String, u64)> {
     let word = |v: &Value| v.as_str().unwrap().to_owned();
     let rows = value["rows"].as_array().unwrap().iter();

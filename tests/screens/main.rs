@@ -282,7 +282,7 @@ fn no_size_is_too_small() {
         press(&mut app, if keys == "p" { "" } else { "<esc>" });
         if keys == "R" {
             // Nothing stands half way.
-            app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Standing(None)), NOW);
+            app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Journaled(None)), NOW);
         }
         press(&mut app, keys);
         fits(&mut app, keys);

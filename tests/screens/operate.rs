@@ -14,7 +14,7 @@ fn restart() -> Operation {
 /// One that could not clear a machine.
 pub fn stopped() -> OperationNews {
     use StepName::{Backup, Check, Look, Stop};
-    OperationNews::Standing(Some(Standing {
+    OperationNews::Journaled(Some(JournaledOperation {
         operation: restart(),
         since: before(600),
         done: [Check, Look, Backup, Stop].iter().map(|s| (*s, "seen \x1b[31m".to_owned())).collect(),
@@ -240,6 +240,6 @@ fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_
     hears(&mut app, stopped());
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
     tell(&mut app, CLUSTER, News::Mark(None));
-    hears(&mut app, OperationNews::Standing(None));
+    hears(&mut app, OperationNews::Journaled(None));
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
 }

@@ -8,8 +8,9 @@ use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::model::cloud::{CloudView, TpuHost};
 use marin_tui::model::{
     Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Problem, ProblemKind,
-    Provider, Request, SshAuth, Update, leftovers,
+    Provider, Request, SshAuth, leftovers,
 };
+use marin_tui::state::Update;
 use marin_tui::supervisor::{Note, Options, Supervisor};
 use marin_tui::token::Places;
 use serde_json::{Value, json};

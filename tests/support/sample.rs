@@ -3,8 +3,9 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use marin_tui::app::{App, Effect, Event, Keymap, Listed};
+use marin_tui::app::{App, Cluster, Effect, Event, Keymap, Listed};
 use marin_tui::model::*;
+use marin_tui::state::{ClusterState, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,8 +159,22 @@ pub fn app(clusters: &[&str]) -> App {
     App::new(clusters.iter().map(|c| Listed::Cluster(spec(c))).collect(), keymap)
 }
 
+/// News as the cluster's task sends them: with the state that they make of the one on the screen.
+pub fn update(app: &App, cluster: &str, news: News) -> Event {
+    let name = ClusterName::new(cluster);
+    let shown = app.fleet().named(&name);
+    let mut state = shown.map_or_else(
+        || ClusterState::new(Arc::new(spec(cluster))),
+        |cluster| ClusterState::clone(cluster.state()),
+    );
+    state.learn_operation(shown.is_some_and(Cluster::is_operated), NOW);
+    state.learn(&news);
+    Event::Update(Update { cluster: name, news, state: Arc::new(state) })
+}
+
 pub fn tell(app: &mut App, cluster: &str, news: News) -> Vec<Effect> {
-    app.update(Event::Update(Update { cluster: ClusterName::new(cluster), news }), NOW)
+    let event = update(app, cluster, news);
+    app.update(event, NOW)
 }
 
 /// What a driver says that trains on some chips and wants more.

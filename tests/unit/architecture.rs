@@ -27,12 +27,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("gcp", &["model"]),
     // Not `ray`: the simulated heads share the schema with the client, and none of its code.
     ("demo", &["proto", "model"]),
-    ("supervisor", &["config", "token", "ssh", "ray", "gcp", "model"]),
     ("diagnose", &["model"]),
+    ("state", &["diagnose", "reconcile", "model"]),
+    ("supervisor", &["state", "config", "token", "ssh", "ray", "gcp", "model"]),
     ("operation", &["supervisor", "ssh", "ray", "gcp", "config", "replace", "model"]),
-    ("app", &["diagnose", "reconcile", "manual", "model"]),
+    ("app", &["state", "diagnose", "reconcile", "manual", "model"]),
     ("ui", &["app", "diagnose", "reconcile", "model"]),
-    ("tui", &["ui", "app", "operation", "supervisor", "config", "model"]),
+    ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
         "cli",
@@ -48,6 +49,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "config",
             "infra",
             "token",
+            "state",
+            "diagnose",
             "reconcile",
             "manual",
             "model",

@@ -7,6 +7,7 @@ use futures_util::Stream;
 use marin_tui::app::View;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::model::*;
+use marin_tui::state::{ClusterState, Update};
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token;
 use marin_tui::tui::{Exit, Inputs, Multiplexer, Performer, Place, event_loop, meanwhile};
@@ -82,6 +83,7 @@ struct Console {
     quit: oneshot::Sender<()>,
     seen: Seen,
     stream: StreamId,
+    state: Arc<ClusterState>,
     done: tokio::task::JoinHandle<Exit>,
 }
 
@@ -100,6 +102,7 @@ impl Console {
         let seen = Seen::new();
         let mut app = sample::shown();
         let stream = app.log().unwrap().stream();
+        let state = Arc::clone(app.clusters()[0].state());
         let screen = Screen { seen: seen.clone(), frame: Vec::new() };
         let supervisor = Supervisor::start(clusters, options, &updates);
         let done = tokio::spawn(async move {
@@ -121,7 +124,7 @@ impl Console {
             assert_eq!(app.view().clone(), View::Cluster(0));
             exit
         });
-        Self { keys, updates, quit, seen, stream, done }
+        Self { keys, updates, quit, seen, stream, state, done }
     }
 
     fn press(&self, key: char) {
@@ -130,7 +133,12 @@ impl Console {
 
     async fn line(&self, line: String) {
         let batch = LogBatch { stream: self.stream, lines: vec![line], end: LogEnd::Open };
-        let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch) };
+        self.send(News::Log(batch)).await;
+    }
+
+    async fn send(&self, news: News) {
+        let state = Arc::clone(&self.state);
+        let update = Update { cluster: ClusterName::new(CLUSTER), news, state };
         self.updates.send(update).await.unwrap();
     }
 }
@@ -182,8 +190,7 @@ async fn news_that_change_nothing_draw_nothing() {
     console.seen.wait("first").await;
     let (before, began) = (console.seen.frames(), Instant::now());
     for _ in 0..NEWS {
-        let news = News::Cost(Cost::default());
-        console.updates.send(Update { cluster: ClusterName::new(CLUSTER), news }).await.unwrap();
+        console.send(News::Cost(Cost::default())).await;
         // Long enough for a frame of its own.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -220,10 +227,12 @@ async fn news_are_taken_in_while_another_program_has_the_terminal() {
     let mut performer = Performer::new(supervisor, place);
     let mut app = sample::shown();
     let stream = app.log().unwrap().stream();
+    let state = Arc::clone(app.clusters()[0].state());
     let all_are_told = async {
         for number in 0..100 {
             let batch = LogBatch { stream, lines: vec![format!("line {number}")], end: LogEnd::Open };
-            let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch) };
+            let state = Arc::clone(&state);
+            let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch), state };
             updates.send(update).await.unwrap();
         }
         "back from ssh"

@@ -9,7 +9,7 @@ use crate::app::target::Target;
 use crate::app::words;
 use crate::model::Text;
 use crate::model::cloud::Capacity;
-use crate::reconcile::{Row as Slice, Standing};
+use crate::reconcile::{Row as Slice, TpuStatus};
 use std::cmp::Ordering;
 
 /// The TPUs of a cluster.
@@ -49,7 +49,7 @@ impl Kind for Slices {
         let mut parts: Vec<String> =
             chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
         parts.extend(tpus.asked().map(|at| format!("Google {} ago", words::minutes(at.age(look.now)))));
-        let role = if tpus.is_stale(look.now) { Role::Warn } else { Role::Dim };
+        let role = if cluster.is_google_stale(look.now) { Role::Warn } else { Role::Dim };
         Cell::new(parts.join(" · "), role)
     }
 
@@ -92,7 +92,7 @@ impl Kind for Slices {
     }
 
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
-        (a.slice.standing, &a.slice.name).cmp(&(b.slice.standing, &b.slice.name))
+        (a.slice.status, &a.slice.name).cmp(&(b.slice.status, &b.slice.name))
     }
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
@@ -100,7 +100,7 @@ impl Kind for Slices {
         let words = [
             ("name", s.name.raw()),
             ("type", s.accelerator_type.raw()),
-            ("state", s.standing.word()),
+            ("state", s.status.word()),
             ("managed-by", s.keeper.word()),
             ("capacity", s.capacity.map_or("", Capacity::word)),
         ];
@@ -123,7 +123,7 @@ const COLUMNS: &[Column<Slices>] = &[
         width: Width::text(1, 1, 0),
         when: When::Usually,
         cell: |row, look| {
-            let (glyph, role) = standing(row.slice.standing);
+            let (glyph, role) = status(row.slice.status);
             Cell::new(glyph, role.unless(is_stale(row, look)))
         },
         order: None,
@@ -134,10 +134,10 @@ const COLUMNS: &[Column<Slices>] = &[
         width: Width::text(12, 22, 0),
         when: When::Usually,
         cell: |row, look| {
-            let (_, role) = standing(row.slice.standing);
-            Cell::new(row.slice.standing.word(), role.unless(is_stale(row, look)))
+            let (_, role) = status(row.slice.status);
+            Cell::new(row.slice.status.word(), role.unless(is_stale(row, look)))
         },
-        order: Some(|a, b| a.slice.standing.cmp(&b.slice.standing)),
+        order: Some(|a, b| a.slice.status.cmp(&b.slice.status)),
     },
     Column {
         id: "name",
@@ -218,7 +218,7 @@ const COLUMNS: &[Column<Slices>] = &[
 ];
 
 fn is_stale(row: &Row<'_>, look: &Look<'_>) -> bool {
-    row.cluster.tpus.is_stale(look.now)
+    row.cluster.is_google_stale(look.now)
 }
 
 fn text(row: &Row<'_>, look: &Look<'_>) -> Role {
@@ -238,15 +238,15 @@ fn in_ray(row: &Row<'_>) -> String {
 }
 
 /// The glyph and role of a slice's state.
-fn standing(standing: Standing) -> (&'static str, Role) {
-    match standing {
-        Standing::Ghost => ("◇", Role::Bad),
-        Standing::Incomplete | Standing::NeverRegistered | Standing::EatsQuota | Standing::Refused => {
+fn status(status: TpuStatus) -> (&'static str, Role) {
+    match status {
+        TpuStatus::Ghost => ("◇", Role::Bad),
+        TpuStatus::Incomplete | TpuStatus::NeverRegistered | TpuStatus::HoldsQuota | TpuStatus::Refused => {
             ("✕", Role::Bad)
         }
-        Standing::Stopped => ("■", Role::Warn),
-        Standing::Joining | Standing::Waiting | Standing::Leaving => ("◐", Role::Text),
-        Standing::Up => ("○", Role::Text),
-        Standing::Registered => ("●", Role::Good),
+        TpuStatus::Stopped => ("■", Role::Warn),
+        TpuStatus::Joining | TpuStatus::Waiting | TpuStatus::Leaving => ("◐", Role::Text),
+        TpuStatus::Up => ("○", Role::Text),
+        TpuStatus::Registered => ("●", Role::Good),
     }
 }

@@ -6,7 +6,7 @@ use crate::model::cloud::{Capacity, CloudView};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{ClusterSpec, Node, Problem, Target, Text, Timestamp, Verb};
-use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
+use crate::reconcile::{Chips, Row, TpuStatus, TypeCount, chips_by_generation, reconcile, types};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -88,7 +88,7 @@ impl Said<'_> {
         if !self.cloud.complete {
             eprintln!("Google could not list everything, so more TPUs may exist; try again in a minute");
         }
-        if rows.iter().any(|r| r.standing == Standing::Ghost && r.state.is_none()) {
+        if rows.iter().any(|r| r.status == TpuStatus::Ghost && r.state.is_none()) {
             let zone = self.spec.zone.as_deref().unwrap_or("-");
             eprintln!("only {} was queried; workers in other zones are shown as `ghost`", printable(zone));
         }
@@ -100,7 +100,7 @@ impl Said<'_> {
         let chips: serde_json::Map<_, _> = chips
             .iter()
             .map(|(generation, c)| {
-                let value = json!({"held": c.held, "in_ray": c.in_ray, "holds_quota": c.eats_quota, "waiting": c.waiting});
+                let value = json!({"held": c.held, "in_ray": c.in_ray, "holds_quota": c.holds_quota, "waiting": c.waiting});
                 ((*generation).to_owned(), value)
             })
             .collect();
@@ -124,7 +124,7 @@ fn cells(row: &Row, now: Timestamp, ray: bool) -> Vec<String> {
     let (hosts, joined) = row.hosts;
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     vec![
-        row.standing.word().into(),
+        row.status.word().into(),
         row.name.raw().into(),
         or_dash(row.accelerator_type.raw().to_owned()),
         row.chips.to_string(),
@@ -155,26 +155,26 @@ fn type_cells(count: &TypeCount) -> Vec<String> {
 /// One hint per kind of issue.
 fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut standings: Vec<Standing> = rows.iter().map(|r| r.standing).collect();
-    standings.dedup();
-    for standing in standings {
-        let mine: Vec<&Row> = rows.iter().filter(|r| r.standing == standing).collect();
+    let mut statuses: Vec<TpuStatus> = rows.iter().map(|r| r.status).collect();
+    statuses.dedup();
+    for status in statuses {
+        let mine: Vec<&Row> = rows.iter().filter(|r| r.status == status).collect();
         // Of several machines none is named.
         let name = if let [only] = mine[..] { only.name.raw() } else { "" };
-        let hint = standing.hint(name).in_commands(Target::of(&spec.name));
+        let hint = status.hint(name).in_commands(Target::of(&spec.name));
         if hint.is_empty() {
             continue;
         }
         let missing: Vec<String> = mine.iter().flat_map(|r| &r.missing).map(|a| a.raw().to_owned()).collect();
-        let missing = match standing {
-            Standing::Incomplete | Standing::NeverRegistered if !missing.is_empty() => {
+        let missing = match status {
+            TpuStatus::Incomplete | TpuStatus::NeverRegistered if !missing.is_empty() => {
                 format!(" (missing in Ray: {})", missing.join(", "))
             }
             _ => String::new(),
         };
-        let word = match standing {
-            Standing::EatsQuota if mine.len() > 1 => "preempted, hold quota",
-            standing => standing.word(),
+        let word = match status {
+            TpuStatus::HoldsQuota if mine.len() > 1 => "preempted, hold quota",
+            status => status.word(),
         };
         lines.push(format!("{} {word}: {hint}{missing}", mine.len()));
     }
@@ -194,7 +194,7 @@ fn row_for_scripts(row: &Row, target: Target<'_>) -> Value {
     let hint = Some(row.hint()).filter(|hint| !hint.is_empty());
     let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
     json!({
-        "status": row.standing.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
+        "status": row.status.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
         "chips": row.chips, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),

@@ -30,7 +30,7 @@ pub(super) async fn follow(
             Ok(view) => {
                 heard = Instant::now();
                 trouble.clear();
-                let all: Vec<_> = names.iter().map(|name| standing(&view, name)).collect();
+                let all: Vec<_> = names.iter().map(|name| status(&view, name)).collect();
                 for ((name, now), last) in names.iter().zip(&all).zip(&mut last) {
                     let word = match now {
                         Ok(seen) => format!("{name}: {}", seen.word),
@@ -99,7 +99,7 @@ impl From<&str> for Seen {
 }
 
 /// The state of a queued resource, or an error if its TPU VM will never be up.
-fn standing(view: &CloudView, name: &str) -> Result<Seen, Problem> {
+fn status(view: &CloudView, name: &str) -> Result<Seen, Problem> {
     let Some(queued) = view.queued.iter().find(|q| q.name.raw() == name) else {
         if !view.complete {
             return Ok("Google could not list everything".into());

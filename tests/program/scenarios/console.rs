@@ -118,7 +118,7 @@ impl<'a> Console<'a> {
     /// Resumes or skips what is shown: a restart that was interrupted.
     pub(super) fn resumes(&mut self, act: Act, allows: bool) -> Verdict {
         let done = [StepName::Check, StepName::Look, StepName::Stop];
-        let shown = Standing {
+        let shown = JournaledOperation {
             operation: Operation::new(RESTART, cluster()),
             since: Timestamp::now(),
             done: done.iter().map(|s| (*s, String::new())).collect(),
@@ -126,7 +126,7 @@ impl<'a> Console<'a> {
             saved: None,
             elsewhere: false,
         };
-        let news = OperationNews::Standing(Some(shown));
+        let news = OperationNews::Journaled(Some(shown));
         self.app.update(Event::Operation(cluster(), news), Timestamp::now());
         let effects = self.press(if act == Act::Skip { "f" } else { "r" });
         let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };

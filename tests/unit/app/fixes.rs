@@ -18,7 +18,7 @@ fn with_keys(changes: &[(&str, &str)]) -> App {
 /// An interrupted restart, so that its progress can be opened.
 fn interrupted() -> OperationNews {
     let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
-    OperationNews::Standing(Some(Standing {
+    OperationNews::Journaled(Some(JournaledOperation {
         operation: restart,
         since: before(600),
         done: vec![(StepName::Check, "ray 2.60.0".into())],

@@ -111,8 +111,8 @@ fn what_is_read_seldom_on_purpose_is_not_stale() {
     assert!(!stale(&app, minutes(1)) && stale(&app, minutes(2)), "on the screen");
     press(&mut app, "q");
     assert!(!stale(&app, minutes(19)), "in the list again");
-    let tpus = &app.clusters()[0].tpus;
-    assert!(!tpus.is_stale(NOW.plus(minutes(119))) && tpus.is_stale(NOW.plus(minutes(120))));
+    let alpha = &app.clusters()[0];
+    assert!(!alpha.is_google_stale(NOW.plus(minutes(119))) && alpha.is_google_stale(NOW.plus(minutes(120))));
     let usual = fleet();
     assert!(!stale(&usual, Duration::from_secs(29)) && stale(&usual, Duration::from_secs(30)));
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use marin_tui::app::plan::{Looked, Spot};
-use marin_tui::app::running::Stand;
+use marin_tui::app::running::OperationState;
 use marin_tui::app::{Keymap, Listed};
 
 fn orders(order: Order) -> Effect {
@@ -41,8 +41,8 @@ fn restart() -> Operation {
     Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
 }
 
-fn stand(app: &App) -> &Stand {
-    &app.current().unwrap().running.as_ref().unwrap().stand
+fn stand(app: &App) -> &OperationState {
+    &app.current().unwrap().running.as_ref().unwrap().state
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn what_cannot_begin_is_said_with_its_mend_and_cannot_be_pressed() {
 #[test]
 fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
     let mut app = shown();
-    let stopped = Standing {
+    let stopped = JournaledOperation {
         operation: restart(),
         since: before(600),
         done: Vec::new(),
@@ -195,7 +195,7 @@ fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
         saved: None,
         elsewhere: false,
     };
-    hears(&mut app, OperationNews::Standing(Some(stopped)));
+    hears(&mut app, OperationNews::Journaled(Some(stopped)));
     assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
     let allowed = Order::Resume(Consent { unknown: true, ..meant() });
     let refusal = Refusal {
@@ -228,15 +228,17 @@ fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
 #[test]
 fn progress_is_watched_left_and_opened_again() {
     let mut app = shown();
-    hears(&mut app, OperationNews::Began(restart()));
+    // The task that reads the cluster is told, for Ray's restart is expected then.
+    let began = hears(&mut app, OperationNews::Began(restart()));
+    assert_eq!(began, [asks(Request::Operated(true))]);
     press(&mut app, "p");
     assert_eq!(app.context(), Context::Progress);
     hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
     assert!(app.next_change(NOW).unwrap() <= Duration::from_secs(1), "it counts");
     assert_eq!(press(&mut app, "c"), [orders(Order::Cancel)]);
-    assert_eq!(*stand(&app), Stand::Cancelling);
+    assert_eq!(*stand(&app), OperationState::Cancelling);
     hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
-    assert_eq!(*stand(&app), Stand::Works, "it came too late");
+    assert_eq!(*stand(&app), OperationState::Running, "it came too late");
     assert_eq!(press(&mut app, "c"), []);
     assert!(said(&app).contains("changes have been made"), "{}", said(&app));
     press(&mut app, "<esc><esc>");
@@ -250,13 +252,14 @@ fn progress_is_watched_left_and_opened_again() {
     assert_eq!(app.fleet().alerts(), 0, "a cluster that is being restarted is expected to be away");
     let answer = Progress::Done(StepName::Answer, "session".into());
     assert_eq!(hears(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
-    assert_eq!(hears(&mut app, OperationNews::Ended(OperationEnd::Done)), [asks(Request::Refresh)]);
+    let ended = hears(&mut app, OperationNews::Ended(OperationEnd::Done));
+    assert_eq!(ended, [asks(Request::Operated(false)), asks(Request::Refresh)]);
     assert!(said(&app).contains("restart marin-us-central2: done"), "{}", said(&app));
 }
 
 #[test]
 fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
-    let standing = |done: &[StepName], elsewhere| Standing {
+    let journaled = |done: &[StepName], elsewhere| JournaledOperation {
         operation: restart(),
         since: before(600),
         done: done.iter().map(|s| (*s, String::new())).collect(),
@@ -266,15 +269,15 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     };
     let before_clear = [StepName::Check, StepName::Look, StepName::Backup, StepName::Stop];
     let mut app = shown();
-    hears(&mut app, OperationNews::Standing(Some(standing(&before_clear[..2], true))));
+    hears(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..2], true))));
     assert!(app.dialog().is_none(), "another program is at it: nothing is asked");
     press(&mut app, "p");
     assert_eq!(press(&mut app, "r"), [], "it is not ours to resume");
     press(&mut app, "<esc>");
-    hears(&mut app, OperationNews::Standing(None));
+    hears(&mut app, OperationNews::Journaled(None));
 
     let mut app = shown();
-    hears(&mut app, OperationNews::Standing(Some(standing(&before_clear, false))));
+    hears(&mut app, OperationNews::Journaled(Some(journaled(&before_clear, false))));
     assert_eq!(app.context(), Context::Progress, "it comes up by itself");
     assert_eq!(app.watched().unwrap().brief(), "restart 5/9 interrupted");
     assert_eq!(press(&mut app, "r"), [orders(Order::Resume(meant()))]);
@@ -286,7 +289,7 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
 
     // What comes after the stop rests on it.
     let mut app = shown();
-    hears(&mut app, OperationNews::Standing(Some(standing(&before_clear[..3], false))));
+    hears(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..3], false))));
     assert_eq!(press(&mut app, "f"), []);
     assert!(said(&app).contains("cannot skip"), "{}", said(&app));
 }

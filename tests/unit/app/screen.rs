@@ -129,7 +129,8 @@ fn machine_figures_that_stand_still_are_not_shown_for_ever() {
     let at = |secs: i64| Timestamp::from_millis(NOW.as_millis() + secs * 1000);
     let tell = |app: &mut App, sample: i64, secs: i64| {
         let news = News::Physical(vec![(id, figures(sample))]);
-        app.update(Event::Update(Update { cluster: ClusterName::new(CLUSTER), news }), at(secs));
+        let event = update(app, CLUSTER, news);
+        app.update(event, at(secs));
     };
     let seen = |app: &App, secs: i64| {
         let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();

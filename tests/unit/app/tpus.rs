@@ -2,7 +2,7 @@
 
 use super::*;
 use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
-use marin_tui::reconcile::Standing;
+use marin_tui::reconcile::TpuStatus;
 
 fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
     TpuVm {
@@ -143,11 +143,11 @@ fn an_error_stands_beside_what_was_known_before() {
     let mut app = opened();
     let gone = problem(ProblemKind::Other, "Google cannot be reached", "check the network");
     tell(&mut app, CLUSTER, News::Cloud(Err(gone)));
-    let tpus = &app.tpus().unwrap().tpus;
+    let cluster = app.tpus().unwrap();
     assert_eq!(names(&app).len(), 5);
-    assert!(tpus.is_stale(NOW) && tpus.problem().is_some());
+    assert!(cluster.is_google_stale(NOW) && cluster.tpus.problem().is_some());
     tell(&mut app, CLUSTER, cloud());
-    assert!(!app.tpus().unwrap().tpus.is_stale(NOW));
+    assert!(!app.tpus().unwrap().is_google_stale(NOW));
 }
 
 #[test]
@@ -167,16 +167,16 @@ fn without_ray_nothing_is_said_of_ray() {
     let gone = problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     let tpus = &app.tpus().unwrap().tpus;
-    let standings: Vec<_> = tpus.rows().iter().map(|r| r.standing).collect();
-    let (quota, up) = (Standing::EatsQuota, Standing::Up);
-    assert_eq!(standings, [quota, quota, up, up, up]);
+    let statuses: Vec<_> = tpus.rows().iter().map(|r| r.status).collect();
+    let (quota, up) = (TpuStatus::HoldsQuota, TpuStatus::Up);
+    assert_eq!(statuses, [quota, quota, up, up, up]);
     // A try is no success: what Ray said before is as old as it was.
     tell(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
     let cluster = app.tpus().unwrap();
-    assert!(cluster.tpus.rows().iter().all(|r| r.standing != Standing::Ghost));
+    assert!(cluster.tpus.rows().iter().all(|r| r.status != TpuStatus::Ghost));
     assert!(!cluster.tpus.knows_ray() && !cluster.snapshot.nodes.iter().any(|n| cluster.tpus.is_ghost(n)));
     tell(&mut app, CLUSTER, News::Link(up_link()));
-    assert_eq!(app.tpus().unwrap().tpus.rows()[0].standing, Standing::Ghost);
+    assert_eq!(app.tpus().unwrap().tpus.rows()[0].status, TpuStatus::Ghost);
 }
 
 fn up_link() -> Link {
@@ -189,7 +189,7 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     let cluster = app.tpus().unwrap();
     let ghosts: Vec<_> = cluster.snapshot.nodes.iter().filter(|n| cluster.tpus.is_ghost(n)).collect();
     assert_eq!(ghosts.iter().map(|n| n.address.raw()).collect::<Vec<_>>(), ["10.130.0.2"]);
-    let quota = cluster.findings.iter().find(|f| f.kind == marin_tui::diagnose::FindingKind::EatsQuota);
+    let quota = cluster.findings.iter().find(|f| f.kind == marin_tui::diagnose::FindingKind::HoldsQuota);
     assert_eq!(quota.unwrap().short, "2 preempted TPUs hold quota, 8 chips");
     press(&mut app, "q1z");
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();

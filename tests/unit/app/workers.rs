@@ -2,7 +2,7 @@
 
 use super::*;
 use marin_tui::app::plan::{Looked, Spot};
-use marin_tui::app::running::{Over, Stand};
+use marin_tui::app::running::{Ending, OperationState};
 use marin_tui::app::worker::{Offered, WorkerField, WorkerForm};
 use marin_tui::app::{Keymap, Listed};
 use marin_tui::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
@@ -68,8 +68,8 @@ fn begun(app: &mut App, task: Task, steps: &[StepName]) {
     }
 }
 
-fn stand(app: &App) -> Stand {
-    app.clusters()[0].running.as_ref().unwrap().stand.clone()
+fn stand(app: &App) -> OperationState {
+    app.clusters()[0].running.as_ref().unwrap().state.clone()
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
     let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
-    assert_eq!(stand(&app), Stand::Over(Over::Cancelled(how)));
+    assert_eq!(stand(&app), OperationState::Ended(Ending::Cancelled(how)));
     assert!(
         said(&app).contains("the request stays with Google") && !said(&app).contains("nothing was changed")
     );

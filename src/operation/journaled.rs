@@ -2,7 +2,7 @@
 
 use super::journal::{Journal, JournalError, PASSED, Scope, Unfinished};
 use super::trouble;
-use crate::model::{ClusterName, ClusterSpec, Hint, Operation, Problem, Standing, StepName, Verb};
+use crate::model::{ClusterName, ClusterSpec, Hint, JournaledOperation, Operation, Problem, StepName, Verb};
 use std::path::Path;
 
 impl Unfinished {
@@ -56,9 +56,9 @@ impl Unfinished {
 }
 
 /// The interrupted operation of a cluster according to its journal, which is not locked.
-pub fn standing(state: &Path, cluster: &ClusterName) -> Result<Option<Standing>, JournalError> {
+pub fn journaled(state: &Path, cluster: &ClusterName) -> Result<Option<JournaledOperation>, JournalError> {
     let Some((unfinished, held)) = Journal::peek(state, cluster)? else { return Ok(None) };
-    Ok(Some(Standing {
+    Ok(Some(JournaledOperation {
         operation: unfinished.operation(cluster),
         since: unfinished.since,
         saved: unfinished.facts.saved(),
@@ -102,7 +102,7 @@ mod tests {
     fn a_journal_is_looked_into_without_being_held() {
         let dir = tempfile::tempdir().unwrap();
         let name = ClusterName::new("lab");
-        let look = || standing(dir.path(), &name).unwrap();
+        let look = || journaled(dir.path(), &name).unwrap();
         assert_eq!(look(), None);
         assert!(!dir.path().join("operations").exists(), "looking makes nothing");
         let mut journal = Journal::open(dir.path(), &name).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::model::cloud::CloudView;
 use crate::model::{ClusterSpec, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers};
-use crate::reconcile::{Chips, Row, Standing, TypeCount, chips_by_generation, reconcile, types};
+use crate::reconcile::{Chips, Row, TpuStatus, TypeCount, chips_by_generation, reconcile, types};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const STALE: Duration = Duration::from_secs(180);
 
 /// The known TPUs of a cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tpus {
     view: Option<Arc<CloudView>>,
     problem: Option<Problem>,
@@ -20,10 +20,6 @@ pub struct Tpus {
     types: Vec<TypeCount>,
     ghosts: HashSet<Text>,
     ray_known: bool,
-    /// Whether leftovers are being deleted.
-    pub cleaning: bool,
-    /// Poll interval of Google.
-    pub(super) pace: Duration,
 }
 
 impl Tpus {
@@ -47,9 +43,9 @@ impl Tpus {
         self.ray_known
     }
 
-    /// Whether Google's answer may be out of date.
-    pub fn is_stale(&self, now: Timestamp) -> bool {
-        let old = STALE.max(self.pace * 2);
+    /// Whether Google's answer may be out of date, where it is asked at that interval.
+    pub fn is_stale(&self, now: Timestamp, pace: Duration) -> bool {
+        let old = STALE.max(pace * 2);
         self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= old)
     }
 
@@ -101,12 +97,7 @@ impl Tpus {
         self.ray_known = ray_known;
         self.rows = reconcile(spec.name.as_str(), &view, nodes, now);
         self.types = types(&spec.node_types, &self.rows, nodes);
-        let ghosts = self.rows.iter().filter(|r| r.standing == Standing::Ghost);
+        let ghosts = self.rows.iter().filter(|r| r.status == TpuStatus::Ghost);
         self.ghosts = ghosts.flat_map(|r| &r.logins).map(|h| h.internal.clone()).collect();
-    }
-
-    /// What can be seen of it, to tell whether anything changed.
-    pub(super) fn seen(&self) -> (Vec<Row>, Option<Problem>) {
-        (self.rows.clone(), self.problem.clone())
     }
 }

@@ -1,0 +1,359 @@
+//! The state of one cluster, finished: what Ray, Google and the connection report becomes totals, one table of TPUs and
+//! findings.
+//!
+//! Pure, and a value: the next state follows from the last one and the news. A cluster's task makes it and hands it out
+//! with every update, so that a screen only takes it in and a command has all that a screen has. Ages are not in it:
+//! it says since when, and whoever shows it compares that with a clock.
+
+mod tpus;
+
+pub use tpus::Tpus;
+
+use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy, Severity};
+use crate::model::{
+    ClusterName, ClusterSpec, Link, News, OperationMark, Problem, Pulse, Snapshot, SubmissionId, Tally, Text,
+    Timestamp,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A new Ray session seen within this time after the end of an operation belongs to that operation.
+const AFTERWARDS: Duration = Duration::from_secs(120);
+
+/// News about one cluster, and its state with them.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The cluster that the news are about.
+    pub cluster: ClusterName,
+    /// Content of the news.
+    pub news: News,
+    /// All that is known of the cluster, the news included.
+    pub state: Arc<ClusterState>,
+}
+
+/// All that is known of one cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterState {
+    spec: Arc<ClusterSpec>,
+    /// The state of the connection; none before the first news.
+    pub link: Option<Link>,
+    /// The last state that was read from Ray.
+    pub snapshot: Arc<Snapshot>,
+    /// Whether any was read yet.
+    pub known: bool,
+    /// The last state in a few numbers.
+    pub tally: Tally,
+    /// What is wrong with the cluster, worst first.
+    pub findings: Vec<Finding>,
+    /// Its TPUs at Google.
+    pub tpus: Arc<Tpus>,
+    history: History,
+    mark: Option<OperationMark>,
+    operated: Operated,
+}
+
+/// Whether an operation of this machine stops or starts the cluster.
+#[derive(Clone, Copy, Debug)]
+enum Operated {
+    No,
+    Now,
+    /// Until then.
+    Before(Timestamp),
+}
+
+impl ClusterState {
+    /// A cluster of which nothing is known yet.
+    pub fn new(spec: Arc<ClusterSpec>) -> Self {
+        Self {
+            spec,
+            link: None,
+            snapshot: Arc::default(),
+            known: false,
+            tally: Tally::default(),
+            findings: Vec::new(),
+            tpus: Arc::default(),
+            history: History::default(),
+            mark: None,
+            operated: Operated::No,
+        }
+    }
+
+    /// Whether the news are part of the state, so that [`Self::learn`] is worth its work.
+    pub const fn concerns(news: &News) -> bool {
+        matches!(news, News::Link(_) | News::Snapshot(_) | News::Cloud(_) | News::Mark(_))
+    }
+
+    /// Takes in news; they come in the order in which they happened.
+    pub fn learn(&mut self, news: &News) {
+        match news {
+            News::Link(link) => self.learn_link(link),
+            News::Snapshot(snapshot) => self.learn_snapshot(Arc::clone(snapshot)),
+            News::Cloud(answer) => {
+                Arc::make_mut(&mut self.tpus).take(&self.spec, answer.clone());
+                self.join_tpus();
+                self.diagnose();
+            }
+            News::Mark(mark) => self.mark.clone_from(mark),
+            _ => {}
+        }
+    }
+
+    /// Learns that an operation of this machine stops or starts the cluster from now on, or no longer does.
+    pub const fn learn_operation(&mut self, is_at_work: bool, now: Timestamp) {
+        self.operated = match (is_at_work, self.operated) {
+            (true, _) => Operated::Now,
+            (false, Operated::Now) => Operated::Before(now),
+            (false, before) => before,
+        };
+    }
+
+    fn learn_link(&mut self, link: &Link) {
+        if self.link.as_ref() == Some(link) {
+            return;
+        }
+        self.history.learn_link(link);
+        let was_up = self.is_up();
+        self.link = Some(link.clone());
+        if was_up != self.is_up() {
+            self.join_tpus();
+        }
+        self.diagnose();
+    }
+
+    fn learn_snapshot(&mut self, snapshot: Arc<Snapshot>) {
+        let before = std::mem::replace(&mut self.snapshot, snapshot);
+        let now = &self.snapshot;
+        if let Some(restart) = Restart::between(&before, now, self.restarted_by()) {
+            self.history.learn_restart(restart, &now.jobs);
+        }
+        let first = !std::mem::replace(&mut self.known, true);
+        self.tally = Tally::of(now);
+        self.history.learn(now);
+        if first || before.nodes != now.nodes {
+            self.join_tpus();
+        }
+        self.diagnose();
+    }
+
+    /// Who restarts it, if that is known here.
+    fn restarted_by(&self) -> RestartedBy {
+        let now = self.snapshot.taken;
+        let is_ours = match self.operated {
+            Operated::No => false,
+            Operated::Now => true,
+            // An operation that ended long ago did not cause it.
+            Operated::Before(until) => until.age(now) < AFTERWARDS,
+        };
+        let is_theirs =
+            |mark: &&OperationMark| mark.pulse(now) == Pulse::Fresh && mark.command.ends_with("-cluster");
+        match self.mark.as_ref().filter(is_theirs) {
+            _ if is_ours => RestartedBy::Us,
+            Some(mark) => RestartedBy::Operator(mark.who.as_str().into()),
+            None => RestartedBy::Unknown,
+        }
+    }
+
+    /// Joins the last states of Google and Ray. While Ray cannot be reached, only Google's is used.
+    fn join_tpus(&mut self) {
+        if self.tpus.asked().is_some() {
+            let is_known = self.known && self.is_up();
+            Arc::make_mut(&mut self.tpus).join(&self.spec, &self.snapshot, is_known);
+        }
+    }
+
+    fn diagnose(&mut self) {
+        let known = self.known.then_some(&*self.snapshot);
+        self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
+    }
+
+    /// The mark of another operator's operation that was last read.
+    pub const fn mark(&self) -> Option<&OperationMark> {
+        self.mark.as_ref()
+    }
+
+    /// When a pending node was first seen pending.
+    pub fn pending_since(&self, address: &Text) -> Option<Timestamp> {
+        self.history.pending_since(address)
+    }
+
+    /// Why a job is gone, if a restart of Ray has ended it.
+    pub fn why_lost(&self, id: &SubmissionId) -> Option<String> {
+        self.history.restart()?.why_lost(id, &self.snapshot.jobs)
+    }
+
+    /// The problem of the connection, if there is one. It stays until a retry succeeds.
+    pub const fn problem(&self) -> Option<&Problem> {
+        match &self.link {
+            Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => Some(problem),
+            Some(Link::Connecting { .. }) => self.history.trouble(),
+            Some(Link::Up { .. }) | None => None,
+        }
+    }
+
+    /// Whether the connection is up.
+    pub const fn is_up(&self) -> bool {
+        matches!(self.link, Some(Link::Up { .. }))
+    }
+
+    /// The worst finding of a kind.
+    pub fn finding(&self, kind: FindingKind) -> Option<&Finding> {
+        self.findings.iter().find(|f| f.kind == kind)
+    }
+
+    /// The worst finding.
+    pub fn worst(&self) -> Option<&Finding> {
+        self.findings.first()
+    }
+
+    /// The number of findings that need action; one for an unreachable cluster: its others may be out of date.
+    pub fn issues(&self) -> usize {
+        if self.problem().is_some() {
+            return 1;
+        }
+        self.findings.iter().filter(|f| f.severity == Severity::Bad).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
+    use crate::model::{
+        GoogleNames, HeadAddress, Job, JobKey, JobStatus, Phase, ProblemKind, Provider, SshAuth,
+    };
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
+    }
+
+    fn state() -> ClusterState {
+        ClusterState::new(Arc::new(ClusterSpec {
+            name: ClusterName::new("lab"),
+            file: None,
+            accepted: None,
+            provider: Provider::Gcp,
+            zone: None,
+            head: HeadAddress::AskRay,
+            auth: SshAuth::default(),
+            node_types: Vec::new(),
+            google: GoogleNames::default(),
+        }))
+    }
+
+    fn up() -> News {
+        News::Link(Link::Up { since: at(0), latency: None, gcs: true, token_auth: true, dashboard: None })
+    }
+
+    fn session(name: &str, secs: u64, jobs: &[&str]) -> News {
+        let job = |id: &&str| {
+            Arc::new(Job {
+                key: JobKey::Submission(SubmissionId((*id).into())),
+                driver: None,
+                status: JobStatus::Running,
+                entrypoint: Text::default(),
+                message: Text::default(),
+                error_type: Text::default(),
+                started: None,
+                ended: None,
+                metadata: Vec::new(),
+                driver_node: None,
+                exit_code: None,
+            })
+        };
+        News::Snapshot(Arc::new(Snapshot {
+            session: name.into(),
+            taken: at(secs),
+            jobs: Arc::new(jobs.iter().map(job).collect()),
+            ..Snapshot::default()
+        }))
+    }
+
+    fn preempted() -> News {
+        let vm = TpuVm {
+            id: None,
+            name: "slice-a".into(),
+            accelerator_type: "v4-16".into(),
+            state: VmState::Preempted,
+            unhealthy: None,
+            hosts: vec!["10.0.0.9".into()],
+            external: Vec::new(),
+            capacity: Capacity::Preemptible,
+            queued_resource: None,
+            created: Some(at(0)),
+            ray_cluster: Some("lab".into()),
+            ray_type: None,
+        };
+        News::Cloud(Ok(Arc::new(CloudView {
+            vms: vec![vm],
+            complete: true,
+            asked: at(5),
+            ..CloudView::default()
+        })))
+    }
+
+    fn kinds(state: &ClusterState) -> Vec<FindingKind> {
+        state.findings.iter().map(|f| f.kind).collect()
+    }
+
+    #[test]
+    fn ray_google_and_the_connection_make_one_state() {
+        let mut state = state();
+        for news in [up(), session("one", 1, &["a"]), preempted()] {
+            assert!(ClusterState::concerns(&news));
+            state.learn(&news);
+        }
+        assert_eq!((state.tally.running, state.tpus.rows().len(), state.tpus.left().len()), (1, 1, 1));
+        assert!(state.tpus.knows_ray() && state.problem().is_none());
+        assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::HoldsQuota], 0));
+        let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(9));
+        state.learn(&News::Link(Link::Retrying { problem: gone, at: at(12) }));
+        assert_eq!(kinds(&state), [FindingKind::Unreachable, FindingKind::HoldsQuota]);
+        assert_eq!((state.issues(), state.tpus.knows_ray()), (1, false), "Ray's nodes may be others by now");
+        state.learn(&News::Link(Link::Connecting { phase: Phase::Tunnel, since: at(13) }));
+        assert!(state.problem().is_some(), "until a retry succeeds");
+        state.learn(&up());
+        assert_eq!((kinds(&state), state.tpus.knows_ray()), (vec![FindingKind::HoldsQuota], true));
+    }
+
+    #[test]
+    fn a_state_that_was_handed_out_stays_as_it_was() {
+        let mut next = Arc::new(state());
+        Arc::make_mut(&mut next).learn(&preempted());
+        let shown = Arc::clone(&next);
+        Arc::make_mut(&mut next).learn(&News::Cloud(Ok(Arc::new(CloudView::default()))));
+        assert_eq!((shown.tpus.left().len(), next.tpus.left().len()), (1, 0));
+    }
+
+    #[test]
+    fn what_it_says_grows_older_without_news() {
+        let mut state = state();
+        let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(0));
+        state.learn(&News::Link(Link::Retrying { problem: gone, at: at(3) }));
+        let age = |secs| state.worst().and_then(|f| f.age(at(secs)));
+        assert_eq!(age(60), Some(Duration::from_secs(60)));
+        assert_eq!(age(4000), Some(Duration::from_secs(4000)));
+    }
+
+    #[test]
+    fn a_restart_is_reported_unless_it_is_ours() {
+        let restarted = |operate: &dyn Fn(&mut ClusterState)| {
+            let mut state = state();
+            state.learn(&session("one", 0, &["a"]));
+            operate(&mut state);
+            state.learn(&session("two", 100, &[]));
+            state.findings.iter().find(|f| f.kind == FindingKind::Restarted).map(|f| f.severity)
+        };
+        assert_eq!(restarted(&|_| ()), Some(Severity::Bad));
+        assert_eq!(restarted(&|s| s.learn_operation(true, at(1))), None);
+        let over = |s: &mut ClusterState, until| {
+            s.learn_operation(true, at(1));
+            s.learn_operation(false, until);
+            // Said again, which changes nothing.
+            s.learn_operation(false, at(99));
+        };
+        assert_eq!(restarted(&|s| over(s, at(50))), None, "it was seen only now");
+        let early = Timestamp::from_millis(at(0).as_millis() - 60_000);
+        assert_eq!(restarted(&|s| over(s, early)), Some(Severity::Bad), "another one");
+        assert_eq!(restarted(&|s| s.learn_operation(false, at(50))), Some(Severity::Bad));
+    }
+}
