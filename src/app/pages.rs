@@ -3,6 +3,7 @@
 //! A new page is a module below and a variant of [`View`]; a page that is a table needs no drawing of its own.
 
 pub mod clusters;
+mod common;
 pub mod jobs;
 pub mod nodes;
 pub mod slices;
