@@ -5,7 +5,9 @@
 
 pub mod actions;
 mod areas;
+mod arrange;
 pub mod cell;
+mod chooser;
 pub mod cluster;
 pub mod column;
 mod context;
@@ -42,6 +44,7 @@ pub mod plan;
 mod ports;
 mod prompt;
 pub mod running;
+mod shown;
 mod slices;
 mod steps;
 mod table;
@@ -57,7 +60,8 @@ pub mod worker;
 mod workers;
 
 pub use actions::Action;
-pub use areas::{Area, Areas, Headed};
+pub use areas::{Area, Areas, Headed, Rows};
+pub use chooser::{Choice, Chooser};
 pub use cluster::{Cluster, Listed};
 pub use context::Context;
 pub use dialog::{Dialog, Question};
@@ -83,7 +87,7 @@ pub use tpus::Tpus;
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, View};
 
-use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, StreamId, Timestamp};
+use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;
 use column::Kind;
 use crossterm::event::KeyEvent;
@@ -107,6 +111,7 @@ pub struct App {
     /// The focused pane of a cluster's page.
     pane: Pane,
     zoomed: bool,
+    panes: PaneLayout,
     marks: Marks,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
@@ -141,6 +146,7 @@ impl App {
             last: vec![View::Clusters],
             pane: Pane::Jobs,
             zoomed: false,
+            panes: PaneLayout::default(),
             marks: Marks::default(),
             dialog: None,
             prompt: None,
@@ -301,6 +307,7 @@ impl App {
             Some(Dialog::Plan(_)) => Context::Plan,
             Some(Dialog::Progress { .. }) => Context::Progress,
             Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
+            Some(Dialog::Columns(_)) => Context::Columns,
             None => self.page_context(),
         }
     }

@@ -14,6 +14,7 @@ mod alerts;
 mod autoscaler;
 mod buttons;
 mod chrome;
+mod columns;
 mod details;
 mod dialog;
 mod fleet;

@@ -39,6 +39,17 @@ impl Headed {
     }
 }
 
+/// Where a list of rows was drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Where they are.
+    pub area: Area,
+    /// The first row that is shown.
+    pub first: usize,
+    /// The number of rows, shown or not.
+    pub all: usize,
+}
+
 /// Where everything was drawn; none for what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
@@ -62,6 +73,8 @@ pub struct Areas {
     pub details_last: usize,
     /// Where the dialog is, with its border.
     pub dialog: Option<Area>,
+    /// The dialog's rows that can be chosen.
+    pub dialog_rows: Option<Rows>,
     /// The dialog's buttons: Cancel, and the one that confirms.
     pub buttons: Option<[Area; 2]>,
     /// First line of the dialog that is shown.
@@ -84,7 +97,7 @@ impl Areas {
     }
 
     /// The table of a pane, or of the page.
-    pub(super) fn table_of(&self, pane: Option<Pane>) -> Option<&Headed> {
+    pub fn table_of(&self, pane: Option<Pane>) -> Option<&Headed> {
         match pane {
             None => self.table.as_ref(),
             Some(Pane::Nodes) => self.nodes.as_ref(),

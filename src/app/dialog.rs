@@ -1,5 +1,6 @@
 //! Dialogs over the panes: confirmations, texts, forms and the progress of operations.
 
+use super::chooser::Chooser;
 use super::filter::Filter;
 use super::form::Form;
 use super::line::Line;
@@ -51,6 +52,8 @@ pub enum Dialog {
     Form(Box<Form>),
     /// The form that adds workers.
     Worker(Box<WorkerForm>),
+    /// The columns of a table, to be chosen.
+    Columns(Box<Chooser>),
     /// The progress of an operation; it may be closed and opened again.
     Progress {
         /// The cluster of the operation.
@@ -195,6 +198,7 @@ impl Dialog {
                 (&mut plan.top, &mut plan.last, by)
             }
             Self::Form(form) => return form.turn(by),
+            Self::Columns(chooser) => return chooser.step(by),
             // A form without rows shows only text.
             Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
             Self::Worker(form) => return form.turn(by),
@@ -222,7 +226,7 @@ impl Dialog {
             Self::Plan(plan) => plan.focus(if yes { Spot::Go } else { Spot::Cancel }),
             Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
             Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
-            Self::Tell { .. } | Self::Progress { .. } => {}
+            Self::Tell { .. } | Self::Progress { .. } | Self::Columns(_) => {}
         }
     }
 
@@ -235,6 +239,8 @@ impl Dialog {
             Self::Plan(plan) => (&mut plan.top, &mut plan.last),
             Self::Worker(form) => (&mut form.top, &mut form.last),
             Self::Form(form) => (&mut form.top, &mut form.last),
+            // Its rows follow the cursor.
+            Self::Columns(_) => return,
         };
         (*top, *last) = (shown, highest);
     }

@@ -2,7 +2,7 @@
 
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormId, FormNews, OperationNews, Order, Request, SubmissionId, Update,
+    ClusterName, Draft, FormId, FormNews, Layout, OperationNews, Order, Request, SubmissionId, Update,
 };
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
@@ -76,6 +76,8 @@ pub enum Effect {
     Fill(ClusterName, FormId, SubmissionId),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
+    /// Keep what was arranged for the next start.
+    Remember(Layout),
     /// Give an order about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
 }

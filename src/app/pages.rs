@@ -8,6 +8,7 @@ pub mod jobs;
 pub mod nodes;
 pub mod slices;
 
+use super::column::Kind;
 use super::fleet::Fleet;
 use super::list::{List, Listing};
 use super::logview::LogView;
@@ -76,6 +77,32 @@ impl Pages {
         pages
     }
 
+    /// Every table.
+    fn all(&self) -> impl Iterator<Item = &dyn Listing> {
+        let fleet: [&dyn Listing; 3] = [&self.clusters, &self.nodes, &self.jobs];
+        let panes = self.cluster.iter().flat_map(|page| [&page.nodes as &dyn Listing, &page.jobs]);
+        fleet.into_iter().chain(panes).chain(self.tpus.iter().map(|page| &page.list as &dyn Listing))
+    }
+
+    /// The same, to be changed.
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn Listing> {
+        let fleet: [&mut dyn Listing; 3] = [&mut self.clusters, &mut self.nodes, &mut self.jobs];
+        let panes = self.cluster.iter_mut();
+        let panes = panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.jobs]);
+        let tpus = self.tpus.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
+        fleet.into_iter().chain(panes).chain(tpus)
+    }
+
+    /// A table with that name in the settings.
+    pub fn named(&self, table: &str) -> Option<&dyn Listing> {
+        self.all().find(|listing| listing.name() == table)
+    }
+
+    /// Every table with that name, to be changed: each cluster has its own.
+    pub fn named_mut(&mut self, table: &str) -> impl Iterator<Item = &mut dyn Listing> {
+        self.all_mut().filter(move |listing| listing.name() == table)
+    }
+
     /// The table of a page; on a cluster's page, that of the pane.
     pub fn listing(&self, view: &View, pane: Pane) -> Option<&dyn Listing> {
         match view {
@@ -99,6 +126,22 @@ impl Pages {
             View::Log(_) | View::Details(_) => None,
         }
     }
+}
+
+/// The tables by their name in the settings, each with the ids of its columns.
+pub fn tables() -> [(&'static str, Vec<&'static str>); 6] {
+    fn table<K: Kind>(of: Option<usize>) -> (&'static str, Vec<&'static str>) {
+        let list = List::<K>::new(of);
+        (list.name(), list.choices().iter().map(|column| column.id).collect())
+    }
+    [
+        table::<Clusters>(None),
+        table::<Nodes>(Some(0)),
+        table::<Jobs>(Some(0)),
+        table::<Slices>(Some(0)),
+        table::<Nodes>(None),
+        table::<Jobs>(None),
+    ]
 }
 
 impl ClusterPage {

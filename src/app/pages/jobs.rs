@@ -42,6 +42,10 @@ impl Kind for Jobs {
         if of.is_some() { "Jobs" } else { "All jobs" }
     }
 
+    fn name(of: Option<usize>) -> &'static str {
+        if of.is_some() { "jobs" } else { "all-jobs" }
+    }
+
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         let mut counts = match of.and_then(|place| look.fleet.clusters.get(place)) {
             Some(cluster) if !cluster.known => Vec::new(),

@@ -51,6 +51,10 @@ impl Kind for Nodes {
         if of.is_some() { "Nodes" } else { "All nodes" }
     }
 
+    fn name(of: Option<usize>) -> &'static str {
+        if of.is_some() { "nodes" } else { "all-nodes" }
+    }
+
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
             let totals = look.fleet.totals();
@@ -294,7 +298,7 @@ fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
         format!("{} {when} ago{message}", death_word(death.reason))
     });
     let why = if why.is_empty() { format!("{when} ago") } else { why };
-    Cell::new(format!("dead     {why}"), role).spanning()
+    Cell::new(format!("dead     {why}"), role).or("dead").spanning()
 }
 
 fn gauge(a: &Row<'_>, b: &Row<'_>, name: &str) -> Ordering {

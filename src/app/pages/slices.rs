@@ -40,6 +40,10 @@ impl Kind for Slices {
         "TPUs"
     }
 
+    fn name(_: Option<usize>) -> &'static str {
+        "tpus"
+    }
+
     /// Chips by generation, and how old Google's answer is.
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
