@@ -60,7 +60,7 @@ pub mod worker;
 mod workers;
 
 pub use actions::Action;
-pub use areas::{Area, Areas, Headed, Rows};
+pub use areas::{Area, Areas, Grip, Headed, Rows, Seams};
 pub use chooser::{Choice, Chooser};
 pub use cluster::{Cluster, Listed};
 pub use context::Context;
@@ -112,6 +112,8 @@ pub struct App {
     pane: Pane,
     zoomed: bool,
     panes: PaneLayout,
+    /// The borders that are being dragged, and the panes as they were before.
+    grip: Option<(Grip, PaneLayout)>,
     marks: Marks,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
@@ -147,6 +149,7 @@ impl App {
             pane: Pane::Jobs,
             zoomed: false,
             panes: PaneLayout::default(),
+            grip: None,
             marks: Marks::default(),
             dialog: None,
             prompt: None,
@@ -526,6 +529,11 @@ impl App {
     /// Whether the focused pane has the whole window.
     pub fn is_zoomed(&self) -> bool {
         self.zoomed
+    }
+
+    /// How the panes of a cluster's page divide it.
+    pub fn panes(&self) -> PaneLayout {
+        self.panes
     }
 
     /// The open dialog, if there is one.

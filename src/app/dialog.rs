@@ -230,6 +230,17 @@ impl Dialog {
         }
     }
 
+    /// Focuses a row that was clicked on; whether it had the focus already.
+    pub fn focus_row(&mut self, row: usize) -> bool {
+        let at = match self {
+            Self::Form(form) => &mut form.at,
+            Self::Worker(form) => &mut form.at,
+            Self::Columns(chooser) => &mut chooser.at,
+            Self::Ask { .. } | Self::Tell { .. } | Self::Plan(_) | Self::Progress { .. } => return false,
+        };
+        std::mem::replace(at, row) == row
+    }
+
     /// Takes in the first line that was drawn, and the highest first line.
     pub fn drawn(&mut self, shown: usize, highest: usize) {
         let (top, last) = match self {

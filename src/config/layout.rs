@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(read_layout(&file).unwrap(), Layout::default());
         keep_layout(&file, Layout::of("nodes", table(&["node", "cpu"], true))).unwrap();
         keep_layout(&file, Layout::of("jobs", table(&["job"], false))).unwrap();
-        let panes = Some(PaneLayout { left: 300, upper: 700 });
+        let panes = Some(PaneLayout { left: 300, upper: 700, log: 400 });
         keep_layout(&file, Layout { panes, ..Layout::default() }).unwrap();
         let layout = read_layout(&file).unwrap();
         assert_eq!(layout.tables["nodes"], table(&["node", "cpu"], true));
